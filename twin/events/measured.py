@@ -7,7 +7,7 @@ and the store twins take their lists from the types here. Sources: docs/events.m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict, get_type_hints
+from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
 from twin.events.refusals import EventError, Reason, show
 
@@ -224,3 +224,17 @@ def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
             return f"pages_used {used} and pages_unused {unused} of pages_total {total}; expected: their sum"
     inner = [(f"{words}{name} ", value) for name, value in measured.items() if isinstance(value, Mapping)]
     return next((text for name, value in inner if (text := contradiction(value, name)) is not None), None)
+
+
+def without_nulls(measured: Mapping[str, Any]) -> Measured:
+    """Return the content of a checked MEASURE without fields that are null, those of `smds` and `scm` too."""
+    fields = _not_null(measured)
+    if "scm" in fields:
+        fields["scm"] = _not_null(fields["scm"])
+    if "smds" in fields:
+        fields["smds"] = {qmgr: _not_null(dataset) for qmgr, dataset in fields["smds"].items()}
+    return cast("Measured", fields)
+
+
+def _not_null(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -21,6 +21,7 @@ from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
+from twin.events import Measured
 from twin.stores.drift import SizeMeasured, drift_cause
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
@@ -190,7 +191,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     # --- measurements ----------------------------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         facility, usage = self._facility, self._usage()
         facility.base_scm = max(0, measured.get("scm_used", 0) - usage.scm_used)
         facility.base_augmented = max(0, measured.get("augmented", 0) - usage.augmented)
@@ -198,7 +199,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
-    def _draw_down(self, measured: dict[str, Any]) -> None:
+    def _draw_down(self, measured: Measured) -> None:
         facility, usage = self._facility, self._usage()
         if "scm_used" in measured:
             excess = measured["scm_used"] - (usage.scm_used - facility.base_scm)
@@ -208,7 +209,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             facility.base_augmented = min(facility.base_augmented, max(0, excess))
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
         usage = self._usage()
         compared: dict[Resource, tuple[float, float, float]] = {}
         if "scm_used" in measured:
@@ -218,7 +219,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return compared
 
     @override
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         total = measured.get("scm_total")
         return [] if total is None else [SizeMeasured(str(SCM), "scm_total", self.config.scm or 0, total)]
 

@@ -134,19 +134,9 @@ def judge(
     return []
 
 
-def present(measured: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a measurement that are not null, those of `smds` and `scm` too."""
-    fields = {name: value for name, value in measured.items() if value is not None}
-    if "scm" in fields:
-        fields["scm"] = present(fields["scm"])
-    if "smds" in fields:
-        fields["smds"] = {qmgr: present(dataset) for qmgr, dataset in fields["smds"].items()}
-    return fields
-
-
-def excess(measured: dict[str, Any], field: str, model: int, max_excess: int = _MAX_EXCESS) -> int:
-    """Return by how much a field was measured beyond the model; 0 where it was not measured."""
-    return min(max_excess, max(0, measured[field] - model)) if field in measured else 0
+def excess(measured: int | None, model: int, max_excess: int = _MAX_EXCESS) -> int:
+    """Return by how much a measured value is beyond the model; 0 where it is None, not measured."""
+    return 0 if measured is None else min(max_excess, max(0, measured - model))
 
 
 def drift_finding(

@@ -11,6 +11,7 @@ from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Resource
 from twin.estate import StoreConfig
+from twin.events import Measured
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
 from twin.stores.state_record import KnownBy
@@ -71,18 +72,18 @@ class StoreKind(ABC):
         """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
 
     @abstractmethod
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`.
 
         It has null for what was not measured.
         """
 
     @abstractmethod
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         """Return the sizes measured, such as the blocks of a data set, beside those of the model."""
 
     @abstractmethod

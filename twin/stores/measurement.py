@@ -17,10 +17,11 @@ import numpy as np
 
 from kernels import layout, pools, scm, smds
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
+from twin.events import Measured
+from twin.events.measured import without_nulls
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 
-RESYNC = "resync"
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
 _GROUPS = (
     ("ents_used",),
@@ -36,14 +37,14 @@ _OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "mess
 # --- resync ----------------------------------------------------------------------------------------------------------
 
 
-def completed(measured: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+def completed(measured: Measured, state: Mapping[str, Any]) -> Measured:
     """Return a measurement with the fields that it lacks, as the model has them.
 
     Args:
         measured: fields of the state record.
         state: fields of the state record before the model's messages are dropped.
     """
-    result = dict(measured)
+    result: dict[str, Any] = {**measured}
     for group in _GROUPS:
         if not any(name in measured for name in group):
             result |= {name: state[name] for name in group if name in state}
@@ -57,7 +58,7 @@ def completed(measured: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str
                 for qmgr, dataset in datasets.items()
             },
         }
-    return result
+    return without_nulls(result)
 
 
 def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> Array:
@@ -81,7 +82,7 @@ def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> 
 
 
 def set_structure_baseline(
-    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: dict[str, Any]
+    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured
 ) -> dict[str, Any]:
     """Keep what the real system holds beyond the model; return the state record's `baseline`.
 
@@ -92,11 +93,11 @@ def set_structure_baseline(
         measured: fields of the state record as the real system has them.
     """
     scalars = store.scalars[0]
-    entries = excess(measured, "ents_used", int(scalars["ents_used"]))
-    elements = excess(measured, "elems_used", int(scalars["elems_used"]))
+    entries = excess(measured.get("ents_used"), int(scalars["ents_used"]))
+    elements = excess(measured.get("elems_used"), int(scalars["elems_used"]))
     messages = min(entries, MAX_MESSAGES)  # each entry is a message
     if "messages" in measured:
-        messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
+        messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
     datasets: dict[str, Any] = {}
     for row, qmgr in enumerate(qmgrs):
         real = measured.get("smds", {}).get(qmgr)
@@ -104,9 +105,9 @@ def set_structure_baseline(
             continue
         dataset = store.datasets[row]
         map_blocks = int(smds.map_blocks(int(dataset["blocks_total"]), ds_block))
-        dataset["base_blocks"] = excess(real, "blocks_used", map_blocks + int(dataset["blocks_data"]))
-        dataset["base_pages"] = excess(real, "pages_used", int(dataset["pages"]))
-        dataset["base_messages"] = excess(real, "messages", int(dataset["messages"]))
+        dataset["base_blocks"] = excess(real.get("blocks_used"), map_blocks + int(dataset["blocks_data"]))
+        dataset["base_pages"] = excess(real.get("pages_used"), int(dataset["pages"]))
+        dataset["base_messages"] = excess(real.get("messages"), int(dataset["messages"]))
         datasets[qmgr] = {
             name: int(dataset[f"base_{name}"]) if field in real else None for name, field in _OF_DATASET.items()
         }
@@ -122,7 +123,7 @@ def set_structure_baseline(
 
 
 def compare_structure(
-    store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any]
+    store: layout.Store, qmgrs: Sequence[str], measured: Measured
 ) -> dict[Resource, tuple[int, int, int]]:
     """Return (model, measured, total) by resource measured."""
     params = store.params[0]
@@ -143,7 +144,7 @@ def compare_structure(
 
 
 def compare_structure_sizes(
-    store: layout.Store, size: int, qmgrs: Sequence[str], measured: dict[str, Any]
+    store: layout.Store, size: int, qmgrs: Sequence[str], measured: Measured
 ) -> list[SizeMeasured]:
     """Return the sizes measured: of the structure (bytes, entries, elements), its data sets and its SCM.
 
@@ -155,11 +156,11 @@ def compare_structure_sizes(
     """
     params = store.params[0]
     own = (
-        (ELEMENTS, "size", size),
-        (ENTRIES, "ents_max", int(params["ents_max"])),
-        (ELEMENTS, "elems_max", int(params["elems_max"])),
+        (ELEMENTS, "size", size, measured.get("size")),
+        (ENTRIES, "ents_max", int(params["ents_max"]), measured.get("ents_max")),
+        (ELEMENTS, "elems_max", int(params["elems_max"]), measured.get("elems_max")),
     )
-    sizes = [SizeMeasured(str(pool), name, model, measured[name]) for pool, name, model in own if name in measured]
+    sizes = [SizeMeasured(str(pool), name, model, real) for pool, name, model, real in own if real is not None]
     scm_max = measured.get("scm", {}).get("max")
     if scm_max is not None:
         sizes.append(SizeMeasured(str(SCM), "max", int(params["scm_max"]), scm_max))

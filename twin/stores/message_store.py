@@ -8,7 +8,7 @@ state. `StoreKind` has what differs by kind: attributes, conditions, findings, f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +22,8 @@ from twin.alerts.findings import Viewer
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
-from twin.events import EventBlock
+from twin.events import EventBlock, Measured
+from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
@@ -30,10 +31,10 @@ from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import depth_forecast, in_doubt, silence
-from twin.stores.drift import Drift, drift_finding, judge, present
+from twin.stores.drift import Drift, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import RESYNC, clear_events, completed, counted_rows
+from twin.stores.measurement import clear_events, completed, counted_rows
 from twin.stores.queue_view import QueueDepth, take_fired
 from twin.stores.reports import Report, Reporter
 from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
@@ -298,16 +299,16 @@ class MessageStore(StoreKind):
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
-    def _measure(self, measured: dict[str, Any]) -> list[Alert]:
+    def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
         """Take a measurement; return the alerts it opens or clears.
 
         Args:
-            measured: any fields of the state record; null counts as absent.
+            content: any fields of the state record; null counts as absent.
         """
-        measured = present(measured)
+        measured = without_nulls(content)
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
-        if measured.get(RESYNC):
+        if measured.get("resync"):
             alerts = self._resync(measured, new_fields)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
             known = with_kept(measured, self.state(), self.drift.measured)
@@ -317,7 +318,7 @@ class MessageStore(StoreKind):
         compared, sizes = self._compare(measured), self._compare_sizes(measured)
         return alerts + judge(self.drift, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding)
 
-    def _resync(self, measured: dict[str, Any], new_fields: set[str]) -> list[Alert]:
+    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
         """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.
 
         Args:
@@ -332,16 +333,16 @@ class MessageStore(StoreKind):
         scalars = self.tables.store.scalars[0]
         scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
         self.drift.baseline = None
-        baseline = self._set_baseline(present(completed(measured, state)))
+        baseline = self._set_baseline(completed(measured, state))
         dropped = messages - int(scalars["messages"])
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
-    def compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
+    def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
-        return self._compare(present(measured))
+        return self._compare(without_nulls(measured))
 
     @property
     def clock(self) -> int:

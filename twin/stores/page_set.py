@@ -8,7 +8,7 @@ Sources: docs/storage-model.md, "Page sets"; docs/state.md, "Fields of a page se
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from typing_extensions import override
@@ -17,6 +17,7 @@ from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
 from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
+from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
@@ -28,6 +29,10 @@ _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # a
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [IBM: Managing buffer pools]
 _UNLIMITED_PAGES = 1 << 62  # volumes without a limit; MQ's own applies first
+_Part = Literal["pages_persistent", "pages_nonpersistent"]
+_PARTS: tuple[_Part, ...] = ("pages_persistent", "pages_nonpersistent")
+_Used = Literal[_Part, "pages_used"]
+_USED: tuple[_Used, ...] = (*_PARTS, "pages_used")
 _MAX_MEASURED = 1 << 31  # pages: the limit of `kernels.pools.keep_persistent`
 
 
@@ -144,23 +149,26 @@ class PageSetTwin(MessageStore):
         self._set_params()
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         """Set the baseline; return the state record's `baseline`.
 
         Where only `pages_used` is measured, all pages of the baseline count as persistent, so that a restart drops
         none of them. Where `messages` is not measured, the baseline has one message per page.
         """
         scalars, use = self.tables.store.scalars[0], self.tables.store.page_use[0]
-        parts = {"pages_persistent": int(use["persistent"]), "pages_nonpersistent": int(use["nonpersistent"])}
-        real = {name: measured[name] for name in parts if name in measured}
+        parts: dict[_Part, int] = {
+            "pages_persistent": int(use["persistent"]),
+            "pages_nonpersistent": int(use["nonpersistent"]),
+        }
+        real = {name: measured[name] for name in _PARTS if name in measured}
         if "pages_used" in measured and len(real) < len(parts):
-            other = "pages_nonpersistent" if "pages_persistent" in real else "pages_persistent"
+            other: _Part = "pages_nonpersistent" if "pages_persistent" in real else "pages_persistent"
             known = sum(real.values()) if real else parts["pages_nonpersistent"]
             real[other] = measured["pages_used"] - known
-        persistent, nonpersistent = (excess(real, name, pages, _MAX_MEASURED) for name, pages in parts.items())
+        persistent, nonpersistent = (excess(real.get(name), pages, _MAX_MEASURED) for name, pages in parts.items())
         messages = min(persistent + nonpersistent, MAX_MESSAGES)
         if "messages" in measured:
-            messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
+            messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
@@ -172,17 +180,17 @@ class PageSetTwin(MessageStore):
         }
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of the pages: of the measured fields, the one that differs most."""
         model = self._pages()
-        names = [name for name in ("pages_persistent", "pages_nonpersistent", "pages_used") if name in measured]
-        if not names:
+        gaps = {name: abs(model[name] - measured[name]) for name in _USED if name in measured}
+        if not gaps:
             return {}
-        worst = max(names, key=lambda name: abs(model[name] - measured[name]))
+        worst = max(gaps, key=gaps.__getitem__)
         return {PAGES: (model[worst], measured[worst], model["pages_total"])}
 
     @override
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         total = measured.get("pages_total")
         return [] if total is None else [SizeMeasured(str(PAGES), "pages_total", self._pages()["pages_total"], total)]
 

@@ -8,7 +8,7 @@ Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from typing_extensions import override
@@ -17,6 +17,7 @@ from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
+from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
@@ -26,6 +27,8 @@ from twin.stores.state_record import KnownBy, all_of, any_of
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
+_Part = Literal["blocks_persistent", "blocks_nonpersistent"]
+_PARTS: tuple[_Part, ...] = ("blocks_persistent", "blocks_nonpersistent")
 _MAX_MEASURED = 1 << 31  # blocks: the limit of `kernels.pools.keep_persistent`
 
 
@@ -107,19 +110,19 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         """Set the baseline; return the state record's `baseline`.
 
         Where `messages` is not measured, the baseline has one message per block. The file grows to at least its
         measured size.
         """
         scalars, use = self.tables.store.scalars[0], self.tables.store.file_use[0]
-        persistent = excess(measured, "blocks_persistent", int(use["persistent"]), _MAX_MEASURED)
-        nonpersistent = excess(measured, "blocks_nonpersistent", int(use["nonpersistent"]), _MAX_MEASURED)
+        persistent = excess(measured.get("blocks_persistent"), int(use["persistent"]), _MAX_MEASURED)
+        nonpersistent = excess(measured.get("blocks_nonpersistent"), int(use["nonpersistent"]), _MAX_MEASURED)
         messages = min(persistent + nonpersistent, MAX_MESSAGES)
         if "messages" in measured:
-            messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
-        added_bytes = excess(measured, "file_bytes", int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
+            messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
+        added_bytes = excess(measured.get("file_bytes"), int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
         file_bytes = added_bytes + ((self.drift.baseline or {}).get("file_bytes") or 0)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
@@ -135,7 +138,7 @@ class QueueFileTwin(MessageStore):
         return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of `blocks` (persistent or nonpersistent, whichever differs more) and `file`.
 
         The total is the size of buffers and file as allocated: against the largest size the file may have, up to
@@ -143,19 +146,19 @@ class QueueFileTwin(MessageStore):
         """
         model = self._blocks()
         compared: dict[Resource, tuple[int, int, int]] = {}
-        parts = [name for name in ("blocks_persistent", "blocks_nonpersistent") if name in measured]
-        if parts:
-            worse = max(parts, key=lambda name: abs(model[name] - measured[name]))
+        gaps = {name: abs(model[name] - measured[name]) for name in _PARTS if name in measured}
+        if gaps:
+            worse = max(gaps, key=gaps.__getitem__)
             compared[BLOCKS] = model[worse], measured[worse], model["blocks"]
         if "file_bytes" in measured:
             compared[FILE] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return compared
 
     @override
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
-        name = "file_max_bytes"
-        return [SizeMeasured(str(FILE), name, file_max_bytes, measured[name])] if name in measured else []
+        real = measured.get("file_max_bytes")
+        return [] if real is None else [SizeMeasured(str(FILE), "file_max_bytes", file_max_bytes, real)]
 
     @override
     def _own_view(self, resource: Resource) -> File:

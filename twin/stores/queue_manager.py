@@ -33,6 +33,7 @@ from kernels.queue_file import (
 from twin.alerts.episodes import Alert, Finding
 from twin.conditions import Resource
 from twin.estate import QueueManagerLog
+from twin.events import Measured
 from twin.stores.reports import LogValues, Report
 from twin.stores.shared_store import SharedStore
 
@@ -152,15 +153,15 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
     # --- measurements ----------------------------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         return {}
 
     @override
-    def _draw_down(self, measured: dict[str, Any]) -> None:
+    def _draw_down(self, measured: Measured) -> None:
         """Nothing is held beyond the model: MQ displays none of these numbers."""
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
         return {}
 
     @override

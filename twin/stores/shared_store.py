@@ -22,13 +22,14 @@ from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
-from twin.stores.drift import SizeMeasured, judge, present
+from twin.stores.drift import SizeMeasured, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
 from twin.stores.reports import Report, sources_of
 from twin.units import as_text
 
 if TYPE_CHECKING:
-    from twin.events import EventBlock
+    from twin.events import EventBlock, Measured
+from twin.events.measured import without_nulls
 
 DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts.md, "Conditions")
 
@@ -221,7 +222,7 @@ class SharedStore(ABC, Generic[Config]):
         """Apply an ALTER or MEASURE; return the alerts it opens or clears."""
         content = msgspec.json.decode(event.content)
         if event.op == _MEASURE:
-            return self._measure(present(content))
+            return self._measure(without_nulls(content))
         try:
             changes = parse_attributes(self.config, "ALTER", content)
         except EstateError:  # the estate has changed since the event was decoded and checked
@@ -233,7 +234,7 @@ class SharedStore(ABC, Generic[Config]):
             self._on_altered(before)
         return []
 
-    def _measure(self, measured: dict[str, Any]) -> list[Alert]:
+    def _measure(self, measured: Measured) -> list[Alert]:
         """Take a measurement, fields of the state record; return the alerts it opens or clears."""
         drift = self._state.drift
         if drift.baseline is None:
@@ -374,18 +375,18 @@ class SharedStore(ABC, Generic[Config]):
         """Return True if the estate has everything that an ALTER names."""
 
     @abstractmethod
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
 
     @abstractmethod
-    def _draw_down(self, measured: dict[str, Any]) -> None:
+    def _draw_down(self, measured: Measured) -> None:
         """Lower the baseline where a measurement shows less beyond the model."""
 
     @abstractmethod
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
         """Return (model, measured, total) by resource measured."""
 
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
         """Return the sizes measured beside those of the model."""
         return []
 

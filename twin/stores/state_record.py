@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels import expiry, layout, pools
+from twin.events import Measured
+from twin.events.measured import without_nulls
 from twin.units import as_text
 
 # Of each field of a usage the sets of measured fields of which one makes it known; () is no field at all.
@@ -44,7 +46,7 @@ def has_counted(events: npt.NDArray[Any]) -> bool:
     return bool((events["op"] <= layout.CLEAR).any())
 
 
-def fields_to_take(measured: Mapping[str, Any], fields: Collection[str], qmgrs: Collection[str]) -> set[str]:
+def fields_to_take(measured: Measured, fields: Collection[str], qmgrs: Collection[str]) -> set[str]:
     """Return the fields of a measurement that a baseline takes over; those of data sets as smds/QM01/blocks_used.
 
     Args:
@@ -57,9 +59,9 @@ def fields_to_take(measured: Mapping[str, Any], fields: Collection[str], qmgrs: 
     return {name for name in fields if name in measured} | of_datasets
 
 
-def with_kept(measured: Mapping[str, Any], record: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+def with_kept(measured: Measured, record: Mapping[str, Any], fields: Collection[str]) -> Measured:
     """Return a measurement in which some fields, named as by `fields_to_take`, are as the state record has them."""
-    result = dict(measured)
+    result: dict[str, Any] = {**measured}
     for field in fields:
         _, _, of_dataset = field.partition("/")
         if not of_dataset:
@@ -68,7 +70,7 @@ def with_kept(measured: Mapping[str, Any], record: Mapping[str, Any], fields: Co
         qmgr, _, name = of_dataset.rpartition("/")
         datasets = result.get("smds", {})
         result["smds"] = {**datasets, qmgr: {**datasets.get(qmgr, {}), name: record["smds"][qmgr][name]}}
-    return result
+    return without_nulls(result)
 
 
 def known_part(record: dict[str, Any], known_by: KnownBy, measured: Collection[str]) -> dict[str, Any]:

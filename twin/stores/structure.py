@@ -16,6 +16,7 @@ from twin.capacity.structures import Allocation, Usage, allocate
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
+from twin.events import Measured
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, measurement
@@ -285,15 +286,15 @@ class StructureTwin(MessageStore):
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         return measurement.set_structure_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         return measurement.compare_structure(self.tables.store, self.qmgrs, measured)
 
     @override
-    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+    def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         return measurement.compare_structure_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
 
     @override

@@ -21,6 +21,7 @@ from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
+from twin.events import Measured
 from twin.stores.drift import drift_cause
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
@@ -271,18 +272,18 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     # --- measurements ----------------------------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         self._cluster.base_depth = max(0, measured.get("depth", 0) - self._depth())
         return {"depth": self._cluster.base_depth if "depth" in measured else None}
 
     @override
-    def _draw_down(self, measured: dict[str, Any]) -> None:
+    def _draw_down(self, measured: Measured) -> None:
         if "depth" in measured:
             model = self._depth() - self._cluster.base_depth
             self._cluster.base_depth = min(self._cluster.base_depth, max(0, measured["depth"] - model))
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
         if "rate" not in measured:
             return {}
         return {CAPACITY: (self._rate(), measured["rate"], self._capacity())}
