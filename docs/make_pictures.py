@@ -21,9 +21,7 @@ from rich.terminal_theme import TerminalTheme
 
 from deploy.show.picture import picture
 from twin.estate import Estate
-from twin.events import Decoded, Decoder
-from twin.playback.replays import Player
-from twin.recordings.files import open_recording
+from twin.playback.replays import Player, decoded_chunks
 from twin.records import AlertRecord
 from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 
@@ -93,13 +91,10 @@ def _play(estate: Estate, scenario: Scenario) -> Played:
         if outcome.first_full is None:
             sys.exit("no put is refused in the scenario: there is nothing to show")
         until = outcome.first_full[0] - BEFORE * 1_000_000
-        player, decoder = Player(estate), Decoder(estate)
+        player = Player(estate)
         alerts: list[AlertRecord] = []
-        for chunk in open_recording(recording):
-            decoded = chunk.decode(decoder)
-            for start in range(0, len(decoded), PIECE):
-                rows = slice(start, start + PIECE)
-                piece = Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows])
+        for chunk in decoded_chunks(recording, estate):
+            for piece in chunk.split(range(0, len(chunk), PIECE)):
                 if piece.events["time"][0] > until:
                     return player.states(), alerts, outcome.events, (outcome.last - outcome.first) / 1e6 / SECONDS
                 alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in player.feed(piece)]

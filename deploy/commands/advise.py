@@ -16,11 +16,11 @@ from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
-from twin.planning.advise import Advice, Promise
+from twin.estate.settings import changed_config
+from twin.planning.advise import Advice, Promise, prove
 from twin.planning.advise import advise as find_advice
 from twin.planning.members import advise_members
-from twin.planning.proof import prove
-from twin.planning.whatif import changed_config, moment_of
+from twin.planning.moment import moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
 
 _PROVEN = ("title", "recorded", "refused", "first_full", "unserved_gets")  # fields of a proof that JSON shows

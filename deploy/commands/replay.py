@@ -80,8 +80,8 @@ def replay(
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
     print_usage(replayed.states.values(), stderr=True)
-    if replayed.asked:
-        print_asked(replayed.asked, stderr=True)
+    if replayed.refusals:
+        print_asked(replayed.refusals, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = as_count(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")

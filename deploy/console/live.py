@@ -22,9 +22,11 @@ from twin.capacity.offload_rules import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import MqtwinError, UsageError
 from twin.estate import MAX_PAGES, Estate, Structure
+from twin.estate.settings import DataSetSetting, Settings
 from twin.events import Decoder
 from twin.planning.levers import sizes
-from twin.planning.whatif import DEFAULT_HORIZON_S, Outcome, Traffic, moment_of, what_if
+from twin.planning.moment import moment_of
+from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
 from twin.playback.replays import Player
 from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
@@ -106,7 +108,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     store: str
     traffic: Traffic = Traffic()
-    set: dict[str, int | float | bool | str | None] = {}
+    set: Settings = {}
     horizon_s: float = DEFAULT_HORIZON_S
 
 
@@ -224,7 +226,7 @@ def _as_bytes(header: Any) -> bytes | None:
     return header.encode() if isinstance(header, str) else header
 
 
-def _outcome(outcome: Outcome, horizon_s: float) -> dict[str, Any]:
+def _outcome(outcome: FillOutcome, horizon_s: float) -> dict[str, Any]:
     times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
     return {
         "resource": outcome.resource,
@@ -255,10 +257,9 @@ def _sliders(twin: MessageStore) -> list[dict[str, Any]]:
 
 def _label(name: str) -> str:
     """Return what the page calls a size."""
-    if name.startswith("smds."):
-        qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-        label = Resource(Pool.SMDS, qmgr).label
-        return f"{label} at most" if key == "max_size" else label
+    if (dataset := DataSetSetting.parse(name)) is not None:
+        label = Resource(Pool.SMDS, dataset.qmgr).label
+        return f"{label} at most" if dataset.attribute == "max_size" else label
     return _LABELS[name]
 
 

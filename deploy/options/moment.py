@@ -9,7 +9,8 @@ from deploy.options.common import KafkaOptions, parse_settings
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.planning.whatif import Moment, Traffic, moment_of, twin_at
+from twin.planning.moment import Moment, moment_of, twin_at
+from twin.planning.whatif import Traffic
 from twin.stores.open import Twin
 
 

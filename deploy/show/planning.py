@@ -14,10 +14,9 @@ from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
-from twin.planning.advise import Advice
+from twin.planning.advise import Advice, Proof
 from twin.planning.members import MemberAdvice
-from twin.planning.proof import Proof
-from twin.planning.whatif import AS_IT_IS, Answer, Outcome
+from twin.planning.whatif import UNCHANGED, Answer, FillOutcome
 from twin.units import as_estimate, as_span
 
 HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
@@ -42,7 +41,7 @@ def question(answer: Answer) -> str:
     """Return what was changed, such as `offld1_th=60, gets x 0`."""
     factors = {name: getattr(answer.traffic, name) for name in answer.traffic.__struct_fields__}
     changed = [f"{name}={value}" for name, value in answer.settings.items()]
-    changed += [f"{name} x {value:g}" for name, value in factors.items() if value != getattr(AS_IT_IS, name)]
+    changed += [f"{name} x {value:g}" for name, value in factors.items() if value != getattr(UNCHANGED, name)]
     return ", ".join(changed) or "unchanged"
 
 
@@ -52,7 +51,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
     return content
 
 
-def cells(outcome: Outcome) -> tuple[str, ...]:
+def cells(outcome: FillOutcome) -> tuple[str, ...]:
     """Return an outcome as text: full first, time to full, p10 to p90, probability, messages that fit."""
     fit = "" if outcome.messages_that_fit is None else f"{outcome.messages_that_fit:,}"
     probability = f"{100 * outcome.probability:.0f} %"

@@ -8,9 +8,8 @@ from html import escape
 from math import ceil, floor
 
 from deploy.show.planning import HEADINGS, cells, question, settings_text
-from twin.planning.advise import Advice
-from twin.planning.proof import AS_IT_IS, Proof
-from twin.planning.whatif import Answer, Outcome
+from twin.planning.advise import AS_IT_IS, Advice, Proof
+from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
 
 _WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
@@ -106,7 +105,7 @@ def _answer(advice: Advice) -> Answer:
     )
 
 
-def _options(advice: Advice) -> list[tuple[str, Outcome]]:
+def _options(advice: Advice) -> list[tuple[str, FillOutcome]]:
     plans = [(f"Plan {number}: {plan.title}", plan.outcome) for number, plan in enumerate(advice.plans, 1)]
     return [("As it is", advice.outcome), *plans]
 
@@ -201,7 +200,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> s
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _bars(options: Sequence[tuple[str, Outcome]], hours: float) -> str:
+def _bars(options: Sequence[tuple[str, FillOutcome]], hours: float) -> str:
     """Return a picture of the time to full of each option."""
     horizon_s = hours * 3600
     scale = (_WIDTH - _LEFT - _RIGHT) / horizon_s

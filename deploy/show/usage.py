@@ -8,7 +8,7 @@ from typing import Any
 
 from deploy.show.terminal import print_table
 from twin.alerts.texts import is_full_now
-from twin.playback.demands import AskedStore, Refusals
+from twin.playback.demands import Refusals, StoreRefusals
 from twin.records import NOT_MEASURED, ResourceUsage, State, fullest_of, resources_of
 from twin.units import as_estimate, as_text
 
@@ -56,13 +56,13 @@ def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:
         print(note, file=sys.stderr if stderr else sys.stdout)
 
 
-def print_asked(asked: Mapping[str, AskedStore], *, stderr: bool = False) -> None:
+def print_asked(asked: Mapping[str, StoreRefusals], *, stderr: bool = False) -> None:
     """Print what the recording says of each store beside what the estate given would have done."""
     headings = ("store", "", "2192", "first 2192", "2053", "gets without message")
     lines = []
     for store, outcome in asked.items():
         lines.append((store, "recorded", *_refusals(outcome.recorded), ""))
-        lines.append((store, "this estate", *_refusals(outcome.asked), f"{outcome.unserved_gets:,}"))
+        lines.append((store, "this estate", *_refusals(outcome.replayed), f"{outcome.unserved_gets:,}"))
     print_table(headings, lines, {"2192", "2053", "gets without message"}, stderr=stderr)
 
 

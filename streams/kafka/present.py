@@ -7,7 +7,7 @@ holds from the record, as from a measurement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,13 +19,11 @@ from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import Decoder
+from twin.events import Decoded, Decoder
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS
-from twin.planning.whatif import until
-from twin.playback.replays import Player
+from twin.playback.replays import Player, play
 from twin.stores.open import Twin
-from twin.stores.warm_up import warm
 
 _READ_SECONDS = 0.5
 
@@ -59,24 +57,25 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
     if state is None or state.get("time") is None:
         raise UsageError(f"topic {topics.state} has no state of {store}; expected: a job that has processed its events")
     time_us = int(FIELD["time"].checked(state["time"]))
-    warm()
     decoder, player = Decoder(estate), Player(estate)
     with EventReader(kafka, topics.events, follow=False) as reader:
-        reader.start()
-        while not reader.is_at_end:
-            messages = reader.read()
-            if messages:
-                decoded = decoder.records(
-                    [item.value() for item in messages], [_content_type(item) for item in messages]
-                )
-                player.feed(until(decoded, time_us))
-    player.catch_up()
+        for _ in play(_events_until(time_us, reader, decoder), player):
+            pass
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
     lost = max(0, int(state["events"]) - int(player.twins[store].state()["events"]))
     if lost:
         player.feed(decoder.json([_measurement(state)]))
     return Present(player.twins[store], lost)
+
+
+def _events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[Decoded]:
+    reader.start()
+    while not reader.is_at_end:
+        messages = reader.read()
+        if messages:
+            values, content_types = zip(*((item.value(), _content_type(item)) for item in messages), strict=True)
+            yield decoder.records(values, content_types).until(time_us)
 
 
 def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[str, Any] | None:

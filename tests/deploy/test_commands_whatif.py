@@ -23,7 +23,8 @@ from deploy.show.planning import answer_json, cells, settings_text
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.planning.whatif import Outcome, Traffic, at_moment, what_if
+from twin.planning.moment import at_moment
+from twin.planning.whatif import FillOutcome, Traffic, what_if
 from twin.recordings.files import open_recording
 
 STORE = "QSG1/APP1"
@@ -58,7 +59,7 @@ def test_the_table_compares_as_it_is_with_what_was_asked(
 
 
 def test_a_store_that_is_full_already_has_no_time_until_it_is():
-    outcome = Outcome(
+    outcome = FillOutcome(
         resource="entries",
         p10=0.0,
         p50=0.0,

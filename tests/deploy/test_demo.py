@@ -25,12 +25,12 @@ from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
 from streams.kafka.publish import Pace
+from tests.support.console_feed import in_pieces
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.events import Decoded, Decoder
-from twin.playback.replays import Player
-from twin.recordings.files import open_recording
+from twin.playback.replays import Player, decoded_chunks
+from twin.playback.replays import play as play_events
 from twin.records import AlertRecord
 from twin.scoring import play, score
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
@@ -67,17 +67,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     estate = load_estate(small_estate(folder))
     recording = folder / "outage.arrow"
     outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
-    player, decoder = Player(estate), Decoder(estate)
+    player = Player(estate)
     alerts: list[AlertRecord] = []
     states: dict[str, dict[str, Any]] = {}
-    for chunk in open_recording(recording):
-        decoded = chunk.decode(decoder)
-        for start in range(0, len(decoded), 500):
-            rows = slice(start, start + 500)
-            fed = player.feed(Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows]))
-            alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in fed]
-            if not states and any(alert.data.condition == "full-forecast" for alert in alerts):
-                states = player.states()
+    for _, opened in play_events(decoded_chunks(recording, estate), player, in_pieces):
+        alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in opened]
+        if not states and any(alert.data.condition == "full-forecast" for alert in alerts):
+            states = player.states()
     return Story(recording, estate, outcome, alerts, states)
 
 

@@ -16,8 +16,7 @@ from playwright.sync_api import Browser, Route, expect, sync_playwright
 from deploy.show.report import report, time_marks
 from tests.deploy.console.test_browser import CHROMIUM, QUIET, SIZES
 from tests.support.moments import structure_at_rest
-from twin.planning.advise import Promise, advise
-from twin.planning.proof import AS_IT_IS, Proof
+from twin.planning.advise import AS_IT_IS, Promise, Proof, advise
 from twin.planning.whatif import Traffic
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")

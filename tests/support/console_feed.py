@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +12,8 @@ import twin
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from twin.estate import Estate
-from twin.events import Decoder
-from twin.playback.replays import Player, _pieces
-from twin.recordings.files import open_recording
+from twin.events import Decoded
+from twin.playback.replays import Player, decoded_chunks, play
 from twin.simulation import Scenario
 
 TOPICS = Topics()
@@ -83,15 +83,19 @@ def story(folder: Path, scenario: Scenario, estate: Estate) -> list[Moment]:
     """Return what the job writes of a scenario with seed 1: every alert, and a state record a minute."""
     recording = folder / f"{scenario.name}.arrow"
     twin.simulate(scenario, estate, recording, seed=1)
-    player, decoder, last_us = Player(estate), Decoder(estate), 0
+    player, last_us = Player(estate), 0
     moments: list[Moment] = []
-    for chunk in open_recording(recording):
-        for piece in _pieces(chunk.decode(decoder), 500):
-            for alert in player.feed(piece):
-                record = alert_record(alert.record())
-                moments.append(Moment(msgspec.json.decode(alert.record())["time"], record))
-            now_us = int(piece.events["time"][-1])
-            if now_us - last_us >= _STATE_PERIOD_US:
-                last_us = now_us
-                moments += [Moment(state["time"], state_record(state)) for state in player.states().values()]
+    for piece, alerts in play(decoded_chunks(recording, estate), player, in_pieces):
+        for alert in alerts:
+            record = alert_record(alert.record())
+            moments.append(Moment(msgspec.json.decode(alert.record())["time"], record))
+        now_us = int(piece.events["time"].max(initial=0))
+        if now_us - last_us >= _STATE_PERIOD_US:
+            last_us = now_us
+            moments += [Moment(state["time"], state_record(state)) for state in player.states().values()]
     return moments
+
+
+def in_pieces(decoded: Decoded) -> Iterator[Decoded]:
+    """Split events into pieces of 500."""
+    return decoded.split(range(500, len(decoded), 500))

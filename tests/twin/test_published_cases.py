@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.moments import structure_at_rest
 from twin.planning.advise import Advice, Promise, advise
-from twin.planning.whatif import Moment, Outcome, Traffic, what_if
+from twin.planning.moment import Moment
+from twin.planning.whatif import FillOutcome, Traffic, what_if
 from twin.units import GIB
 
 NO_GETTERS = Traffic(gets=0)
@@ -101,7 +102,7 @@ def replication(tmp_path_factory: pytest.TempPathFactory) -> Moment:
     return structure_at_rest(tmp_path_factory.mktemp("replication"), attributes, length=2048, rate=CAPTURE_RATE)
 
 
-def q_replication(moment: Moment, **settings: object) -> Outcome:
+def q_replication(moment: Moment, **settings: object) -> FillOutcome:
     return what_if(moment, settings, NO_GETTERS, HOURS * 3600).after
 
 

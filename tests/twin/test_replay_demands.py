@@ -31,9 +31,9 @@ def test_on_the_same_estate_the_same_puts_are_refused(recording: Path, tmp_path:
     """The recording was decided by the same kernels."""
     estate = small_estate(tmp_path)
     replayed, as_facts = asked(recording, estate), twin.replay(recording, estate)
-    outcome = replayed.asked[STORE]
+    outcome = replayed.refusals[STORE]
     assert outcome.recorded.full > 0
-    assert outcome.asked == outcome.recorded
+    assert outcome.replayed == outcome.recorded
     assert outcome.unserved_gets == 0
     assert replayed.states == as_facts.states
     assert [alert.alert_id for alert in replayed.alerts] == [alert.alert_id for alert in as_facts.alerts]
@@ -41,19 +41,19 @@ def test_on_the_same_estate_the_same_puts_are_refused(recording: Path, tmp_path:
 
 def test_on_a_larger_estate_none_is_refused(recording: Path, tmp_path: Path) -> None:
     replayed = asked(recording, small_estate(tmp_path, size="96M", smds="64M"))
-    outcome = replayed.asked[STORE]
+    outcome = replayed.refusals[STORE]
     assert outcome.recorded.full > 0 and outcome.recorded.first_full is not None
-    assert (outcome.asked.full, outcome.asked.first_full) == (0, None)
+    assert (outcome.replayed.full, outcome.replayed.first_full) == (0, None)
     state = replayed.states[STORE]
     assert (state["full_puts"], state["overfull_puts"]) == (0, 0)
     assert not [alert for alert in replayed.alerts if alert.condition == "full"]
 
 
 def test_on_a_smaller_estate_more_are_refused_sooner(recording: Path, tmp_path: Path) -> None:
-    outcome = asked(recording, small_estate(tmp_path, size="24M", smds="8M")).asked[STORE]
-    assert outcome.asked.full > outcome.recorded.full
-    assert outcome.asked.first_full is not None and outcome.recorded.first_full is not None
-    assert outcome.asked.first_full < outcome.recorded.first_full
+    outcome = asked(recording, small_estate(tmp_path, size="24M", smds="8M")).refusals[STORE]
+    assert outcome.replayed.full > outcome.recorded.full
+    assert outcome.replayed.first_full is not None and outcome.recorded.first_full is not None
+    assert outcome.replayed.first_full < outcome.recorded.first_full
     assert outcome.unserved_gets > 0
 
 
@@ -63,17 +63,17 @@ def test_maxdepth_refuses_with_2053(recording: Path, tmp_path: Path) -> None:
     file.write_text(
         text.replace('[queue."QSG1/ORDERS"]\n', '[queue."QSG1/ORDERS"]\nmax_depth = 50\n'), encoding="utf-8"
     )
-    outcome = asked(recording, file).asked[STORE]
-    assert outcome.asked.queue_full > 0 and outcome.asked.full == 0
+    outcome = asked(recording, file).refusals[STORE]
+    assert outcome.replayed.queue_full > 0 and outcome.replayed.full == 0
 
 
 def test_a_put_of_many_is_asked_message_by_message(tmp_path: Path) -> None:
     event = {"time": "2026-11-20T12:00:00Z", "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "seq": 1}
     path = write_lines(tmp_path / "many.ndjson", [json.dumps(event | {"length": 60_000, "count": 5_000}).encode()])
     replayed = asked(path, small_estate(tmp_path, size="8M", smds="2M"))
-    outcome, state = replayed.asked[STORE], replayed.states[STORE]
-    assert 0 < outcome.asked.full < 5_000
-    assert state["messages"] + outcome.asked.full == 5_000 and state["overfull_puts"] == 0
+    outcome, state = replayed.refusals[STORE], replayed.states[STORE]
+    assert 0 < outcome.replayed.full < 5_000
+    assert state["messages"] + outcome.replayed.full == 5_000 and state["overfull_puts"] == 0
     assert (state["duplicates"], state["gaps"]) == (0, 0)
 
 

@@ -12,7 +12,8 @@ import twin
 from tests.support.moments import QUEUE, after_rest, structure_at_rest
 from twin.errors import UsageError
 from twin.planning.advise import Promise, advise
-from twin.planning.whatif import AS_IT_IS, Moment, Traffic, at_moment, moment_of, what_if
+from twin.planning.moment import Moment, at_moment, moment_of
+from twin.planning.whatif import UNCHANGED, Traffic, what_if
 from twin.stores.open import open_message_store
 from twin.testing import Driver
 
@@ -116,7 +117,7 @@ def test_offload_rules_act_in_time_in_a_structure_that_fills_in_minutes(tmp_path
 
 
 def test_more_puts_fill_sooner_and_more_gets_later(filling: Moment):
-    times = [what_if(filling, traffic=traffic).after.p50 for traffic in (Traffic(puts=2), AS_IT_IS, Traffic(gets=2))]
+    times = [what_if(filling, traffic=traffic).after.p50 for traffic in (Traffic(puts=2), UNCHANGED, Traffic(gets=2))]
     assert None not in times and times == sorted(times)
 
 

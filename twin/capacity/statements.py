@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from twin.estate import OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
+from twin.estate.settings import DataSetSetting
 from twin.units import KIB, MIB
 
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
@@ -157,7 +158,7 @@ def steps(config: StoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
         elif command:
             lines.append(f"Let data sets expand: {command}")
         lines += _policy_steps(config, settings)
-        for qmgr in dict.fromkeys(name.split(".")[1] for name in settings if name.startswith("smds.")):
+        for qmgr in dict.fromkeys(setting.qmgr for name in settings if (setting := DataSetSetting.parse(name))):
             lines.append(_data_set_step(config, qmgr, settings))
     elif isinstance(config, PageSet):
         lines += _page_set_steps(config, settings, command)
@@ -179,10 +180,10 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:
-    size = settings.get(f"smds.{qmgr}.size")
+    size = settings.get(str(DataSetSetting(qmgr, "size")))
     if size is not None:
         return f"Copy {qmgr}'s data set to one of {format_size(size)}: {copy_data_set(config, qmgr)}"
-    maximum = format_size(settings[f"smds.{qmgr}.max_size"])
+    maximum = format_size(settings[str(DataSetSetting(qmgr, "max_size"))])
     growth = f"Add volumes to the storage group of {qmgr}'s data set, so that it can grow to {maximum}"
     return f"{growth}; if an expansion has failed: {expand_data_set(config, qmgr)}"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from twin.errors import UsageError
 from twin.estate.model import PageSet, StoreConfig
+from twin.estate.settings import DataSetSetting, Setting, Settings
 from twin.units import KIB, format_size
 
 _TABLE = re.compile(r"\s*\[(?!\[)[^#]*\]\s*(#.*)?")
@@ -22,10 +23,10 @@ _ARRAY = re.compile(r"\s*\[\[")
 _IMPORTED = re.compile(r"(\s*(?:cfrm|mqsc)\s*=\s*)(\"[^\"]*\"|'[^']*')(.*)", re.DOTALL)
 _PAGE_COUNTS = ("pages", "max_pages", "secondary_pages")
 
-_Changes = dict[tuple[str, ...], dict[str, Any]]
+_Changes = dict[tuple[str, ...], Settings]
 
 
-def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Any], folder: Path) -> str:
+def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Setting], folder: Path) -> str:
     """Return the text of an estate file with other settings of a store.
 
     Args:
@@ -67,14 +68,13 @@ def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Any], f
     return text
 
 
-def _by_table(config: StoreConfig, settings: Mapping[str, Any]) -> _Changes:
+def _by_table(config: StoreConfig, settings: Mapping[str, Setting]) -> _Changes:
     """Return the settings by the table that has them; a table is named by section and the parts of its key."""
     changes: _Changes = {}
     key = (config.queue_manager, str(config.psid)) if isinstance(config, PageSet) else tuple(config.name.split("/", 1))
     for name, value in settings.items():
-        if name.startswith("smds."):
-            qmgr, _, attribute = name.removeprefix("smds.").rpartition(".")
-            changes.setdefault(("smds", *key, qmgr), {})[attribute] = value
+        if (dataset := DataSetSetting.parse(name)) is not None:
+            changes.setdefault(("smds", *key, dataset.qmgr), {})[dataset.attribute] = value
         else:
             changes.setdefault((config.kind, *key), {})[name] = value
     return changes
@@ -92,7 +92,7 @@ def _path(line: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _changed(line: str, values: dict[str, Any]) -> str:
+def _changed(line: str, values: Settings) -> str:
     """Return a line with the new value if it gives one of the attributes, which is then done."""
     name = line.partition("=")[0].strip().strip("\"'")
     if "=" not in line or name not in values:
@@ -117,7 +117,7 @@ def _append(done: list[str], lines: list[str]) -> None:
     done[end:end] = lines
 
 
-def _value(name: str, value: Any) -> str:
+def _value(name: str, value: Setting) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and name not in _PAGE_COUNTS and value >= KIB:
         return json.dumps(format_size(value))
     return json.dumps(value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -82,6 +85,31 @@ class Decoded:
             blocks.append(EventBlock(name, events[start:end], own, self._first(int(order[start]))))
         return blocks
 
+    def take(self, rows: Array) -> Decoded:
+        """Return some events without dead letters. rows: i8[m], in the order that the events then have."""
+        return Decoded(take_rows(self.events, rows), self.record[rows], self.index[rows], _moved(self.extras, rows))
+
+    def until(self, time: int) -> Decoded:
+        """Return the events up to a time, microseconds; a clock that is ahead costs only its own events."""
+        rows = np.flatnonzero(self.events["time"] <= time)
+        return self if rows.size == len(self) else self.take(rows)
+
+    def split(self, cuts: Iterable[int]) -> Iterator[Decoded]:
+        """Yield the events in pieces, in order, without dead letters and without empty pieces.
+
+        Args:
+            cuts: rows that begin a piece, ascending; 0 and the number of events may be among them.
+        """
+        extras = sorted(self.extras.items())
+        first = 0
+        for start, end in pairwise([0, *cuts, len(self)]):
+            if start == end:
+                continue
+            last = bisect_left(extras, end, first, key=itemgetter(0))
+            own = {row - start: text for row, text in extras[first:last]}
+            yield Decoded(self.events[start:end], self.record[start:end], self.index[start:end], own)
+            first = last
+
     def _first(self, row: int) -> tuple[int, int]:
         return int(self.record[row]), int(self.index[row])
 
@@ -148,10 +176,10 @@ def merge(pieces: Sequence[Decoded]) -> Decoded:
     return Decoded(take_rows(events, order), record[order], index[order], _moved(extras, order), rejects)
 
 
-def _moved(extras: dict[int, bytes], order: Array) -> dict[int, bytes]:
-    """Return the extras of reordered rows: new row k is old row order[k]."""
+def _moved(extras: dict[int, bytes], rows: Array) -> dict[int, bytes]:
+    """Return the extras of rows that were taken: new row k is old row rows[k]."""
     if not extras:
         return {}
-    place = np.empty(order.size, np.int64)
-    place[order] = np.arange(order.size)
-    return {int(place[row]): text for row, text in extras.items()}
+    place = np.full(max(int(rows.max(initial=0)), *extras) + 1, -1)
+    place[rows] = np.arange(rows.size)
+    return {int(place[row]): text for row, text in extras.items() if place[row] >= 0}

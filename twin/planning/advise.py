@@ -1,31 +1,42 @@
 """Advice: the least change of a store's settings that keeps a promise, such as two hours without getters.
 
-    >>> from twin.planning.whatif import at_moment
-    >>> moment = at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
-    >>> advice = advise(moment, Promise(hours=2), Traffic(gets=0))
+    >>> moment = twin.at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
+    >>> advice = twin.advise(moment, twin.Promise(hours=2), twin.Traffic(gets=0))
     >>> sorted(advice.plans[0].settings) != []
     True
 
 A plan is found and proven by what-if: the store is rolled forward with it, so a remedy that fills something else is no
-plan. Described in docs/what-if.md.
+plan. `prove` then replays a whole recording with it, puts as demands (`twin.playback.demands`): the changed estate
+decides which are refused. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from twin.capacity.statements import cfrm, mqsc, steps
 from twin.errors import UsageError
 from twin.estate import Estate, StoreConfig, Structure
 from twin.estate.advice import warnings
 from twin.estate.document_advice import document_advice
-from twin.planning.levers import Settings, beginnings, size_of, sizes, with_size, without_size
-from twin.planning.whatif import AS_IT_IS, MAX_HORIZON_S, Moment, Outcome, Traffic, changed_config, what_if
+from twin.estate.settings import Settings, changed_config
+from twin.planning.levers import beginnings, size_of, sizes, with_size, without_size
+from twin.planning.moment import Moment
+from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Traffic, what_if
+from twin.playback.replays import replay
 from twin.stores.message_store import MessageStore
+from twin.units import as_text
+
+Ask = Callable[[Settings], FillOutcome]
+"""Returns the outcome with settings."""
+
+AS_IT_IS = "as it is"  # title of a proof without any plan
 
 _MAX_ROUNDS = 16  # in which the resource that is full first is doubled
 _STEPS = 32  # a size is a multiple of this part of its value now, so that plans are round
@@ -43,7 +54,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         if not 0.5 <= self.confidence <= 0.99:
             raise UsageError(f"confidence = {self.confidence:g}; expected: 0.5 to 0.99")
 
-    def is_kept(self, outcome: Outcome) -> bool:
+    def is_kept(self, outcome: FillOutcome) -> bool:
         """Return True if it holds for an outcome that was rolled as far as the promise goes."""
         return outcome.probability <= 1 - self.confidence
 
@@ -61,11 +72,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     title: str
-    settings: dict[str, Any]
+    settings: Settings
     steps: tuple[str, ...]
     mqsc: str
     cfrm: str
-    outcome: Outcome
+    outcome: FillOutcome
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +94,36 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     promise: Promise
     traffic: Traffic
-    outcome: Outcome
+    outcome: FillOutcome
     is_kept: bool
     plans: tuple[Plan, ...]
     left_out: tuple[str, ...]
     smaller: dict[str, Settings]
 
 
-def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Advice:
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording replayed with a plan, its puts as demands.
+
+    Attributes:
+        title: of the plan; "as it is" without one; of a smaller size its name.
+        recorded: messages refused with 2192 in the recording.
+        refused: messages refused with 2192 here.
+        first_full: time of the first of them; None: none is refused.
+        unserved_gets: gets of the recording whose message was refused here.
+        times: f8 seconds since 1970, samples.
+        usage_pct: the fullest resource of the store at each sample, percent.
+    """
+
+    title: str
+    recorded: int
+    refused: int
+    first_full: str | None
+    unserved_gets: int
+    times: tuple[float, ...]
+    usage_pct: tuple[float, ...]
+
+
+def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Advice:
     """Return the least changes that keep a promise, or what could be smaller where it is kept already.
 
     Args:
@@ -102,7 +135,7 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Adv
         UsageError: the store's traffic is not known yet.
     """
 
-    def ask(settings: Settings) -> Outcome:
+    def ask(settings: Settings) -> FillOutcome:
         return what_if(moment, settings, traffic, promise.hours * 3600).after
 
     first = what_if(moment, None, traffic, promise.hours * 3600)
@@ -125,9 +158,7 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Adv
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def _plans(
-    moment: Moment, promise: Promise, ask: Callable[[Settings], Outcome]
-) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _plans(moment: Moment, promise: Promise, ask: Ask) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """Return the plans, and why others are left out."""
     twin = moment.twin
     plans: list[Plan] = []
@@ -174,9 +205,7 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     return [*warnings(stores, described), *document_advice(stores, estate.queue_managers, {})]
 
 
-def _enlarge(
-    twin: MessageStore, beginning: Settings, promise: Promise, ask: Callable[[Settings], Outcome]
-) -> Settings | None:
+def _enlarge(twin: MessageStore, beginning: Settings, promise: Promise, ask: Ask) -> Settings | None:
     """Double what is full first until the promise is kept; None where that leads nowhere."""
     settings = dict(beginning)
     for _ in range(_MAX_ROUNDS):
@@ -187,14 +216,14 @@ def _enlarge(
         if promise.is_kept(outcome):
             return settings
         name = size_of(twin, outcome.resource)
-        now = None if name is None else settings.get(name) or sizes(twin).get(name)
+        now = None if name is None else _size(settings, name) or sizes(twin).get(name)
         if name is None or now is None:
             return None
-        settings = with_size(twin.config, settings, name, 2 * int(now))
+        settings = with_size(twin.config, settings, name, 2 * now)
     return None
 
 
-def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callable[[Settings], Outcome]) -> Settings:
+def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -> Settings:
     """Make each size of a plan as small as the promise allows, one after the other; one not needed goes.
 
     The structure comes first: storage of a coupling facility is scarcer than that of a data set.
@@ -204,9 +233,9 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callab
     for name in sorted(names, key=lambda name: name != "size"):
         if name not in least:
             continue  # it went with another one
-        now = known.get(name, 0)
-        step = max(1, (now or int(least[name])) // _STEPS)
-        low, high = 0, -(-(int(least[name]) - now) // step)  # steps beyond the value now; `high` keeps it
+        now, found = known.get(name, 0), _size(least, name)
+        step = max(1, (now or found) // _STEPS)
+        low, high = 0, -(-(found - now) // step)  # steps beyond the value now; `high` keeps it
         while low < high:
             middle = (low + high) // 2
             tried = with_size(twin.config, without_size(least, name), name, now + middle * step)
@@ -220,7 +249,14 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callab
     return least
 
 
-def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> dict[str, Settings]:
+def _size(settings: Settings, name: str) -> int:
+    """Return a size among settings, 0 where there is none."""
+    value = settings.get(name, 0)
+    assert isinstance(value, int)
+    return value
+
+
+def _smaller(twin: MessageStore, promise: Promise, ask: Ask) -> dict[str, Settings]:
     """Return how small each size could be alone, where that is at least a step smaller."""
     smaller: dict[str, Settings] = {}
     for name, value in sizes(twin).items():
@@ -236,3 +272,47 @@ def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Out
         if high * step < value:
             smaller[name] = with_size(twin.config, {}, name, high * step)
     return smaller
+
+
+# --- proof -----------------------------------------------------------------------------------------------------------
+
+
+def prove(recording: str | Path, estate: Estate, advice: Advice) -> tuple[Proof, ...]:
+    """Replay a recording, puts as demands: on the estate as it is, then with each plan and each smaller size.
+
+    Args:
+        recording: the recording, from its beginning to its end.
+        estate: the estate of the advice.
+        advice: about one of its stores.
+
+    Raises:
+        UsageError: the recording cannot be read, or has no event of the store.
+    """
+    without: tuple[str, Settings] = (AS_IT_IS, {})
+    plans = [(plan.title, plan.settings) for plan in advice.plans]
+    changes = (without, *plans, *advice.smaller.items())
+    return tuple(_proof(recording, estate, advice.store, *change) for change in changes)
+
+
+def _proof(recording: str | Path, estate: Estate, store: str, title: str, settings: Settings) -> Proof:
+    config = changed_config(estate.stores[store], settings) if settings else estate.stores[store]
+    replayed = replay(recording, replace(estate, stores={**estate.stores, store: config}), demands=True)
+    if store not in replayed.refusals:
+        raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
+    refusals = replayed.refusals[store]
+    first_full = refusals.replayed.first_full
+    usage = replayed.usage
+    rows = np.array(usage["store"].to_pylist()) == store
+    times = usage["time"].cast("int64").to_numpy()[rows] / 1e6
+    sampled = np.unique(times)
+    fullest = np.zeros(sampled.size)
+    np.maximum.at(fullest, np.searchsorted(sampled, times), usage["usage_pct"].to_numpy()[rows])
+    return Proof(
+        title=title,
+        recorded=refusals.recorded.full,
+        refused=refusals.replayed.full,
+        first_full=None if first_full is None else as_text(first_full),
+        unserved_gets=refusals.unserved_gets,
+        times=tuple(sampled.tolist()),
+        usage_pct=tuple(np.round(fullest, 3).tolist()),
+    )

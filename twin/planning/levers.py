@@ -7,15 +7,14 @@ A setting is an attribute as in the estate; `smds.QM01.max_size` is that of a da
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.conditions import Pool, Resource
 from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, Structure
 from twin.estate.model import PRESTAGES_ABOVE_PCT
+from twin.estate.settings import DataSetSetting, Settings
 from twin.stores.message_store import MessageStore
 from twin.units import MIB
-
-Settings = dict[str, Any]
 
 
 def sizes(twin: MessageStore) -> Mapping[str, int]:
@@ -43,9 +42,9 @@ def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
             continue
         described = config.smds.get(qmgr, Smds())
         if not config.ds_expand:
-            values[f"smds.{qmgr}.size"] = max(int(datasets[row]["size"]), described.size)
+            values[str(DataSetSetting(qmgr, "size"))] = max(int(datasets[row]["size"]), described.size)
         elif described.max_size is not None:
-            values[f"smds.{qmgr}.max_size"] = described.max_size
+            values[str(DataSetSetting(qmgr, "max_size"))] = described.max_size
     return values
 
 
@@ -68,40 +67,40 @@ def _with_size_of_structure(config: Structure, name: str, value: int) -> Setting
     """Return what goes along with a size of a structure or of one of its data sets."""
     if name == "size" and config.init_size is not None:
         return {"init_size": value}
-    qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-    if name.startswith("smds.") and key == "max_size" and value < config.smds[qmgr].size:
-        return {f"smds.{qmgr}.size": value}
-    if name.startswith("smds.") and key == "size" and value > (config.smds[qmgr].max_size or value):
-        return {f"smds.{qmgr}.max_size": value}
+    if (dataset := DataSetSetting.parse(name)) is not None:
+        described = config.smds.get(dataset.qmgr, Smds())
+        is_maximum = dataset.attribute == "max_size"
+        if value < described.size if is_maximum else value > (described.max_size or value):
+            return {_other(dataset): value}
     return {}
 
 
 def without_size(settings: Settings, name: str) -> Settings:
     """Return settings without a size, and without what went along with it."""
-    qmgr = name.rpartition(".")[0]
-    along = {
-        "size": ("init_size",),
-        "pages": ("max_pages",),
-        "max_pages": ("pages",),
-        "max_size": ("file_system_size",),
-        f"{qmgr}.size": (f"{qmgr}.max_size",),
-        f"{qmgr}.max_size": (f"{qmgr}.size",),
-    }
-    return {key: value for key, value in settings.items() if key not in (name, *along.get(name, ()))}
+    along = {"size": "init_size", "pages": "max_pages", "max_pages": "pages", "max_size": "file_system_size"}
+    dataset = DataSetSetting.parse(name)
+    left_out = {name, along.get(name) if dataset is None else _other(dataset)}
+    return {key: value for key, value in settings.items() if key not in left_out}
+
+
+def _other(dataset: DataSetSetting) -> str:
+    """Return the setting of a data set that goes along with its size or its maximum."""
+    return str(dataset._replace(attribute="max_size" if dataset.attribute == "size" else "size"))
 
 
 def size_of(twin: MessageStore, resource: str | None) -> str | None:
     """Return the setting that makes a resource larger; None where there is none."""
-    by_resource = {"entries": "size", "elements": "size", "scm": "scm_max_size", "file": "max_size"}
-    known = sizes(twin)
     if resource is None:
         return None
-    if resource.startswith("smds/"):
-        names = [f"smds.{resource[5:]}.{key}" for key in ("max_size", "size")]
-    elif resource == "pages":
-        names = ["max_pages", "pages"]
-    else:
-        names = [by_resource.get(resource, "")]
+    known, (pool, owner) = sizes(twin), Resource.parse(resource)
+    names = {
+        Pool.SMDS: [str(DataSetSetting(owner, attribute)) for attribute in ("max_size", "size")],
+        Pool.PAGES: ["max_pages", "pages"],
+        Pool.ENTRIES: ["size"],
+        Pool.ELEMENTS: ["size"],
+        Pool.SCM: ["scm_max_size"],
+        Pool.FILE: ["max_size"],
+    }.get(Pool(pool), [])
     return next((name for name in names if name in known or name == "scm_max_size"), None)
 
 

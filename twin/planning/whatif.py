@@ -1,7 +1,7 @@
 """What-if: a store rolled forward from one moment, as it is and with other settings or other traffic.
 
-    >>> moment = at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
-    >>> answer = what_if(moment, settings={"smds.QM01.size": "1G", "smds.QM02.size": "1G"})
+    >>> moment = twin.at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
+    >>> answer = twin.what_if(moment, settings={"smds.QM01.size": "1G", "smds.QM02.size": "1G"})
     >>> answer.before.p50 < answer.after.p50
     True
 
@@ -11,9 +11,7 @@ Nothing is changed: settings are tried on a copy of the twin, traffic on its met
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -23,30 +21,14 @@ from kernels.clock import TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS, YOUNG_GETS
 from twin.errors import UsageError
-from twin.estate import (
-    CouplingFacility,
-    Estate,
-    EstateError,
-    Smds,
-    StoreConfig,
-    Structure,
-    parse_attributes,
-)
-from twin.estate.attributes import SMDS
-from twin.estate.errors import known_hint
-from twin.events import Decoded, Decoder, EventError
-from twin.events.fields import FIELD
+from twin.estate.settings import Setting, Settings
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead
-from twin.playback.replays import Player
-from twin.recordings.files import open_recording
+from twin.planning.moment import Moment
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
-from twin.stores.structure import StructureTwin
-from twin.stores.warm_up import warm
-from twin.units import as_text, format_size
+from twin.units import as_text
 
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
@@ -80,10 +62,10 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise UsageError(f"{name} = {value:g}; expected: a factor from {low:g} to {MAX_FACTOR:g}")
 
 
-AS_IT_IS = Traffic()
+UNCHANGED = Traffic()
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The future of a store if its traffic goes on: quantiles over all futures that were drawn.
 
     Attributes:
@@ -111,93 +93,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     time: str
     horizon_s: float
-    settings: dict[str, Any]
+    settings: Settings
     traffic: Traffic
-    before: Outcome
-    after: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The twin of a store at one moment, of which copies can be opened.
-
-    Attributes:
-        estate: the estate.
-        twin: the twin; it is read only.
-    """
-
-    estate: Estate
-    twin: MessageStore
-
-    @property
-    def tick(self) -> int:
-        """The tick of the moment."""
-        return int(self.twin.tables.store.scalars[0]["tick"])
-
-    def with_settings(self, settings: Mapping[str, Any]) -> MessageStore:
-        """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
-        if not settings:
-            return self.twin
-        name = self.twin.name
-        changed = changed_config(self.twin.config, settings)
-        _check_scm(self.estate, self.twin.config, changed)
-        estate = replace(self.estate, stores={**self.estate.stores, name: changed})
-        twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
-        if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
-            listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
-            raise UsageError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
-        return twin
-
-
-def moment_of(estate: Estate, twin: Twin) -> Moment:
-    """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast of its own."""
-    if not isinstance(twin, MessageStore) or not twin.has_fill_model:
-        raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
-    return Moment(estate, twin)
-
-
-def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:
-    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`."""
-    return moment_of(estate, twin_at(recording, estate, store, time))
-
-
-def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:
-    """Return the twin of a store at a moment of a recording.
-
-    Args:
-        recording: the recording.
-        estate: its estate.
-        store: name of the store.
-        time: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
-
-    Raises:
-        UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
-    """
-    if store not in estate.stores:
-        raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
-    try:
-        limit = None if time is None else int(FIELD["time"].checked(time))
-    except EventError as error:
-        raise UsageError(f"--at: {error.detail}") from None
-    warm()
-    decoder, player = Decoder(estate), Player(estate)
-    for chunk in open_recording(recording):
-        decoded = chunk.decode(decoder)
-        cut = decoded if limit is None else until(decoded, limit)
-        player.feed(cut)
-        if len(decoded) and not len(cut):
-            break  # a chunk has thousands of events: what comes is later
-    player.catch_up()
-    if store not in player.twins:
-        by_then = "" if time is None else f" until {time}"
-        raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
-    return player.twins[store]
+    before: FillOutcome
+    after: FillOutcome
 
 
 def what_if(
     moment: Moment,
-    settings: Mapping[str, Any] | None = None,
-    traffic: Traffic = AS_IT_IS,
+    settings: Mapping[str, Setting] | None = None,
+    traffic: Traffic = UNCHANGED,
     horizon_s: float = DEFAULT_HORIZON_S,
 ) -> Answer:
     """Roll a store forward as it is, and with other settings and traffic.
@@ -221,72 +126,15 @@ def what_if(
         horizon_s=horizon_s,
         settings=settings,
         traffic=traffic,
-        before=_outcome(moment.twin, moment.tick, AS_IT_IS, horizon_s),
+        before=_outcome(moment.twin, moment.tick, UNCHANGED, horizon_s),
         after=_outcome(changed, moment.tick, traffic, horizon_s),
     )
-
-
-# --- settings --------------------------------------------------------------------------------------------------------
-
-
-def changed_config(config: StoreConfig, settings: Mapping[str, Any]) -> StoreConfig:
-    """Return a store config with other attributes. UsageError: as of `what_if`."""
-    own = {name: value for name, value in settings.items() if not name.startswith("smds.")}
-    try:
-        changes = dict(parse_attributes(config, "REBUILD" if config.kind == "structure" else "ALTER", own))
-    except EstateError as error:
-        raise UsageError(str(error).partition(": ")[2] or str(error)) from None
-    datasets = {name: value for name, value in settings.items() if name.startswith("smds.")}
-    if datasets:
-        changes["smds"] = _changed_datasets(config, datasets)
-    return replace(config, **changes)
-
-
-def _check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None:
-    """Check that there is SCM where another SCMMAXSIZE is asked for. UsageError: the coupling facility has none."""
-    if not isinstance(config, Structure) or not isinstance(changed, Structure):
-        return
-    facility = estate.stores.get(changed.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None or facility.scm:
-        return  # without a described one, SCMMAXSIZE alone counts
-    if changed.scm_max_size not in (None, config.scm_max_size):
-        raise UsageError(
-            f"scm_max_size = {format_size(changed.scm_max_size or 0)}: {facility.name} has no SCM; expected: scm in"
-            f" [coupling_facility.{facility.name}] of the estate"
-        )
-
-
-def _changed_datasets(config: StoreConfig, settings: Mapping[str, Any]) -> dict[str, Smds]:
-    if not isinstance(config, Structure):
-        raise UsageError(f"{next(iter(settings))}: a {config.kind} has no data sets; expected: an attribute of its own")
-    datasets = dict(config.smds)
-    for name, value in settings.items():
-        qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-        if qmgr not in config.queue_managers:
-            raise UsageError(f"{name}: no queue manager {qmgr}{known_hint(qmgr, config.queue_managers)}")
-        if key not in SMDS:
-            raise UsageError(f"{name}: no attribute {key} of a data set{known_hint(key, SMDS)}")
-        try:
-            datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{key: SMDS[key](value)})
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{name} = {value}: {error}") from None
-    return datasets
-
-
-def until(decoded: Decoded, limit: int) -> Decoded:
-    """Return the events up to a time, microseconds, in order; a clock that is ahead costs only its own events."""
-    rows = np.flatnonzero(decoded.events["time"] <= limit)
-    if rows.size == len(decoded):
-        return decoded
-    places = {int(row): place for place, row in enumerate(rows)}
-    extras = {places[row]: text for row, text in decoded.extras.items() if row in places}
-    return Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)
 
 
 # --- rolling forward -------------------------------------------------------------------------------------------------
 
 
-def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) -> Outcome:
+def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) -> FillOutcome:
     store, fill = twin.tables.store, twin.fill_model(tick)
     now = flows.present(store, tick, fill.weights)
     if now is None:
@@ -302,12 +150,12 @@ def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) 
     return _summary(outlook, _messages_that_fit(twin, fill, regime, puts, tick), puts)
 
 
-def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> Outcome:
+def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> FillOutcome:
     """Return an outlook as quantiles over all its paths: that the traffic goes on is given, not estimated."""
     shares = {str(name): float((outlook.full_of == i).mean()) for i, name in enumerate(outlook.fill.resources)}
     shares = {name: share for name, share in sorted(shares.items(), key=lambda item: -item[1]) if share > 0}
     p10, p50, p90 = (_finite(value) for value in np.quantile(outlook.full_at, (0.1, 0.5, 0.9), method="nearest"))
-    return Outcome(
+    return FillOutcome(
         resource=next(iter(shares), None),
         p10=p10,
         p50=p50,
@@ -344,7 +192,7 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
     young = _counts(store, now.since, until, YOUNG_GETS) * traffic.puts * traffic.gets
     late_store = _counts(store, now.since, until, STORE_GETS) * traffic.gets
     late_sets = _counts(store, now.since, until, DATA_SET_GETS) * traffic.gets
-    if traffic == AS_IT_IS:
+    if traffic == UNCHANGED:
         return now, puts.mean(axis=0)
     surplus = np.maximum(young - puts, 0.0).sum(axis=1, keepdims=True)
     in_store, in_sets = fill.classes[:, forecast.IN_STORE], fill.classes[:, forecast.IN_DATA_SETS]

@@ -1,12 +1,12 @@
-"""A recording asked again: its puts as demands on an estate that may have changed.
+"""Demands: the puts of a recording as requests, which the given estate may refuse.
 
-In a recording a put with 2192 is a fact. Here each put is asked: the estate given decides whether it fits. What the
-recording says of gets, ends of units of work and expiries happens as recorded.
+In a recording a put with 2192 is a fact. As a demand, each put is tried: the given estate decides whether it fits.
+Gets, ends of units of work and expiries happen as recorded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,34 +37,34 @@ class Refusals:
 
 
 @dataclass(slots=True)
-class AskedStore:
-    """Refusals of a store as recorded, and by the estate given.
+class StoreRefusals:
+    """Refusals of a store as recorded, and by the given estate in the replay.
 
     unserved_gets: gets of the recording whose message was refused, or had not come.
     """
 
-    recorded: Refusals
-    asked: Refusals
+    recorded: Refusals = field(default_factory=Refusals)
+    replayed: Refusals = field(default_factory=Refusals)
     unserved_gets: int = 0
 
 
 def as_demands(block: EventBlock) -> EventBlock:
-    """Return a block in which refused puts are asked again, one message per event."""
+    """Return a block whose refused puts are tried again, one message per event."""
     events = block.events
     single = (events["op"] != PUT) & ((events["op"] != GET) | (events["flags"] & FLAG_HAS_MSGID != 0))
     copies = np.where(single, 1, events["count"])
     rows = np.repeat(np.arange(events.size), copies)
-    asked = np.ascontiguousarray(events[rows])
+    demands = np.ascontiguousarray(events[rows])
     is_first = np.diff(rows, prepend=-1) != 0
     is_copy = copies[rows] > 1
-    asked["count"][is_copy] = 1
-    asked["seq"][~is_first] = -1  # a number is taken once
-    asked["reason"][(asked["op"] == PUT) & np.isin(asked["reason"], _REFUSALS)] = 0
+    demands["count"][is_copy] = 1
+    demands["seq"][~is_first] = -1  # a number is taken once
+    demands["reason"][(demands["op"] == PUT) & np.isin(demands["reason"], _REFUSALS)] = 0
     starts = np.cumsum(copies) - copies
     extras = {int(starts[row]): text for row, text in block.extras.items()}
-    return EventBlock(block.store, asked, extras)
+    return EventBlock(block.store, demands, extras)
 
 
 def count_unserved(events: Array) -> int:
-    """Return the gets among events, EVENT[n] after they were asked, that found no message."""
+    """Return the gets among events, EVENT[n] after they were applied, that found no message."""
     return int(((events["op"] == GET) & (events["reason"] == MQRC_NO_MSG_AVAILABLE)).sum())

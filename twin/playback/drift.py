@@ -8,7 +8,7 @@ state record and in the counts of puts and gets of each queue.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,11 +19,9 @@ import numpy as np
 
 from kernels import OPS
 from twin.estate import Estate
-from twin.events import Decoded, Decoder
-from twin.playback.replays import Player
-from twin.recordings.files import open_recording
+from twin.events import Decoded
+from twin.playback.replays import Player, decoded_chunks, play
 from twin.stores.message_store import MessageStore
-from twin.stores.warm_up import warm
 
 MAX_POINTS = 10_000  # of a resource; then every second one is dropped
 _MEASURE = OPS.index("MEASURE")
@@ -128,23 +126,24 @@ def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
-    warm()
-    decoder, player = Decoder(estate), Player(estate)
+    player = Player(estate)
     seen: defaultdict[str, _Seen] = defaultdict(_Seen)
     unknown = 0
-    for chunk in open_recording(path):
-        decoded = chunk.decode(decoder)
-        unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
-        _count_calls(decoded, estate, seen)
-        for piece in _pieces(decoded):
-            player.feed(piece)
-            last = len(piece) - 1
-            if last in piece.extras and piece.events["op"][last] == _MEASURE:
-                store = estate.routes[int(piece.events["route"][last])].store
-                twin = player.twins[store]
-                if isinstance(twin, MessageStore):
-                    _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
-    player.catch_up()
+
+    def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
+        nonlocal unknown
+        for decoded in chunks:
+            unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
+            _count_calls(decoded, estate, seen)
+            yield decoded
+
+    for piece, _ in play(count(decoded_chunks(path, estate)), player, _split_by_measure):
+        last = len(piece) - 1
+        if last in piece.extras and piece.events["op"][last] == _MEASURE:
+            store = estate.routes[int(piece.events["route"][last])].store
+            twin = player.twins[store]
+            if isinstance(twin, MessageStore):
+                _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
     states = player.states()
     result = {}
     for name in sorted(seen):
@@ -158,16 +157,9 @@ def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
     return result
 
 
-def _pieces(decoded: Decoded) -> Iterator[Decoded]:
+def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
     """Split events behind each MEASURE."""
-    cuts = (np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist()
-    start = 0
-    for end in [*cuts, len(decoded)]:
-        if end > start:
-            rows = slice(start, end)
-            extras = {row - start: text for row, text in decoded.extras.items() if start <= row < end}
-            yield Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)
-        start = end
+    return decoded.split((np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist())
 
 
 def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Seen]) -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from twin.estate import Estate
 from twin.estate.past_rises import PastRise
-from twin.events import Decoder
 from twin.forecast.rises import kept_rises
-from twin.playback.replays import Player
-from twin.recordings.files import Chunk, open_recording
+from twin.playback.replays import Player, count_events, decoded_chunks, play
+from twin.recordings.files import Chunk
 from twin.stores.message_store import MessageStore
-from twin.stores.warm_up import warm
 
 
 def learn(
@@ -31,16 +29,11 @@ def learn(
     Raises:
         UsageError: a file is missing, has an unknown suffix, or cannot be read to its end.
     """
-    warm()
     events = 0
     for path in recordings:
-        decoder, player = Decoder(estate), Player(estate)
-        for chunk in open_recording(path):
-            decoded = chunk.decode(decoder)
-            player.feed(decoded)
-            events += len(decoded)
-            if on_chunk is not None:
-                on_chunk(chunk, events)
+        player = Player(estate)
+        for piece, _ in play(decoded_chunks(path, estate, on_chunk, events), player):
+            events += count_events(piece)
         learned = {
             name: kept_rises(twin.tables.store, twin.qmgrs)
             for name, twin in player.twins.items()

@@ -20,8 +20,9 @@ from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder, EventBlock, Reject
-from twin.playback.demands import AskedStore, Refusals, as_demands, count_unserved
-from twin.playback.samples import Course, pieces_by_step
+from twin.events.decoded import merge
+from twin.playback.demands import StoreRefusals, as_demands, count_unserved
+from twin.playback.samples import Samples, Usage, forecast_table, split_by_step, usage_of, usage_table
 from twin.recordings.files import Chunk, open_recording
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
@@ -45,10 +46,8 @@ class Replayed:
     first_reject: Reject | None = None
     events: int = 0  # number of accepted lines or rows, duplicates included
     seconds: float = 0.0  # of work, without loading the kernels
-    course: Course | None = None  # samples over time; None: not asked for
-    asked: dict[str, AskedStore] = field(
-        default_factory=dict
-    )  # by store, sorted: with `demands`, of stores with events
+    samples: Samples[Usage] | None = None  # over time; None: with `course=False`
+    refusals: dict[str, StoreRefusals] = field(default_factory=dict)  # by store, sorted: with `demands=True`
 
     def __repr__(self) -> str:
         """Return the counts; the results themselves may be long."""
@@ -58,12 +57,12 @@ class Replayed:
     @property
     def usage(self) -> pa.Table:
         """Usage over time: time, store, resource, usage_pct; a row per resource and 30 s of event time with events."""
-        return self._sampled().usage()
+        return usage_table(self._sampled())
 
     @property
     def forecasts(self) -> pa.Table:
         """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
-        return self._sampled().forecasts()
+        return forecast_table(self._sampled())
 
     @property
     def alert_table(self) -> pa.Table:
@@ -86,10 +85,10 @@ class Replayed:
             raise UsageError(f"{wrong}; expected: pip install 'mqtwin[pictures]'") from None
         return draw_replay(self.usage, self.alerts, stores)
 
-    def _sampled(self) -> Course:
-        if self.course is None:
+    def _sampled(self) -> Samples[Usage]:
+        if self.samples is None:
             raise UsageError("no course over time was kept; expected: replay(..., course=True)")
-        return self.course
+        return self.samples
 
 
 class Player:
@@ -105,13 +104,13 @@ class Player:
         Args:
             estate: the estate.
             twins: twins by store name.
-            demands: True asks puts instead of taking them as facts; `asked` then has the outcome.
+            demands: True takes puts as demands, which the estate may refuse; `refusals` then has the outcome.
         """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
         self._demands = demands
         self._caught_up = False
-        self.asked: dict[str, AskedStore] = {}
+        self.refusals: dict[str, StoreRefusals] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
         """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
@@ -119,7 +118,10 @@ class Player:
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
             twin = self._twin(block.store)
-            alerts += self._ask(twin, block) if self._demands and isinstance(twin, MessageStore) else twin.apply(block)
+            if self._demands and isinstance(twin, MessageStore):
+                alerts += self._demand(twin, block)
+            else:
+                alerts += twin.apply(block)
             for report in twin.drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
@@ -138,12 +140,12 @@ class Player:
         shared = [twin for _, twin in sorted(self._twins.items()) if isinstance(twin, SharedStore)]
         return [alert for twin in shared for alert in twin.take((), caught_up=True)]
 
-    def _ask(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
-        outcome = self.asked.setdefault(block.store, AskedStore(Refusals(), Refusals()))
+    def _demand(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
+        outcome = self.refusals.setdefault(block.store, StoreRefusals())
         outcome.recorded.add(block.events)
         demands = as_demands(block)
         alerts = twin.apply(demands, demands=True)
-        outcome.asked.add(demands.events)
+        outcome.replayed.add(demands.events)
         outcome.unserved_gets += count_unserved(demands.events)
         return alerts
 
@@ -179,8 +181,8 @@ def replay(
         path: the recording.
         estate: the estate, or its file; see `twin.estate.load_estate`.
         course: True keeps usage and forecasts over time, for `Replayed.usage` and `Replayed.forecasts`.
-        demands: True asks the puts of the recording again, so that the estate decides which are refused; the outcome
-            is in `Replayed.asked`. Gets happen as recorded.
+        demands: True takes the puts of the recording as demands, so that the estate decides which are refused; the
+            outcome is in `Replayed.refusals`. Gets happen as recorded.
         chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
             same.
         on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
@@ -200,39 +202,82 @@ def replay(
     """
     described = estate if isinstance(estate, Estate) else load_estate(estate)
     warm()
-    decoder = Decoder(described)
     player = Player(described, demands=demands)
-    replayed = Replayed(course=Course() if course else None)
-    stores = np.array([route.store for route in described.routes])
+    replayed = Replayed(samples=Samples(described, usage_of) if course else None)
     began = time.monotonic()
+
+    def cut(decoded: Decoded) -> Iterator[Decoded]:
+        for piece in split_by_step(decoded) if course else (decoded,):
+            yield from piece.split(range(0, len(piece), chunk_events or len(piece) or 1))
+
+    chunks = decoded_chunks(path, described, on_chunk)
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
-    reasons: Counter[str] = Counter()
-    for chunk in open_recording(path):
-        decoded = chunk.decode(decoder)
-        for step in pieces_by_step(decoded) if course else (decoded,):
-            for piece in _pieces(step, chunk_events):
-                replayed.alerts += player.feed(piece)
-            if replayed.course is not None:
-                for name in np.unique(stores[np.unique(step.events["route"])]).tolist():
-                    twin = player.twins[name]
-                    if isinstance(twin, MessageStore):  # shared stores have no usage of their own
-                        replayed.course.add(twin)
-        for reject in decoded.rejects:
-            on_dead_letter(reject)
-        if replayed.first_reject is None and decoded.rejects:
-            replayed.first_reject = decoded.rejects[0]
-        reasons.update(str(reject.reason) for reject in decoded.rejects)
-        replayed.dead_letters += len(decoded.rejects)
-        replayed.events += count_events(decoded)
-        if on_chunk is not None:
-            on_chunk(chunk, replayed.events)
-    replayed.alerts += player.catch_up()
+    for piece, alerts in play(_noted(chunks, replayed, on_dead_letter), player, cut):
+        replayed.alerts += alerts
+        if replayed.samples is not None:
+            replayed.samples.add(piece, player.twins)
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
-    replayed.reasons = dict(reasons.most_common())
     replayed.states = player.states()
-    replayed.asked = dict(sorted(player.asked.items()))
+    replayed.refusals = dict(sorted(player.refusals.items()))
     replayed.seconds = time.monotonic() - began
     return replayed
+
+
+def play(
+    chunks: Iterable[Decoded], player: Player, cut: Callable[[Decoded], Iterable[Decoded]] | None = None
+) -> Iterator[tuple[Decoded, list[Alert]]]:
+    """Apply all events of a source to the twins of a player; yield each piece with its alerts once it is applied.
+
+    The last piece has no events: its alerts are those of shared stores that waited for silent sources.
+
+    Args:
+        chunks: the events, such as `decoded_chunks`.
+        player: the twins.
+        cut: splits a chunk into pieces, in order; None: a chunk is a piece.
+    """
+    warm()
+    for decoded in chunks:
+        for piece in (decoded,) if cut is None else cut(decoded):
+            yield piece, player.feed(piece)
+    yield merge(()), player.catch_up()
+
+
+def decoded_chunks(
+    path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None, events: int = 0
+) -> Iterator[Decoded]:
+    """Yield the events of a recording in decoded chunks.
+
+    Args:
+        path: the recording.
+        estate: the estate.
+        on_chunk: called after each chunk, with the chunk and the number of events so far.
+        events: number of events before this recording.
+
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+    """
+    decoder = Decoder(estate)
+    for chunk in open_recording(path):
+        decoded = chunk.decode(decoder)
+        yield decoded
+        events += count_events(decoded)
+        if on_chunk is not None:
+            on_chunk(chunk, events)
+
+
+def _noted(chunks: Iterable[Decoded], replayed: Replayed, on_reject: Callable[[Reject], None]) -> Iterator[Decoded]:
+    """Yield the chunks of a recording, and note the events and the dead letters of each once it is applied."""
+    reasons: Counter[str] = Counter()
+    for decoded in chunks:
+        yield decoded
+        replayed.events += count_events(decoded)
+        for reject in decoded.rejects:
+            on_reject(reject)
+        if replayed.first_reject is None and decoded.rejects:
+            replayed.first_reject = decoded.rejects[0]
+        replayed.dead_letters += len(decoded.rejects)
+        reasons.update(str(reject.reason) for reject in decoded.rejects)
+    replayed.reasons = dict(reasons.most_common())
 
 
 _ALERT_COLUMNS = {
@@ -281,14 +326,3 @@ def count_events(decoded: Decoded) -> int:
         return 0
     is_next = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
     return 1 + int(np.count_nonzero(is_next))
-
-
-def _pieces(decoded: Decoded, max_events: int | None) -> Iterator[Decoded]:
-    """Split events into pieces of at most `max_events`, in order."""
-    if max_events is None or len(decoded) <= max_events:
-        yield decoded
-        return
-    for start in range(0, len(decoded), max_events):
-        rows = slice(start, start + max_events)
-        extras = {row - start: text for row, text in decoded.extras.items() if start <= row < start + max_events}
-        yield Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)

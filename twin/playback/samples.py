@@ -1,93 +1,106 @@
-"""The course of a replay over time, as Arrow tables: usage of each resource, and what was forecast.
+"""Samples of stores over time, as Arrow tables: usage of each resource, and what was forecast.
 
-Usage is sampled every 30 seconds of event time: z/OS samples a structure about once per minute (structure full
-monitoring), other monitors sample every 15 to 60 seconds. That of a data set or page set is relative to its maximum.
+Stores are sampled every 30 seconds of event time: z/OS samples a structure about once per minute (structure full
+monitoring), other monitors sample every 15 to 60 seconds. Usage of a data set or page set is relative to its maximum:
+one that expands at 90 % is in no danger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kernels import layout
 from kernels.clock import SECOND
+from twin.estate import Estate
 from twin.events import Decoded
 from twin.forecast.outlook import Forecast
 from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin
 
 STEP = 30 * SECOND  # of event time between samples
+
+T = TypeVar("T")
+Usage = Mapping[str, float]
+"""Usage of a store by resource, percent."""
 
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-class Course:
-    """Samples of the stores that hold messages. They do not depend on the pieces in which events are applied."""
+class Samples(Generic[T]):
+    """Samples of the stores that hold messages. They do not depend on the pieces in which events are applied.
 
-    def __init__(self) -> None:
-        """Start without samples."""
-        self._usage: dict[tuple[int, str], dict[str, float]] = {}  # by STEP and store: usage by resource, percent
-        self._forecasts: list[Forecast] = []
+    Attributes:
+        by_store: by store, then by number of the STEP, ascending: the last sample in it.
+        forecasts: by store, in order of time.
+    """
 
-    def add(self, twin: MessageStore) -> None:
-        """Take a sample of a store; the last one of a STEP counts."""
-        clock = int(twin.tables.store.scalars[0]["clock"])
-        if clock != layout.NEVER:
-            self._usage[clock // STEP, twin.name] = {
-                str(resource): pct for resource, pct in twin.usage_of_maximum().items()
-            }
-        self._forecasts += twin.drain_forecasts()
+    def __init__(self, estate: Estate, take: Callable[[MessageStore], T]) -> None:
+        """Start without samples. take: returns a sample of a store."""
+        self.by_store: defaultdict[str, dict[int, T]] = defaultdict(dict)
+        self.forecasts: defaultdict[str, list[Forecast]] = defaultdict(list)
+        self._take = take
+        self._store_of = np.array([route.store for route in estate.routes])
 
-    def usage(self) -> pa.Table:
-        """Return time (the end of a STEP), store, resource and usage_pct, by time, store and resource."""
-        rows = [
-            ((step + 1) * STEP, store, resource, pct)
-            for (step, store), usage in sorted(self._usage.items())
-            for resource, pct in usage.items()
-        ]
-        times, stores, resources, pcts = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return pa.table(
-            {
-                "time": pa.array(times, pa.int64()).cast(_TIME),
-                "store": pa.array(stores, pa.string()),
-                "resource": pa.array(resources, pa.string()),
-                "usage_pct": pa.array(pcts, pa.float64()),
-            }
-        )
-
-    def forecasts(self) -> pa.Table:
-        """Return each prediction: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
-        ordered = sorted(self._forecasts, key=lambda forecast: (forecast.time, forecast.store))
-        numbers = ("usage_pct", "p10", "p50", "p90", "probability")
-        columns = {name: pa.array([getattr(row, name) for row in ordered], pa.float64()) for name in numbers}
-        return pa.table(
-            {
-                "time": pa.array([row.time for row in ordered], pa.int64()).cast(_TIME),
-                "store": pa.array([row.store for row in ordered], pa.string()),
-                "resource": pa.array([row.resource for row in ordered], pa.string()),
-                "usage_pct": columns["usage_pct"],
-                "p10_s": columns["p10"],
-                "p50_s": columns["p50"],
-                "p90_s": columns["p90"],
-                "probability": columns["probability"],
-                "is_first": pa.array([row.first for row in ordered], pa.bool_()),
-            }
-        )
+    def add(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
+        """Sample the stores of events that have been applied; see `split_by_step`."""
+        for name in np.unique(self._store_of[np.unique(piece.events["route"])]).tolist():
+            twin = twins[name]
+            if not isinstance(twin, MessageStore):  # shared stores have no usage of their own
+                continue
+            clock = int(twin.tables.store.scalars[0]["clock"])
+            if clock != layout.NEVER:
+                self.by_store[name][clock // STEP] = self._take(twin)
+            self.forecasts[name] += twin.drain_forecasts()
 
 
-def pieces_by_step(decoded: Decoded) -> Iterator[Decoded]:
+def usage_of(twin: MessageStore) -> Usage:
+    """Return the usage of a store."""
+    return {str(resource): pct for resource, pct in twin.usage_of_maximum().items()}
+
+
+def split_by_step(decoded: Decoded) -> Iterator[Decoded]:
     """Split events where two consecutive times lie in different STEPs."""
-    if not len(decoded):
-        return
-    cuts = np.flatnonzero(np.diff(decoded.events["time"] // STEP)) + 1
-    edges = [0, *cuts.tolist(), len(decoded)]
-    extras = sorted(decoded.extras.items())
-    i = 0
-    for start, end in pairwise(edges):
-        own = {}
-        while i < len(extras) and extras[i][0] < end:
-            own[extras[i][0] - start] = extras[i][1]
-            i += 1
-        yield Decoded(decoded.events[start:end], decoded.record[start:end], decoded.index[start:end], own)
+    return decoded.split((np.flatnonzero(np.diff(decoded.events["time"] // STEP)) + 1).tolist())
+
+
+def usage_table(samples: Samples[Usage]) -> pa.Table:
+    """Return time (the end of a STEP), store, resource and usage_pct, by time, store and resource."""
+    sampled = [(step, store, usage) for store, steps in samples.by_store.items() for step, usage in steps.items()]
+    sampled.sort(key=itemgetter(0, 1))
+    rows = [
+        ((step + 1) * STEP, store, resource, pct) for step, store, usage in sampled for resource, pct in usage.items()
+    ]
+    times, stores, resources, pcts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return pa.table(
+        {
+            "time": pa.array(times, pa.int64()).cast(_TIME),
+            "store": pa.array(stores, pa.string()),
+            "resource": pa.array(resources, pa.string()),
+            "usage_pct": pa.array(pcts, pa.float64()),
+        }
+    )
+
+
+def forecast_table(samples: Samples[Usage]) -> pa.Table:
+    """Return each prediction: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
+    unordered = (forecast for forecasts in samples.forecasts.values() for forecast in forecasts)
+    ordered = sorted(unordered, key=lambda forecast: (forecast.time, forecast.store))
+    numbers = {"usage_pct": "usage_pct", "p10_s": "p10", "p50_s": "p50", "p90_s": "p90", "probability": "probability"}
+    return pa.table(
+        {
+            "time": pa.array([row.time for row in ordered], pa.int64()).cast(_TIME),
+            "store": pa.array([row.store for row in ordered], pa.string()),
+            "resource": pa.array([row.resource for row in ordered], pa.string()),
+            **{
+                column: pa.array([getattr(row, name) for row in ordered], pa.float64())
+                for column, name in numbers.items()
+            },
+            "is_first": pa.array([row.first for row in ordered], pa.bool_()),
+        }
+    )

@@ -1,15 +1,16 @@
 """Replay of a recording with samples of usage, 2192s, alerts and forecasts.
 
-Truth and every baseline read the same series, so none of them has more information than another. Usage is sampled every
-30 seconds of event time: z/OS samples a structure about once per minute (structure full monitoring), other monitors
-sample every 15 to 60 seconds.
+Truth and every baseline read the same series, so none of them has more information than another. The samples are those
+of a replay (`twin.playback.samples`), with the contents of each queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -18,16 +19,35 @@ from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
-from twin.events import Decoded, Decoder
-from twin.forecast.outlook import Forecast
-from twin.playback.replays import Player
-from twin.playback.samples import STEP, pieces_by_step
-from twin.recordings.files import Chunk, open_recording
-from twin.scoring.look import Look, look
+from twin.events import Decoded
+from twin.playback.replays import Player, decoded_chunks
+from twin.playback.replays import play as play_recording
+from twin.playback.samples import STEP, Samples, Usage, split_by_step, usage_of
+from twin.recordings.files import Chunk
 from twin.scoring.predictions import Predictions
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.stores.warm_up import warm
+
+
+class Sample(NamedTuple):
+    """Sample of a store: usage of each resource and contents of each queue."""
+
+    usage: Usage
+    size: int  # bytes of the messages held
+    queues: tuple[str, ...]
+    holdings: Array  # i8[queues, 3]: messages, elements, 4 KB pages of each queue
+
+    @classmethod
+    def of(cls, twin: MessageStore) -> Self:
+        """Take a sample of a store."""
+        store = twin.tables.store
+        rows = store.queues[: len(twin.queues)]
+        return cls(
+            usage=usage_of(twin),
+            size=int(store.scalars[0]["bytes"]),
+            queues=tuple(twin.queues),
+            holdings=np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,31 +90,20 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
-    warm()
-    decoder, player = Decoder(estate), Player(estate)
-    records: dict[str, _Record] = {}
+    player, samples = Player(estate), Samples(estate, Sample.of)
+    refused: defaultdict[str, list[Array]] = defaultdict(list)
     alerts: list[Alert] = []
     events = 0
     stores = np.array([route.store for route in estate.routes])
-    for chunk in open_recording(path):
-        decoded = chunk.decode(decoder)
-        for piece in pieces_by_step(decoded):
-            alerts += player.feed(piece)
-            for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
-                twin = player.twins[name]
-                if isinstance(twin, MessageStore):  # shared stores have no puts
-                    record = records.setdefault(name, _Record())
-                    record.add(look(twin))
-                    record.forecasts += twin.drain_forecasts()
-        for name, times in _refused(decoded, stores):
-            records[name].refused.append(times)
-        events += len(decoded)
-        if on_chunk is not None:
-            on_chunk(chunk, events)
-    alerts += player.catch_up()
+    for piece, opened in play_recording(decoded_chunks(path, estate, on_chunk), player, split_by_step):
+        alerts += opened
+        samples.add(piece, player.twins)
+        for name, times in _refused(piece, stores):
+            refused[name].append(times)
+        events += len(piece)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
-    series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
-    predictions = {name: Predictions.from_forecasts(records[name].forecasts) for name in series}
+    series = {name: _series(name, steps, refused[name]) for name, steps in sorted(samples.by_store.items())}
+    predictions = {name: Predictions.from_forecasts(samples.forecasts[name]) for name in series}
     return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
 
 
@@ -106,41 +115,24 @@ def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
     return [(name, full["time"][owners == name].copy()) for name in np.unique(owners).tolist()]
 
 
-@dataclass(slots=True)
-class _Record:
-    """Samples of a store, the last one per STEP, with its forecasts and refused puts."""
-
-    looks: list[Look] = field(default_factory=list)
-    forecasts: list[Forecast] = field(default_factory=list)
-    refused: list[Array] = field(default_factory=list)
-
-    def add(self, sample: Look | None) -> None:
-        """Add a sample, which replaces an earlier one of the same STEP; None: the store has not begun."""
-        if sample is None:
-            return
-        if self.looks and self.looks[-1].time // STEP == sample.time // STEP:
-            self.looks[-1] = sample
-        else:
-            self.looks.append(sample)
-
-    def series(self, name: str) -> Series:
-        """Return the samples as a series: a row per STEP, with the previous usage where there is no sample."""
-        cells = np.array([sample.time for sample in self.looks]) // STEP
-        raster = np.arange(cells[0], cells[-1] + 1)
-        rows = np.searchsorted(cells, raster, side="right") - 1  # without events in a STEP, usage stays
-        resources = tuple(dict.fromkeys(resource for sample in self.looks for resource in sample.usage))
-        queues = self.looks[-1].queues  # rows are only added
-        usage = np.array([[sample.usage.get(resource, 0.0) for resource in resources] for sample in self.looks])
-        holdings = np.zeros((len(self.looks), len(queues), 3), np.int64)
-        for i, sample in enumerate(self.looks):
-            holdings[i, : len(sample.holdings)] = sample.holdings
-        return Series(
-            store=name,
-            times=(raster + 1) * STEP,  # a sample stands for the end of its STEP
-            resources=resources,
-            usage=usage.reshape(len(self.looks), len(resources))[rows],
-            size=np.array([sample.size for sample in self.looks], np.int64)[rows],
-            queues=queues,
-            holdings=holdings[rows],
-            refused=np.sort(np.concatenate([np.zeros(0, np.int64), *self.refused])),
-        )
+def _series(name: str, steps: Mapping[int, Sample], refused: Sequence[Array]) -> Series:
+    """Return samples by STEP as a series: a row per STEP, with the previous usage where there is no sample."""
+    samples, numbers = list(steps.values()), np.array(list(steps))
+    raster = np.arange(numbers[0], numbers[-1] + 1)
+    rows = np.searchsorted(numbers, raster, side="right") - 1  # without events in a STEP, usage stays
+    resources = tuple(dict.fromkeys(resource for sample in samples for resource in sample.usage))
+    queues = samples[-1].queues  # rows are only added
+    usage = np.array([[sample.usage.get(resource, 0.0) for resource in resources] for sample in samples])
+    holdings = np.zeros((len(samples), len(queues), 3), np.int64)
+    for i, sample in enumerate(samples):
+        holdings[i, : len(sample.holdings)] = sample.holdings
+    return Series(
+        store=name,
+        times=(raster + 1) * STEP,  # a sample stands for the end of its STEP
+        resources=resources,
+        usage=usage.reshape(len(samples), len(resources))[rows],
+        size=np.array([sample.size for sample in samples], np.int64)[rows],
+        queues=queues,
+        holdings=holdings[rows],
+        refused=np.sort(np.concatenate([np.zeros(0, np.int64), *refused])),
+    )

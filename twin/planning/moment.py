@@ -1,0 +1,101 @@
+"""A store at one moment: its twin as a recording leaves it, of which copies can be opened under other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.estate.errors import known_hint
+from twin.estate.settings import Setting, changed_config, check_scm
+from twin.events import Decoded, EventError
+from twin.events.fields import FIELD
+from twin.playback.replays import Player, decoded_chunks, play
+from twin.stores.message_store import MessageStore
+from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
+from twin.stores.structure import StructureTwin
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The twin of a store at one moment, of which copies can be opened.
+
+    Attributes:
+        estate: the estate.
+        twin: the twin; it is read only.
+    """
+
+    estate: Estate
+    twin: MessageStore
+
+    @property
+    def tick(self) -> int:
+        """The tick of the moment."""
+        return int(self.twin.tables.store.scalars[0]["tick"])
+
+    def with_settings(self, settings: Mapping[str, Setting]) -> MessageStore:
+        """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
+        if not settings:
+            return self.twin
+        name = self.twin.name
+        changed = changed_config(self.twin.config, settings)
+        check_scm(self.estate, self.twin.config, changed)
+        estate = replace(self.estate, stores={**self.estate.stores, name: changed})
+        twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
+        if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
+            listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
+            raise UsageError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
+        return twin
+
+
+def moment_of(estate: Estate, twin: Twin) -> Moment:
+    """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast of its own."""
+    if not isinstance(twin, MessageStore) or not twin.has_fill_model:
+        raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
+    return Moment(estate, twin)
+
+
+def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:
+    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`."""
+    return moment_of(estate, twin_at(recording, estate, store, time))
+
+
+def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:
+    """Return the twin of a store at a moment of a recording.
+
+    Args:
+        recording: the recording.
+        estate: its estate.
+        store: name of the store.
+        time: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
+
+    Raises:
+        UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
+    """
+    if store not in estate.stores:
+        raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
+    try:
+        limit = None if time is None else int(FIELD["time"].checked(time))
+    except EventError as error:
+        raise UsageError(f"--at: {error.detail}") from None
+    player, chunks = Player(estate), decoded_chunks(recording, estate)
+    for _ in play(chunks if limit is None else _until(chunks, limit), player):
+        pass
+    if store not in player.twins:
+        by_then = "" if time is None else f" until {time}"
+        raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
+    return player.twins[store]
+
+
+def _until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
+    """Yield the events up to a time, microseconds, and stop at the first chunk without one.
+
+    A chunk has thousands of events: none of a later one can be of an earlier time.
+    """
+    for decoded in chunks:
+        piece = decoded.until(limit)
+        if len(decoded) and not len(piece):
+            return
+        yield piece
