@@ -6,6 +6,8 @@
 | `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
 | `open_store` | `twin.stores.open` | open the twin of one store |
 | `replay`, `Replayed` | `twin.playback.replays` | play a recording through the twins of an estate |
+| `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
+| `advise`, `Promise`, `prove` | `twin.planning.advise` | find the least change that keeps a promise, and prove it |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from twin.errors import MqtwinError, UsageError
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
+    from twin.planning.advise import Promise, advise, prove
+    from twin.planning.moment import at_moment
+    from twin.planning.whatif import Traffic, what_if
     from twin.playback.replays import Replayed, replay
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
@@ -36,15 +41,21 @@ _MODULES = {
     "Decoder": "events",
     "Estate": "estate",
     "MqtwinError": "errors",
+    "Promise": "planning.advise",
     "Replayed": "playback.replays",
+    "Traffic": "planning.whatif",
     "UsageError": "errors",
+    "advise": "planning.advise",
+    "at_moment": "planning.moment",
     "demo_estate": "simulation",
     "load_estate": "estate",
     "make_scenario": "simulation",
     "open_store": "stores.open",
+    "prove": "planning.advise",
     "replay": "playback.replays",
     "scenarios": "simulation",
     "simulate": "simulation",
+    "what_if": "planning.whatif",
 }
 
 __all__ = [
@@ -52,15 +63,21 @@ __all__ = [
     "Decoder",
     "Estate",
     "MqtwinError",
+    "Promise",
     "Replayed",
+    "Traffic",
     "UsageError",
+    "advise",
+    "at_moment",
     "demo_estate",
     "load_estate",
     "make_scenario",
     "open_store",
+    "prove",
     "replay",
     "scenarios",
     "simulate",
+    "what_if",
 ]
 
 
