@@ -15,8 +15,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.bridge import sending
-from deploy.bridge.alertmanager import AlertmanagerBridge
-from deploy.bridge.episodes import Episodes, annotation_texts, identity, kind_of
+from deploy.bridge.alertmanager import (
+    AlertmanagerBridge,
+    PostableAlert,
+    SentAlerts,
+    annotation_texts,
+    identity,
+    kind_of,
+)
 from deploy.bridge.webhook import Webhook, new_client, read_signing_key, signature
 from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
@@ -30,8 +36,8 @@ NOW_S = OPENED_US / 1e6 + 600
 SECRET = b"0123456789abcdef01234567"
 
 
-def applied(*entries: AlertEntry) -> Episodes:
-    episodes = Episodes()
+def applied(*entries: AlertEntry) -> SentAlerts:
+    episodes = SentAlerts()
     for record in entries:
         episodes.apply(record)
     return episodes
@@ -41,9 +47,9 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def ends(payload: list[dict[str, Any]]) -> dict[str, float]:
+def ends(payload: list[PostableAlert]) -> dict[str, float]:
     """Return when each alert ends, by severity."""
-    return {sent["labels"]["severity"]: seconds(sent["endsAt"]) for sent in payload}
+    return {sent.labels["severity"]: seconds(sent.ends_at) for sent in payload}
 
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
@@ -121,15 +127,15 @@ def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
 def test_an_open_alert_ends_in_four_minutes_unless_it_is_sent_again() -> None:
     episodes = applied(entry(written_s=NOW_S))
     (sent,) = episodes.payload(NOW_S + 1000)
-    assert seconds(sent["startsAt"]) == OPENED_US / 1e6
-    assert seconds(sent["endsAt"]) == NOW_S + 1000 + 240
+    assert seconds(sent.starts_at) == OPENED_US / 1e6
+    assert seconds(sent.ends_at) == NOW_S + 1000 + 240
 
 
 def test_a_cleared_alert_is_sent_for_five_minutes_with_its_end() -> None:
     episodes = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
     for later_s in (60, 359):
         (sent,) = episodes.payload(NOW_S + later_s)
-        assert seconds(sent["endsAt"]) == NOW_S + 60
+        assert seconds(sent.ends_at) == NOW_S + 60
     assert episodes.payload(NOW_S + 361) == []
 
 
@@ -141,11 +147,11 @@ def test_the_end_of_an_episode_does_not_end_the_next_one_with_the_same_labels() 
         entry(opened_us=second_us, written_s=NOW_S + 120),
     )
     (sent,) = episodes.payload(NOW_S + 130)
-    assert sent["annotations"]["alert_id"].endswith(str(second_us))
-    assert seconds(sent["endsAt"]) == NOW_S + 130 + 240
+    assert sent.annotations["alert_id"].endswith(str(second_us))
+    assert seconds(sent.ends_at) == NOW_S + 130 + 240
     episodes.apply(entry(CLEARED, 2, written_s=NOW_S + 140))  # the first one once more, after a crash of the job
     (sent,) = episodes.payload(NOW_S + 150)
-    assert seconds(sent["endsAt"]) == NOW_S + 150 + 240
+    assert seconds(sent.ends_at) == NOW_S + 150 + 240
 
 
 def test_from_watch_to_page_the_alert_of_the_watch_ends() -> None:
@@ -159,13 +165,13 @@ def test_an_alert_of_a_clock_ahead_does_not_start_after_its_end() -> None:
     """Alertmanager refuses such an alert, and the whole request with it."""
     ahead_us = int((NOW_S + 10_000) * 1e6)
     (sent,) = applied(entry(opened_us=ahead_us, written_s=NOW_S)).payload(NOW_S)
-    assert seconds(sent["startsAt"]) == NOW_S
+    assert seconds(sent.starts_at) == NOW_S
 
 
 def test_a_clock_that_went_back_is_part_of_an_id_and_not_of_the_start() -> None:
     again = entry(written_s=NOW_S, alert_id=f"QSG1/APP1/full-forecast/smds/QM01/{OPENED_US}/2")
     (sent,) = applied(again).payload(NOW_S)
-    assert seconds(sent["startsAt"]) == OPENED_US / 1e6
+    assert seconds(sent.starts_at) == OPENED_US / 1e6
 
 
 # --- the latest records ----------------------------------------------------------------------------------------------
@@ -270,14 +276,14 @@ def test_a_record_written_in_another_unit_of_time_does_not_end_a_sender() -> Non
 
 def test_whatever_a_sender_raises_the_next_content_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = [ZeroDivisionError("a defect")]
-    payload = Episodes.payload
+    payload = SentAlerts.payload
 
-    def fail_once(self: Episodes, now_s: float) -> list[dict[str, Any]]:
+    def fail_once(self: SentAlerts, now_s: float) -> list[dict[str, Any]]:
         if failures:
             raise failures.pop()
         return payload(self, now_s)
 
-    monkeypatch.setattr(Episodes, "payload", fail_once)
+    monkeypatch.setattr(SentAlerts, "payload", fail_once)
     with (
         capture_logs() as lines,
         Receiver.run() as peer,

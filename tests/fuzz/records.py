@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from deploy.bridge.episodes import Episodes
+from deploy.bridge.alertmanager import SentAlerts
 from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line
@@ -50,7 +50,7 @@ class Surfaces:
         self.latest = Latest(TOPICS, derive=samples_of)
         self.model = ConsoleModel(TOPICS)
         self.subscriber = RecordGuard()
-        self.episodes = Episodes()
+        self.sent = SentAlerts()
         self._registry = CollectorRegistry()
         self._registry.register(TwinCollector(self.latest, threading.Lock(), lambda: None, lambda: True))
 
@@ -59,7 +59,7 @@ class Surfaces:
         entry = self.latest.apply(record)
         self.latest.forget_cleared()
         if entry is not None:
-            self.episodes.apply(entry)
+            self.sent.apply(entry)
         self.model.fold([record])
         if record.topic == TOPICS.alerts and record.value is not None:
             decoded = self.subscriber.take(record, _decoded)
@@ -70,7 +70,7 @@ class Surfaces:
 
     def show(self) -> str:
         """Return the page of metrics, after all others have shown what they keep."""
-        msgspec.json.encode(self.episodes.payload(time.time()))
+        msgspec.json.encode(self.sent.payload(time.time()))
         self.console_content()
         self.model.beat()
         return generate_latest(self._registry).decode()
