@@ -38,9 +38,9 @@ def alter_queue(queue: str, words: str) -> str:
     return f"ALTER QLOCAL({queue}) {words}"
 
 
-def raise_max_file_size(queue: str, size: int) -> str:
-    """Return the MQSC command that sets the maximum size of a queue file. size: bytes, rounded up to MB."""
-    return alter_queue(queue, f"MAXFSIZE({-(-size // MIB)})")
+def alter_max_file_size(queue: str, megabytes: int) -> str:
+    """Return the MQSC command that sets the maximum size of a queue file."""
+    return alter_queue(queue, f"MAXFSIZE({megabytes})")
 
 
 def expand_data_set(config: Structure, qmgr: str) -> str:
@@ -137,7 +137,7 @@ def mqsc(config: StoreConfig, settings: Mapping[str, Any]) -> str:
     if isinstance(config, PageSet) and "expand" in settings:
         return alter_page_set(config.psid, settings["expand"]) + "\n"
     if isinstance(config, QueueFile) and "max_size" in settings:
-        return raise_max_file_size(config.queue, settings["max_size"]) + "\n"
+        return alter_max_file_size(config.queue, settings["max_size"] // MIB) + "\n"
     return ""
 
 

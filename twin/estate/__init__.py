@@ -26,8 +26,7 @@ from twin.estate.model import (
     group_prefix,
     policy_name_of,
 )
-from twin.estate.routes import Estate, Route
-from twin.estate.summary import HEADINGS, SummaryRow, summary
+from twin.estate.routes import HEADINGS, Estate, Route, SummaryRow, summary
 from twin.units import format_size, parse_size
 
 __all__ = [

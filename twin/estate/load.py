@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
-from twin.estate.document_advice import document_advice
 from twin.estate.errors import EstateError, Problems
 from twin.estate.model import StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
@@ -94,8 +93,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         max_depths=_max_depths(placed),
         warnings=(
             *sources.warnings,
-            *warnings(stores, described),
-            *document_advice(stores, sources.queue_managers, default_persistent),
+            *warnings(stores, described, sources.queue_managers, default_persistent),
         ),
         history={} if toml.history is None else read_history(toml.history),
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, StoreConfig
 from twin.estate.past_rises import History
+from twin.units import format_size
+
+HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +117,30 @@ class Estate:
 def in_order(routes: Iterable[Route]) -> tuple[Route, ...]:
     """Sort routes in the order of their indices: the route of a store before those of its queues."""
     return tuple(sorted(routes, key=lambda route: (route.store, route.qmgr, route.queue or "", route.reported or "")))
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """Row of one store, ready to print; its fields are in the order of `HEADINGS`."""
+
+    store: str
+    kind: str
+    size: str
+    queue_managers: str
+    queues: int
+    details: str
+
+
+def summary(estate: Estate) -> list[SummaryRow]:
+    """Return one row per store, sorted by name."""
+    return [
+        SummaryRow(
+            store=store.name,
+            kind=store.kind.replace("_", " "),
+            size="" if store.total_bytes is None else format_size(store.total_bytes),
+            queue_managers=", ".join(store.queue_managers),
+            queues=len(store.queues),
+            details=store.details,
+        )
+        for store in estate.stores.values()
+    ]

@@ -24,7 +24,6 @@ from twin.capacity.statements import cfrm, mqsc, steps
 from twin.errors import UsageError
 from twin.estate import Estate, StoreConfig, Structure
 from twin.estate.advice import warnings
-from twin.estate.document_advice import document_advice
 from twin.estate.settings import Settings, changed_config
 from twin.planning.levers import beginnings, size_of, sizes, with_size, without_size
 from twin.planning.moment import Moment
@@ -202,7 +201,7 @@ def _without_numbers(warning: str) -> str:
 
 def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     described = {(store.name, qmgr) for store in stores.values() if isinstance(store, Structure) for qmgr in store.smds}
-    return [*warnings(stores, described), *document_advice(stores, estate.queue_managers, {})]
+    return list(warnings(stores, described, estate.queue_managers, {}))
 
 
 def _enlarge(twin: MessageStore, beginning: Settings, promise: Promise, ask: Ask) -> Settings | None:

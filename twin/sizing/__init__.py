@@ -3,7 +3,7 @@
 One module per kind of store. `mqtwin size` prints the results; docs/sizing.md describes them.
 """
 
-from twin.sizing.dasd import Extent
+from twin.sizing.data_sets import Extent
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
 from twin.sizing.page_set import PageSetPlan, plan_page_set
 from twin.sizing.queue_file import QueueFilePlan, plan_queue_file

@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 
 from kernels import page_set
 from kernels.page_set import CONTROL, EXPAND_ABOVE, MAX_PAGES, PAGE_SPACE, SHORT, VERY_LONG
-from twin.sizing.dasd import PAGE_BYTES, Extent, extended_addressability
+from twin.sizing.data_sets import PAGE_BYTES, Extent, extended_addressability, places
 from twin.sizing.mix import Mix, count_of
-from twin.sizing.next_fit import places
 
 Kind = Literal["short", "long", "very long"]
 

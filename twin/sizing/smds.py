@@ -11,9 +11,8 @@ from kernels import smds
 from twin.errors import UsageError
 from twin.estate import SMDS_MAX_SIZE, Structure, format_size
 from twin.estate.attributes import DS_BLOCKS
-from twin.sizing.dasd import Extent, extended_addressability
+from twin.sizing.data_sets import Extent, extended_addressability, places
 from twin.sizing.mix import Mix, count_of
-from twin.sizing.next_fit import places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ from kernels import layout, queue_file, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import raise_max_file_size
+from twin.capacity.statements import alter_max_file_size
 from twin.conditions import BLOCKS, FILE, Condition, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.records import Filler
 from twin.state.arrays import Array
-from twin.units import percent
+from twin.units import MIB, percent
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, FILE),
@@ -69,7 +69,7 @@ class File(ResourceView):
             larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
             actions.append(
                 f"Raise the maximum file size above {format_size(config.limit)}, here to {format_size(larger)}:"
-                f" {raise_max_file_size(config.queue, larger)}; display the current size:"
+                f" {alter_max_file_size(config.queue, -(-larger // MIB))}; display the current size:"
                 f" DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
             )
         return tuple(actions)

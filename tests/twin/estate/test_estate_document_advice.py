@@ -184,4 +184,4 @@ def test_no_other_place_prints_offload_values() -> None:
     root = Path(__file__).resolve().parents[3]
     files = [file for room in ("twin", "deploy", "streams") for file in (root / room).rglob("*.py")]
     writers = {file.name for file in files if "SZ({" in file.read_text(encoding="utf-8")}
-    assert writers <= {"offload_rules.py", "advice.py", "document_advice.py"}, "the last two are warnings"
+    assert writers <= {"statements.py", "advice.py"}, "the last is a warning"

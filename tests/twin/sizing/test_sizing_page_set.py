@@ -15,8 +15,7 @@ from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.estate.model import packs
 from twin.sizing import at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
-from twin.sizing.dasd import PAGES_PER_TRACK, Extent
-from twin.sizing.next_fit import places
+from twin.sizing.data_sets import PAGES_PER_TRACK, Extent, places
 from twin.sizing.page_set import (
     MAX_PAGES,
     Cost,
