@@ -58,7 +58,7 @@ class Decoding:
     def twin(self, *saved: Any) -> Any:
         """Return a new twin, or one restored from saved arrays, header and pages."""
         twin: Any = open_store(self.estate, self.name, *saved)
-        twin.monitor.enabled = self.foresees and twin.has_fill_model
+        twin.monitor.enabled = self.foresees
         return twin
 
     def oracle(self, workload: Workload) -> NaiveStore:

@@ -52,7 +52,7 @@ class Moment:
 
 def moment_of(estate: Estate, twin: Twin) -> Moment:
     """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast of its own."""
-    if not isinstance(twin, MessageStore) or not twin.has_fill_model:
+    if not isinstance(twin, MessageStore):
         raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
     return Moment(estate, twin)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -12,12 +13,11 @@ from twin.alerts.resource_view import ResourceView
 from twin.conditions import Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
+from twin.forecast.fill_model import FillModel
+from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
 from twin.stores.state_record import KnownBy
-
-if TYPE_CHECKING:
-    from twin.forecast.fill_model import FillModel
 
 
 class StoreKind(ABC):
@@ -25,14 +25,14 @@ class StoreKind(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
-        has_fill_model: True if the kind has a fill model (`fill_model`).
+        conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         check_against: action of the drift alert: the display command to compare the estate with.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
         known_by: of each field of a usage, the measured fields by which it is known though nothing was counted.
     """
 
     kind: ClassVar[str]
-    has_fill_model: ClassVar[bool] = False
+    conditions: ClassVar[Mapping[int, Fired]]
     check_against: ClassVar[str]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
@@ -68,10 +68,6 @@ class StoreKind(ABC):
         """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
 
     @abstractmethod
-    def _conditions(self) -> dict[int, tuple[str, Resource]]:
-        """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
-
-    @abstractmethod
     def _set_baseline(self, measured: Measured) -> dict[str, Any]:
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`.
 
@@ -99,9 +95,9 @@ class StoreKind(ABC):
     def usage_of_maximum(self) -> dict[Resource, float]:
         """Return the usage by resource, in percent of the largest size that the resource may have."""
 
+    @abstractmethod
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
-        raise NotImplementedError(f"a {self.kind} has no fill model")
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
@@ -135,10 +131,6 @@ class StoreKind(ABC):
     def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
         """Add rows for queue managers not seen before."""
 
-    def _is_relieved(self, condition: str, resource: Resource) -> bool:  # noqa: ARG002 -- of most kinds, nothing
+    def is_relieved(self, condition: str, resource: Resource) -> bool:  # noqa: ARG002 -- of most kinds, nothing
         """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
         return False
-
-    def _fired_elsewhere(self) -> list[tuple[str, Resource]]:
-        """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
-        return []

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares, ticks, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
-from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
+from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.findings import Viewer
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
@@ -30,12 +30,12 @@ from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import depth_forecast, in_doubt, silence
+from twin.stores import alerting, silence
 from twin.stores.drift import Drift, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
-from twin.stores.queue_view import QueueDepth, take_fired
+from twin.stores.queue_view import QueueDepth
 from twin.stores.reports import Report, Reporter
 from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
@@ -43,10 +43,6 @@ from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
-_NOT_REVIEWED = (  # they have rules of their own
-    *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
-)
 
 
 class MessageStore(StoreKind):
@@ -89,7 +85,7 @@ class MessageStore(StoreKind):
         self.estate = estate
         self.config = described
         self._described = self._attributes()
-        self._forecasts = forecasts and self.has_fill_model
+        self._forecasts = forecasts
         if header is None:
             self._new(arrays)
         else:
@@ -216,7 +212,7 @@ class MessageStore(StoreKind):
             if reason == event_loop.CONTROL:
                 alerts += self._control(events[row], block.extras.get(row, b"{}"))
                 row += 1
-            alerts += self._open_fired()
+            alerts += alerting.open_fired(self)
 
     def demand(self, events: Array) -> Array:
         """Execute queue operations as the real system would, refusing those that cannot be done.
@@ -234,7 +230,7 @@ class MessageStore(StoreKind):
         while reason != event_loop.DONE:
             row, reason, _ = self._advance(events, row, True, ages)
             if reason == event_loop.FIRED:
-                self._open_fired()
+                alerting.open_fired(self)
             elif reason == event_loop.CONTROL:
                 raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
         return ages
@@ -257,7 +253,7 @@ class MessageStore(StoreKind):
         if reason == event_loop.TICK_DUE:
             alerts = self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
         elif reason == event_loop.TICKED:
-            alerts = self._judge(int(self.tables.store.scalars[0]["tick"]))
+            alerts = alerting.foresee(self, int(self.tables.store.scalars[0]["tick"]))
         elif reason == event_loop.CLOCK_WRONG:
             self._turn_back(int(events[row]["time"]))
         elif reason == event_loop.NO_ROOM:
@@ -374,52 +370,7 @@ class MessageStore(StoreKind):
         self.began = None
         self._reporter.turns = int(scalars["turns"])
 
-    # --- alerts ----------------------------------------------------------------------------------------------------
-
-    def _open_fired(self, now: int | None = None) -> list[Alert]:
-        """Open an alert for every condition that fired.
-
-        Args:
-            now: event time, microseconds; None: the store's clock.
-        """
-        scalars = self.tables.store.scalars[0]
-        datasets = self.tables.store.datasets
-        full_queues = take_fired(self.tables.store.queues, self.queues)
-        if not scalars["fired"] and not datasets["fired"].any() and not full_queues:
-            return []
-        now = int(scalars["clock"]) if now is None else now
-        conditions = [condition for bit, condition in self._conditions().items() if int(scalars["fired"]) & bit]
-        conditions += self._fired_elsewhere() + full_queues
-        scalars["fired"] = 0
-        datasets["fired"] = 0
-        viewer = self.viewer()
-        return [
-            self.episodes.open(viewer.finding(condition, resource, None), now)
-            for condition, resource in conditions
-            if not self._is_relieved(condition, resource)
-        ]
-
-    def viewer(self) -> Viewer:
-        """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.view, self.began)
-
-    def view(self, resource: Resource) -> ResourceView:
-        """Return the view of a resource of the store, or of the depth of one of its queues."""
-        if resource.pool != Pool.QUEUE:
-            return self._own_view(resource)
-        rows = self.tables.store.queues[: len(self.queues)]
-        row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
-        return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
-
-    def _arm(self, condition: str, resource: Resource) -> None:
-        """Allow a condition to fire again."""
-        for bit, watched in self._conditions().items():
-            if watched == (condition, resource):
-                self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
-        if resource.pool == Pool.QUEUE:
-            row = self.queues.index(resource.owner)
-            self.tables.store.queues["armed"][row] |= np.uint8(watch.QUEUE_FULL)
-            self.tables.store.queues_dirty[:] = 1
+    # --- ticks --------------------------------------------------------------------------------------------------------
 
     def _run_ticks(self, until: int) -> list[Alert]:
         """Process the ticks up to `until`, skipping those at which nothing can change."""
@@ -436,49 +387,31 @@ class MessageStore(StoreKind):
             before: the previous tick processed.
             tick: the tick to process.
         """
-        now = tick * clock.TICK
         ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
         run_scans(self.tables.store, before, tick)
         shares.meter(self.tables.store, before, tick)
-        alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
-        alerts += self._judge(tick)
-        for episode in self.episodes:
-            if episode.condition not in _NOT_REVIEWED:
-                alerts += self._review(episode, now)
+        alerts += alerting.check_tick(self, tick)
         self._reporter.report(before, tick, self._report_values)
         return alerts
 
-    def _judge(self, tick: int) -> list[Alert]:
-        """Return the alerts about what is to come, at a tick that is sampled and metered."""
+    # --- what others read ---------------------------------------------------------------------------------------------
+
+    def viewer(self) -> Viewer:
+        """Return what makes findings about the store as it is."""
+        return Viewer(self.tables.store, self.queues, self.view, self.began)
+
+    def view(self, resource: Resource) -> ResourceView:
+        """Return the view of a resource of the store, or of the depth of one of its queues."""
+        if resource.pool != Pool.QUEUE:
+            return self._own_view(resource)
         rows = self.tables.store.queues[: len(self.queues)]
-        lead_s, now = self.config.forecast_lead_s, tick * clock.TICK
-        alerts = depth_forecast.check(rows, self.queues, self.view, lead_s, self.began, self.episodes, now)
-        return alerts + self.monitor.tick(self, tick)
+        row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
+        return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""
         return self._reporter.drain()
-
-    def _review(self, episode: Episode, now: int) -> list[Alert]:
-        """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
-        viewer, view = self.viewer(), self.view(episode.resource)
-        is_over = view.is_over(episode.condition, now)
-        cleared = self.episodes.settle(
-            episode,
-            lambda: viewer.over(episode.condition, episode.resource, episode.severity),
-            now,
-            is_over=is_over,
-        )
-        if cleared:
-            self._arm(episode.condition, episode.resource)
-        if is_over:
-            return cleared
-        severity = view.severity(episode.condition, episode.severity)
-        if severity == episode.severity and min(100.0, view.usage_pct) < episode.usage_pct + STEP:
-            return []
-        finding = viewer.finding(episode.condition, episode.resource, episode.severity)
-        return [self.episodes.update(episode, finding, now)]
 
     def drain_forecasts(self) -> list[Forecast]:
         """Return the forecasts since the last call, at most the latest few thousand."""

@@ -46,7 +46,7 @@ class PageSetTwin(MessageStore):
     """The twin of a page set. buffer_pool_pct: percent of its buffer pool in use, as last measured, or None."""
 
     kind = "page_set"
-    has_fill_model = True
+    conditions = FIRED
     check_against = "Compare the page set's attributes in the estate with DISPLAY USAGE TYPE(PAGESET)"
     measurable = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
     known_by: ClassVar[KnownBy] = {
@@ -215,10 +215,6 @@ class PageSetTwin(MessageStore):
         return single_resource_model(
             PAGES, store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
         )
-
-    @override
-    def _conditions(self) -> dict[int, tuple[str, Resource]]:
-        return FIRED
 
     def _pages(self) -> dict[str, int]:
         """Return the counts of pages, named as in DISPLAY USAGE and SMF 115 QIS1."""

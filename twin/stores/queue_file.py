@@ -36,7 +36,7 @@ class QueueFileTwin(MessageStore):
     """The twin of a queue file."""
 
     kind = "queue_file"
-    has_fill_model = True
+    conditions = FIRED
     check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
     known_by: ClassVar[KnownBy] = {
@@ -181,10 +181,6 @@ class QueueFileTwin(MessageStore):
         return single_resource_model(
             FILE, store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
         )
-
-    @override
-    def _conditions(self) -> dict[int, tuple[str, Resource]]:
-        return FIRED
 
     def _blocks(self) -> dict[str, int]:
         """Return the space map: blocks of buffers and file by state, and the size of the file.

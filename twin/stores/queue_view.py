@@ -6,7 +6,7 @@ q106410_] (what counts), [IBM: MQRC 2053, q041240_] (more getters, or a larger M
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from typing_extensions import override
@@ -16,23 +16,11 @@ from twin.alerts import fillers, texts
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
 from twin.capacity.statements import alter_queue
-from twin.conditions import FULL, Condition, Pool, Resource
+from twin.conditions import FULL, Resource
 from twin.estate.attributes import MAX_DEPTH
 from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import percent
-
-
-def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, Resource]]:
-    """Return (condition, resource) of the queues that have fired, and reset them.
-
-    Args:
-        rows: QUEUE[m], m >= n.
-        queues: names of the first n rows.
-    """
-    fired = np.flatnonzero(rows["fired"][: len(queues)])
-    rows["fired"][fired] = 0
-    return [(Condition.QUEUE_FULL, Resource(Pool.QUEUE, queues[row])) for row in fired.tolist()]
 
 
 class QueueDepth(ResourceView):

@@ -19,7 +19,7 @@ from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
-from twin.stores import alteration, auto_alter, measurement
+from twin.stores import alerting, alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
@@ -27,7 +27,6 @@ from twin.stores.reports import StructureValues
 from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_fields, scm_params
 from twin.stores.state_record import KnownBy, all_of, any_of, dataset_fields
 from twin.stores.structure_view import (
-    DATASET_BITS,
     POOL_BITS,
     SCM_BITS,
     pools_pct,
@@ -55,7 +54,7 @@ class StructureTwin(MessageStore):
     """
 
     kind = "structure"
-    has_fill_model = True
+    conditions = POOL_BITS | SCM_BITS
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     measurable = ("messages", "ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
@@ -241,10 +240,10 @@ class StructureTwin(MessageStore):
         """Let the pools fire again whose threshold automatic alter was left to relieve."""
         for pool in (ENTRIES, ELEMENTS):
             if self.episodes.get(Condition.THRESHOLD, pool) is None:
-                self._arm(Condition.THRESHOLD, pool)
+                alerting.arm(self, Condition.THRESHOLD, pool)
 
     @override
-    def _is_relieved(self, condition: str, resource: Resource) -> bool:
+    def is_relieved(self, condition: str, resource: Resource) -> bool:
         """Return True if automatic alter will take a pool below its FULLTHRESHOLD again, so that nobody needs to act.
 
         The next sample, within 60 s of event time, looks again.
@@ -274,7 +273,7 @@ class StructureTwin(MessageStore):
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
             alerts += self._check_pace(tick - before, now)
-        return alerts + self._open_fired(now)
+        return alerts + alerting.open_fired(self, now)
 
     def _check_pace(self, ticks: int, now: int) -> list[Alert]:
         """Compare the mover with what the structure grew by in the last ticks; return the alerts that change."""
@@ -325,27 +324,6 @@ class StructureTwin(MessageStore):
             in_use_pct = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
             usage[Resource(Pool.SMDS, qmgr)] = in_use_pct
         return usage
-
-    @override
-    def _conditions(self) -> dict[int, tuple[str, Resource]]:
-        return POOL_BITS | SCM_BITS
-
-    @override
-    def _fired_elsewhere(self) -> list[tuple[str, Resource]]:
-        fired = []
-        for row, qmgr in enumerate(self.qmgrs):
-            bits = int(self.tables.store.datasets[row]["fired"])
-            fired += [(condition, Resource(Pool.SMDS, qmgr)) for bit, condition in DATASET_BITS.items() if bits & bit]
-        return fired
-
-    @override
-    def _arm(self, condition: str, resource: Resource) -> None:
-        super()._arm(condition, resource)
-        if resource.pool == Pool.SMDS:
-            row = self.qmgrs.index(resource.owner)
-            for bit, name in DATASET_BITS.items():
-                if name == condition:
-                    self.tables.store.datasets["armed"][row] |= np.uint8(bit)
 
     @override
     def fill_model(self, tick: int) -> FillModel:

@@ -30,11 +30,6 @@ SCM_BITS: dict[int, tuple[str, Resource]] = {
     watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, AUGMENTED),
 }
 _LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
-DATASET_BITS: dict[int, str] = {
-    watch.DATASET_THRESHOLD: Condition.THRESHOLD,
-    watch.DATASET_CANNOT_EXPAND: Condition.CANNOT_EXPAND,
-    watch.DATASET_FULL: Condition.FULL,
-}
 
 
 def structure_resource(

@@ -6,9 +6,7 @@ import pytest
 
 from tests.support.estates import small_estate
 from twin.estate import Estate, load_estate
-from twin.stores.page_set import PageSetTwin
-from twin.stores.queue_file import QueueFileTwin
-from twin.stores.structure import StructureTwin
+from twin.stores.open import open_message_store
 
 
 @pytest.fixture(scope="session")
@@ -20,5 +18,4 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 @pytest.fixture(autouse=True)
 def _without_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replay without forecasts, which would take most of the time: states and full stores are compared."""
-    for kind in (StructureTwin, PageSetTwin, QueueFileTwin):
-        monkeypatch.setattr(kind, "has_fill_model", False)
+    monkeypatch.setitem(open_message_store.__kwdefaults__, "forecasts", False)
