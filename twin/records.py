@@ -1,4 +1,4 @@
-"""Records that other programs read: alerts, and the resources of a state record, each with one usage.
+"""Records that other programs read: alerts, dead letters of a replay, resources of a state record with one usage each.
 
 Console, exporter and tables show what is here, so that they agree. A usage is in percent of the present size, as
 `usage_pct` of alerts; what the resource can grow to stands beside it. docs/state.md describes the fields.
@@ -99,6 +99,17 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The value as one line, as JSON with control characters escaped: no foreign record steers a terminal."""
         text = self.value.decode(errors="replace")
         return _CONTROL.sub(lambda match: " " if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+class ReplayedLetter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A dead letter of `mqtwin replay`: docs/commands.md. The bytes are in `value_base64` where they are no text."""
+
+    reason: str
+    detail: str
+    index: int
+    original_length: int | None = None  # bytes, where `value` was cut
+    value: str | None = None
+    value_base64: bytes | None = None
 
 
 _alert_decoder = msgspec.json.Decoder(AlertRecord)

@@ -30,6 +30,7 @@ MAX_LETTERS = 200
 MAX_REASONS = 100
 MAX_LETTER_CHARACTERS = 600
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
+_LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
 _LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
 _DAY_S = 86_400.0
 
@@ -74,6 +75,19 @@ class _AlertEntry(_Entry):
         self.opened = opened
 
 
+class _Letter(msgspec.Struct, frozen=True):
+    """A dead letter: the headers of its record, its value, and the time at which it was written."""
+
+    reason: str
+    detail: str
+    topic: str
+    partition: str
+    offset: str
+    index: str
+    value: str
+    written_s: float
+
+
 class ConsoleModel:
     """The content of the page. Its methods may be called from several threads.
 
@@ -96,7 +110,7 @@ class ConsoleModel:
         self._histories: dict[str, History] = {}
         self._alerts: dict[str, _AlertEntry] = {}
         self._alerts_of: dict[str, dict[str, _AlertEntry]] = {}  # by store
-        self._letters: deque[dict[str, Any]] = deque(maxlen=MAX_LETTERS)
+        self._letters: deque[_Letter] = deque(maxlen=MAX_LETTERS)
         self._reasons: dict[str, int] = {}
         self._letters_version = 0
         self._removed: deque[tuple[int, str]] = deque(maxlen=MAX_ALERTS)  # (version, alert id)
@@ -202,10 +216,9 @@ class ConsoleModel:
         if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:
             reason = "other"
         self._reasons[reason] = self._reasons.get(reason, 0) + 1
-        fields = ("reason", "detail", "topic", "partition", "offset", "index")
-        text = (record.value or b"").decode(errors="replace")[:MAX_LETTER_CHARACTERS]
-        letter = {name: headers.get(name, "")[:MAX_LETTER_CHARACTERS] for name in fields}
-        self._letters.append({**letter, "value": text, "written_s": record.written_ms / 1000})
+        texts = {name: headers.get(name, "")[:MAX_LETTER_CHARACTERS] for name in _LETTER_HEADERS}
+        value = (record.value or b"").decode(errors="replace")[:MAX_LETTER_CHARACTERS]
+        self._letters.append(_Letter(**texts, value=value, written_s=record.written_ms / 1000))
         self._version += 1
         self._letters_version = self._version
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 from confluent_kafka import KafkaError, Message, Producer
@@ -16,6 +16,13 @@ from twin.events.refusals import DETAIL_CHARACTERS
 
 _SETTINGS = {"enable.idempotence": True, "compression.type": "lz4", "delivery.report.only.error": True}
 _POLL_SECONDS = 0.5
+
+
+class Header(TypedDict):
+    """A header of a record."""
+
+    key: str
+    value: bytes
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
@@ -41,7 +48,7 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
     length: int
 
-    def headers(self) -> list[dict[str, Any]]:
+    def headers(self) -> list[Header]:
         """Return the headers of its record, with `original-length` only if bytes were cut off."""
         texts = {
             "reason": self.reason,

@@ -19,7 +19,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from streams.kafka.dead_letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter, Header
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
 from streams.query.observed import SourceBits, restarted_route
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from twin.alerts.episodes import Alert
 
-_CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
-_REPORTS = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
+_CLOUDEVENT: list[Header] = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
+_REPORTS: list[Header] = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
 _RECORD = Row("topic", "key", "value", "headers", "figures", "heard")  # the columns of `RECORD_DDL`
 _SPANS = StructType([StructField("spans", BinaryType(), False)])
 _HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
@@ -70,12 +70,12 @@ class Output:
     """
 
     plan: Plan
-    records: list[tuple[str, bytes, bytes, list[dict[str, Any]] | None]] = field(default_factory=list)
+    records: list[tuple[str, bytes, bytes, list[Header] | None]] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
     heard: list[int] = field(default_factory=list)
     restarted: int = 0
 
-    def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
+    def add(self, topic: str, key: bytes, value: bytes, headers: list[Header] | None = None) -> None:
         """Add a Kafka record."""
         self.records.append((topic, key, value, headers))
 
@@ -101,7 +101,7 @@ class Output:
         key = f"{letter.topic}/{letter.partition}/{letter.offset}/{letter.index}".encode()
         self.add(self.plan.topics.dlq, key, letter.value, letter.headers())
 
-    def _add_own(self, topic: str, key: str, value: bytes, limit: int, headers: list[dict[str, Any]] | None) -> None:
+    def _add_own(self, topic: str, key: str, value: bytes, limit: int, headers: list[Header] | None) -> None:
         if len(value) <= limit:
             self.add(topic, key.encode(), value, headers)
             return

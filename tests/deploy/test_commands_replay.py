@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from deploy.cli import main
@@ -33,8 +34,8 @@ def test_files_hold_the_records_of_the_topics(
     assert [json.loads(line) for line in (tmp_path / "state").read_bytes().splitlines()] == list(
         expected.states.values()
     )
-    assert [json.loads(line) for line in (tmp_path / "dlq").read_bytes().splitlines()] == [
-        dead_letter(r) for r in expected.rejects
+    assert (tmp_path / "dlq").read_bytes().splitlines() == [
+        msgspec.json.encode(dead_letter(r)) for r in expected.rejects
     ]
     out, err = capsys.readouterr()
     assert out == ""

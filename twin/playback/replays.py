@@ -5,7 +5,6 @@ The command `mqtwin replay` is described in docs/commands.md.
 
 from __future__ import annotations
 
-import base64
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from twin.events.decoded import merge
 from twin.playback.demands import StoreRefusals, as_demands, count_unserved
 from twin.playback.samples import Samples, Usage, forecast_table, split_by_step, usage_of, usage_table
 from twin.recordings.files import Chunk, open_recording
+from twin.records import ReplayedLetter
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
@@ -309,15 +310,14 @@ def alert_table(alerts: Iterable[Alert]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema(list(_ALERT_COLUMNS.items())))
 
 
-def dead_letter(reject: Reject) -> dict[str, Any]:
-    """Return a dead letter of a replay, JSON-ready; docs/commands.md describes it."""
-    letter: dict[str, Any] = {"reason": str(reject.reason), "detail": reject.detail, "index": reject.index}
-    if reject.length > len(reject.value):
-        letter["original_length"] = reject.length
+def dead_letter(reject: Reject) -> ReplayedLetter:
+    """Return the record of a reject."""
+    is_cut = reject.length > len(reject.value)
+    letter = ReplayedLetter(str(reject.reason), reject.detail, reject.index, reject.length if is_cut else None)
     try:
-        return letter | {"value": reject.value.decode()}
+        return msgspec.structs.replace(letter, value=reject.value.decode())
     except UnicodeDecodeError:
-        return letter | {"value_base64": base64.b64encode(reject.value).decode("ascii")}
+        return msgspec.structs.replace(letter, value_base64=reject.value)
 
 
 def count_events(decoded: Decoded) -> int:
