@@ -33,7 +33,8 @@ from streams.kafka.subscribe import AlertReader
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
-from streams.query.job import Job, JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import Job, start_job
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW

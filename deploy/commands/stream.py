@@ -18,7 +18,8 @@ from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.skip import Place
 from streams.log import configure_logging
-from streams.query.job import TRIGGER, JobSettings, run_job
+from streams.query.definition import TRIGGER, JobSettings
+from streams.query.job import run_job
 from streams.query.session import MASTER, is_local
 from twin.errors import UsageError
 from twin.estate import load_estate

@@ -14,7 +14,8 @@ from deploy.java.runtime import Java, find_java
 from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from streams.query.session import SparkJava
 from twin.errors import MqtwinError
 from twin.estate import load_estate

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 4 MB of shuffle at 15 bytes per event
 FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
-# Columns of `streams.query.job.events_frame`. Partition n of the reports topic is given as -1 - n, that of the
+# Columns of `streams.query.definition.events_frame`. Partition n of the reports topic is given as -1 - n, that of the
 # OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 

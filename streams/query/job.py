@@ -9,129 +9,48 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import structlog
 
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import local_directory
-from streams.checkpoint.skip import Place, skip_record
+from streams.checkpoint.skip import skip_record
 from streams.errors import one_line
 from streams.host.java_process import explain_java_exit
 from streams.host.resources import measure_session
 from streams.host.signals import stop_requests
-from streams.kafka.admin import end_offsets, explain_refusal, partitions_of, prepare_topics
+from streams.kafka.admin import end_offsets, explain_refusal, prepare_topics
 from streams.kafka.settings import for_spark, redact
-from streams.kafka.topics import Limits, Topics
-from streams.kafka.transactions import COMMITTED, ISOLATION, watch_transactions
+from streams.kafka.transactions import watch_transactions
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.bound import Bound, choose_bound
-from streams.query.decode_stage import KAFKA_COLUMNS, decode_function
+from streams.query.definition import JobSettings, start_query
 from streams.query.failure import explain
-from streams.query.observed import HEARD, OBSERVED, RESTARTED, RestartLog, SourceBits
+from streams.query.observed import RestartLog, SourceBits
 from streams.query.preflight import check_executors
-from streams.query.progress import LETTERS, BatchLog
+from streams.query.progress import BatchLog
 from streams.query.read_marks import ReadMarks
-from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
-from streams.query.session import SparkJava, check_master, is_local, open_session
+from streams.query.session import check_master, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
 from streams.query.stored_state import check_format
 from streams.state.mirror import remove_mirrors
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate
-from twin.feeds import FeedOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIGGER = "0 seconds"  # the next batch starts when the previous one has ended
-FETCH_BYTES = 16 * 1024 * 1024  # per partition and fetch; a larger record is fetched alone
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
-_OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
 _LISTENER_SECONDS = 10.0  # Spark calls listeners a moment after the end of a batch
 
-# Settings of Kafka's consumer and producer; the user's --kafka settings override them.
-_SOURCE_SETTINGS = {
-    f"kafka.{ISOLATION}": COMMITTED,  # as librdkafka by default, and so every other reader of the topic
-    "kafka.max.partition.fetch.bytes": str(FETCH_BYTES),
-    "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
-    "kafka.max.poll.records": "10000",
-}
-PRODUCER_BATCH_BYTES = 16 * 1024  # Kafka's default of batch.size
-# Milliseconds that a record waits for metadata of its topic; after that the task fails and is tried again.
-_SINK_SETTINGS = {"kafka.compression.type": "zstd", "kafka.max.block.ms": "15000"}
-
-# The header content-type, which is mostly the first one: checking that before filtering saves a fifth of the JVM's time
-# per record. Header names are case-sensitive; `lower` would load all of ICU, two seconds of the first batch.
-CONTENT_TYPE = (
-    "if(get(headers, 0).key = 'content-type', get(headers, 0).value, "
-    "get(filter(headers, h -> h.key = 'content-type'), 0).value) as content_type"
-)
-
 _log = structlog.get_logger("mqtwin.stream")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSettings:
-    """The settings of a job, as given to `mqtwin stream`.
-
-    Args:
-        estate: stores, queues and queue managers.
-        bootstrap_servers: Kafka's addresses.
-        checkpoint: a directory or any URI that Spark can write.
-        prefix: of the names of topics.
-        kafka: client settings, see `streams.kafka.settings`.
-        conf: settings of Spark.
-        master: see `streams.query.session.open_session`.
-        trigger: minimum time between the starts of two batches, in Spark's notation ("2 seconds").
-        available_now: process the records that exist now, and the reports that result, then end.
-        max_records: maximum number of Kafka records per batch; 0: no limit; None: see `streams.query.bound`.
-        starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
-        fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
-        jars: see `streams.query.session.open_session`.
-        java: see `streams.query.session.open_session`.
-        status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
-        skip: records to leave out, see `streams.checkpoint.skip`; the checkpoint is on this machine.
-        otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
-        spans: facts that its spans lack.
-    """
-
-    estate: Estate
-    bootstrap_servers: str
-    checkpoint: str
-    prefix: str = "mqtwin"
-    kafka: Mapping[str, str] = field(default_factory=dict)
-    conf: Mapping[str, str] = field(default_factory=dict)
-    master: str | None = None
-    trigger: str = TRIGGER
-    available_now: bool = False
-    max_records: int | None = None
-    starting_offsets: str = "earliest"
-    fail_on_data_loss: bool = True
-    jars: tuple[Path, ...] = ()
-    java: SparkJava | None = None
-    status_file: Path | None = None
-    skip: tuple[Place, ...] = ()
-    otlp_topic: str | None = None
-    spans: FeedOptions = field(default_factory=FeedOptions)
-
-    @property
-    def client(self) -> dict[str, str]:
-        """All Kafka client settings, ``bootstrap.servers`` among them."""
-        return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
-
-    @property
-    def topics(self) -> Topics:
-        """Names of the topics."""
-        return Topics(self.prefix, self.otlp_topic)
 
 
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -228,7 +147,7 @@ def _start_guarded(
     else:
         bound = Bound(settings.max_records)
     settings = replace(settings, max_records=bound.records)
-    query = _start_query(settings, session, packed, limits, explain_failure)
+    query = start_query(settings, session, packed, limits, explain_failure)
     _log.info(
         "query started",
         stores=len(settings.estate.stores),
@@ -247,7 +166,7 @@ def _start_guarded(
         marks.tell(caught_up=True)
         if end_offsets(settings.client, settings.topics.reports) == written:
             return None
-        return _start_query(settings, session, packed, limits, explain_failure)
+        return start_query(settings, session, packed, limits, explain_failure)
 
     if sources is not None:
         sources.start()
@@ -304,105 +223,8 @@ def _open_session(settings: JobSettings) -> SparkSession:
         jars=settings.jars,
         java=settings.java,
         conf=settings.conf,
-        local_checkpoint=is_local_path(settings.checkpoint),
+        local_checkpoint=local_directory(settings.checkpoint) is not None,
     )
-
-
-def _start_query(
-    settings: JobSettings,
-    session: SparkSession,
-    packed: PackedPlan,
-    limits: Limits,
-    explain_failure: Callable[[BaseException], str],
-) -> StreamingQuery:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
-
-    sink = {
-        **_SINK_SETTINGS,
-        "kafka.max.request.size": str(limits.request),
-        "kafka.buffer.memory": str(max(2 * limits.request, 32 << 20)),
-        # A larger batch than a topic takes is refused, and halved at batch.size again and again.
-        "kafka.batch.size": str(min(PRODUCER_BATCH_BYTES, limits.smallest)),
-    }
-    records = twin_frame(events_frame(session, settings), packed, settings.topics.events)
-    writer = records.writeStream.format("kafka").options(**{**sink, **for_spark(settings.client)})
-    writer = (
-        writer.option("checkpointLocation", settings.checkpoint)
-        .queryName(f"{settings.prefix} twin")
-        .outputMode("update")
-    )
-    trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
-    try:
-        return writer.trigger(**trigger).start()
-    except (AnalysisException, IllegalArgumentException, ValueError) as error:
-        raise UsageError(f"the query does not start: {one_line(error)}") from error
-    except (PySparkException, Py4JError) as error:
-        raise MqtwinError(f"the query does not start: {explain_failure(error)}") from error
-
-
-def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
-    """Return the topics that the job reads as a streaming frame of `KAFKA_COLUMNS`."""
-    topics = settings.topics
-    options = {
-        **_SOURCE_SETTINGS,
-        **for_spark(settings.client),
-        "subscribe": ",".join(topics.read),
-        "includeHeaders": "true",
-        "startingOffsets": _starting_offsets(settings),
-        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
-        # All cores read a topic with fewer partitions than cores; the offsets of event batches restore the order.
-        "minPartitions": str(session.sparkContext.defaultParallelism),
-    }
-    if settings.max_records:
-        options["maxOffsetsPerTrigger"] = str(settings.max_records)
-    source = session.readStream.format("kafka").options(**options).load()
-    partition = f"if(topic = '{topics.reports}', -1 - partition, partition)"
-    if topics.otlp is not None:
-        partition = f"if(topic = '{topics.otlp}', {FIRST_OTLP_PARTITION} + partition, {partition})"
-    frame = source.selectExpr("value", CONTENT_TYPE, f"{partition} as partition", "offset").select(*KAFKA_COLUMNS)
-    if is_local(session.sparkContext.master or ""):  # a task has a cost: one for each core, not for each partition
-        frame = frame.coalesce(session.sparkContext.defaultParallelism)
-    return frame
-
-
-def _starting_offsets(settings: JobSettings) -> str:
-    """Return the starting offsets of a new checkpoint, as Spark's JSON.
-
-    The reports are read from their end: existing ones belong to the state of an earlier job.
-    """
-    topics, start = settings.topics, settings.starting_offsets
-    offsets = {} if start in _OFFSETS else msgspec.json.decode(start)
-    for name in topics.read:
-        if name != topics.reports and (start in _OFFSETS or name == topics.otlp):
-            first = _OFFSETS.get(start, _OFFSETS["earliest"])
-            offsets.setdefault(name, dict.fromkeys(partitions_of(settings.client, name), first))
-    reports = dict.fromkeys(partitions_of(settings.client, topics.reports), _OFFSETS["latest"])
-    return msgspec.json.encode({topics.reports: reports, **offsets}).decode()
-
-
-def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
-    """Return the output of the query as a frame of Kafka records: topic, key, value, headers.
-
-    Args:
-        events: input records, of `KAFKA_COLUMNS`.
-        packed: the plan.
-        source: topic of the events, as named in dead letters.
-    """
-    from pyspark.sql import functions as f
-
-    from streams.query.processor import TwinProcessor
-
-    blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
-    records = blocks.groupBy("store").transformWithState(TwinProcessor(packed), RECORD_DDL, "Update", "None")
-    sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
-    plan = packed.unpack()
-    sums.append(f.max(f.col("figures")[len(FIGURES)]).alias(RESTARTED))
-    words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
-    is_letter = f.col("topic") == plan.topics.dlq
-    reason = f.get("headers", f.lit(0))["value"]  # the first header: `streams.query.rows.DeadLetter.headers`
-    letters = [f.count_if(is_letter & (reason == f.lit(code.encode()))).alias(name) for name, code in LETTERS.items()]
-    return records.observe(OBSERVED, *sums, *words, *letters).select("topic", "key", "value", "headers")
 
 
 class Job:
@@ -505,8 +327,3 @@ class Job:
         for directory in self._local_directories:
             remove_mirrors(directory, query_id)
         _log.info("stopped")
-
-
-def is_local_path(location: str) -> bool:
-    """Return True if a checkpoint is a path on this machine: it has no scheme, or ``file``."""
-    return local_directory(location) is not None

@@ -25,7 +25,8 @@ from streams.kafka.publish import PublishResult, Sender, publish
 from streams.kafka.topics import Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_function
-from streams.query.job import Job, JobSettings, events_frame, start_job
+from streams.query.definition import JobSettings, events_frame
+from streams.query.job import Job, start_job
 from streams.query.progress import BatchLog
 from streams.query.rows import BLOCK_DDL
 from streams.query.session import open_session

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from streams.kafka.publish import PublishResult
-from streams.query.job import Job, JobSettings
+from streams.query.definition import JobSettings
+from streams.query.job import Job
 from tests.bench import site
 from tests.bench.profile import Profile, sampler
 from tests.bench.rig import Batch, Rig, Say, Span, span

@@ -15,7 +15,8 @@ from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import offset_range
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.streams.kafka_help import new_producer
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate

@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.streams.kafka_help import create, delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from streams.checkpoint.files import MANIFEST, CheckpointFiles
 from streams.checkpoint.manifest import read_manifest, running_job
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from streams.query.stored_state import read_states
 from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate

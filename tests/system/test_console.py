@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from deploy.java.broker import Broker
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.deploy.console.test_browser import CHROMIUM, QUIET
 from tests.support.java import quick_java
 from tests.support.processes import free_port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from streams.query.job import CONTENT_TYPE
+from streams.query.definition import CONTENT_TYPE
 
 pytestmark = pytest.mark.system
 

@@ -22,7 +22,8 @@ from deploy.cli import main
 from deploy.options.common import KafkaOptions
 from streams.kafka.admin import explain_refusal, prepare_topics
 from streams.kafka.topics import Topics
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import small_estate
 from tests.support.java import quick_java

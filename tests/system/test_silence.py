@@ -12,7 +12,8 @@ import pytest
 
 from streams.kafka.admin import prepare_topics
 from streams.kafka.record import record
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.support.estates import small_estate
 from tests.system.harness import PATIENCE, Stream, check_equal
 from twin.estate import Estate, load_estate

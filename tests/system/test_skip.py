@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 
 from streams.checkpoint.skip import Place
 from streams.kafka.admin import prepare_topics
-from streams.query.job import JobSettings, start_job
+from streams.query.definition import JobSettings
+from streams.query.job import start_job
 from tests.streams.kafka_help import PATIENCE, create, new_producer
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
