@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from deploy.show.terminal import print_warnings
-from streams.checkpoint.files import CheckpointFiles, DamagedFileError
+from streams.checkpoint.files import DamagedFileError
+from streams.checkpoint.local_files import CheckpointFiles
 from streams.checkpoint.manifest import Manifest, running_job
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.local_files import CheckpointFiles
 from streams.checkpoint.manifest import (
     PARTITIONS,
     Guard,
@@ -25,6 +25,7 @@ from streams.checkpoint.manifest import (
     local_directory,
     log_changed_estate,
     next_offsets,
+    read_manifest,
 )
 from streams.checkpoint.offsets import check_offsets, describe_cluster
 from streams.kafka.topics import Topics
@@ -169,8 +170,6 @@ class CheckpointGuard:
 
 def open_stopped(directory: Path) -> tuple[CheckpointFiles, Manifest | None]:
     """Return the files and the manifest of a checkpoint, for commands that only read. UsageError: it is none."""
-    from streams.checkpoint.manifest import read_manifest
-
     if not directory.is_dir():
         raise UsageError(
             f"{directory}: there is no such directory; expected: the --checkpoint of a job on this machine"
@@ -178,4 +177,4 @@ def open_stopped(directory: Path) -> tuple[CheckpointFiles, Manifest | None]:
     files = CheckpointFiles(directory)
     if not files.has_begun and not (directory / "state").is_dir():
         raise UsageError(f"{directory} is no checkpoint; expected: a directory with metadata, offsets and commits")
-    return files, read_manifest(directory)
+    return files, read_manifest(files.folder)

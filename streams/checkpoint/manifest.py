@@ -14,17 +14,18 @@ import importlib.metadata
 import os
 import pickle
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 import msgspec
 import structlog
+from typing_extensions import override
 
-from streams.checkpoint.files import LOCK, MANIFEST, CheckpointFiles, DamagedFileError, Finding, Offsets
-from streams.files import replace_file
+from streams.checkpoint.files import LOCK, MANIFEST, BatchLogs, DamagedFileError, Folder, Offsets
+from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -119,47 +120,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Files(Protocol):
-    """Spark's files as the guard reads them, on any file system."""
-
-    @property
-    def has_begun(self) -> bool:
-        """True if a query has run here."""
-
-    @property
-    def has_state(self) -> bool:
-        """True if a batch was committed here."""
-
-    @property
-    def newest(self) -> tuple[Offsets, Mapping[str, str]] | None:
-        """Offsets and settings of the newest readable offsets file; None if there is none."""
-
-    def next_offsets(self) -> Offsets:
-        """Return the start offsets of the next batch. DamagedFileError, OSError."""
-
-
-class Guard(Protocol):
-    """The exclusive use of a checkpoint by this process, until `release`."""
-
-    @property
-    def files(self) -> Files:
-        """Spark's files."""
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The manifest; None if there is none."""
-
-    @property
-    def taken_by(self) -> str:
-        """The job that has taken the checkpoint from this one; empty if none has."""
-
-    def write(self, manifest: Manifest) -> None:
-        """Write the manifest."""
-
-    def release(self) -> None:
-        """Release the checkpoint for other jobs."""
-
-
 def local_directory(location: str) -> Path | None:
     """Return the directory of a checkpoint on this machine (no scheme, or ``file``); None for any other."""
     parts = urlparse(location)
@@ -168,21 +128,15 @@ def local_directory(location: str) -> Path | None:
     return Path(location) if not parts.scheme else None
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def read_manifest(folder: Folder) -> Manifest | None:
     """Read `mqtwin.json`; None if there is none, as in checkpoints of early versions. UsageError: unreadable."""
-    path = directory / MANIFEST
+    name = f"{folder.location}/{MANIFEST}"
     try:
-        return decode_manifest(path.read_bytes(), str(path))
+        return msgspec.json.decode(folder.read(MANIFEST), type=Manifest)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; expected: a file that this user can read") from error
-
-
-def decode_manifest(data: bytes, name: str) -> Manifest:
-    """Decode a manifest. name: of its file, for the error. UsageError: it is none."""
-    try:
-        return msgspec.json.decode(data, type=Manifest)
+        raise UsageError(f"{name}: {error.strerror or error}; expected: a file that this user can read") from error
     except msgspec.DecodeError as error:
         raise UsageError(
             f"{name}: {error}; remove it if the checkpoint is yours: the next start writes it anew"
@@ -205,8 +159,39 @@ def running_job(directory: Path) -> Owner | None:
     return None
 
 
-class LocalGuard:
-    """The guard of a checkpoint in a directory of this machine.
+class Guard(ABC):
+    """The exclusive use of a checkpoint by this process, until `release`.
+
+    Args:
+        files: Spark's logs in it.
+
+    Attributes:
+        manifest: None if there is none.
+        taken_by: the job that has taken the checkpoint from this one; empty if none has.
+    """
+
+    taken_by = ""
+
+    def __init__(self, files: BatchLogs) -> None:
+        self.files = files
+        self.manifest = read_manifest(files.folder)
+
+    def write(self, manifest: Manifest) -> None:
+        """Write the manifest; a reader sees the previous or the new one. UsageError: it cannot be written."""
+        folder = self.files.folder
+        try:
+            folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+        except OSError as error:
+            why = error.strerror or error
+            raise UsageError(f"checkpoint {folder.location} cannot be written: {why}; {WRITABLE}") from error
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release the checkpoint for other jobs."""
+
+
+class LocalGuard(Guard):
+    """The guard of a checkpoint in a directory of this machine; its lock is held as long as its process lives.
 
     Args:
         directory: the checkpoint; created if it is missing.
@@ -215,28 +200,17 @@ class LocalGuard:
         UsageError: it cannot be created or written, or another job runs on it.
     """
 
-    taken_by = ""  # a lock is held as long as its process lives
-
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._is_new = not directory.exists()
         self._lock = _lock(directory)
         try:
-            self.manifest = read_manifest(directory)
-            self.files = CheckpointFiles(directory)
+            super().__init__(CheckpointFiles(directory))
         except BaseException:
             self.release()
             raise
 
-    def write(self, manifest: Manifest) -> None:
-        """Write the manifest; a reader sees the previous or the new one."""
-        try:
-            replace_file(
-                self._directory / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
-            )
-        except OSError as error:
-            raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}; {WRITABLE}") from error
-
+    @override
     def release(self) -> None:
         """Release the lock, and remove a new directory if the job did not start."""
         if self._lock < 0:
@@ -250,7 +224,7 @@ class LocalGuard:
 
 
 def check_belongs(
-    location: str, manifest: Manifest | None, files: Files, topics: Topics, conf: Mapping[str, str]
+    location: str, manifest: Manifest | None, files: BatchLogs, topics: Topics, conf: Mapping[str, str]
 ) -> None:
     """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark.
 
@@ -330,7 +304,7 @@ def log_changed_estate(manifest: Manifest | None, estate: Estate) -> None:
         )
 
 
-def next_offsets(location: str, files: Files) -> Offsets:
+def next_offsets(location: str, files: BatchLogs) -> Offsets:
     """Return the start offsets of the next batch. UsageError: the file that holds them is damaged."""
     try:
         return files.next_offsets()

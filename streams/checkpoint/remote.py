@@ -11,22 +11,15 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlparse
 
 import msgspec
 import structlog
+from typing_extensions import override
 
-from streams.checkpoint.files import (
-    MANIFEST,
-    DamagedFileError,
-    Offsets,
-    OffsetsFile,
-    parse_initial_offsets,
-    parse_offsets,
-)
-from streams.checkpoint.manifest import WRITABLE, Manifest, Owner, decode_manifest
+from streams.checkpoint.files import BatchLogs
+from streams.checkpoint.manifest import Guard, Owner
 from streams.errors import one_line
 from twin.errors import UsageError
 
@@ -88,7 +81,7 @@ class FileSystem:
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:
-        self._location = location
+        self.location = location
         jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no public name for it
         self._jvm = jvm
         self._root = jvm.org.apache.hadoop.fs.Path(location)
@@ -127,20 +120,26 @@ class FileSystem:
 
         return self._call(read)
 
-    def write(self, name: str, data: bytes, *, new: bool = False) -> bool:
-        """Write a small file and return True; with `new`, return False if it exists already."""
-        if new and self.exists(name):
-            return False
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a small file."""
+        self._write(name, data, is_replaced=True)
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new small file and return True; return False if it exists already."""
+        if self.exists(name):
+            return False
+        self._write(name, data, is_replaced=False)
+        return True
+
+    def _write(self, name: str, data: bytes, *, is_replaced: bool) -> None:
         def write() -> None:
-            stream = self._system.create(self._path(name), not new)
+            stream = self._system.create(self._path(name), is_replaced)
             try:
                 stream.write(bytearray(data))
             finally:
                 stream.close()
 
         self._call(write)
-        return True
 
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
@@ -195,61 +194,12 @@ def _call_within_patience(connect: Callable[[], Any], location: str, jvm: Any) -
     raise UsageError(f"checkpoint {location}: {reason}; expected: a file system that Spark can write") from failures[0]
 
 
-class RemoteFiles:
-    """Spark's files as the guard reads them, in a file system of Hadoop."""
-
-    def __init__(self, system: FileSystem) -> None:
-        self._system = system
-        self.batches = sorted(int(name) for name in system.names("offsets") if name.isdecimal())
-        self.commits = sorted(int(name) for name in system.names("commits") if name.isdecimal())
-
-    @property
-    def has_begun(self) -> bool:
-        """True if a query has run here."""
-        return bool(self.batches or self.commits)
-
-    @property
-    def has_state(self) -> bool:
-        """True if a batch was committed here."""
-        return bool(self.commits)
-
-    @cached_property
-    def newest(self) -> tuple[Offsets, Mapping[str, str]] | None:
-        """Offsets and settings of the newest readable offsets file; None if there is none."""
-        for batch in reversed(self.batches):
-            try:
-                file = self._read_offsets(batch)
-            except DamagedFileError:
-                continue
-            return file.offsets, file.settings
-        return None
-
-    def next_offsets(self) -> Offsets:
-        """Return the start offsets of the next batch; empty before the first one."""
-        if not self.batches:
-            return {}
-        last = self.batches[-1]
-        previous = last if self.commits and self.commits[-1] >= last else last - 1
-        if previous >= 0:
-            return self._read_offsets(previous).offsets
-        try:
-            return parse_initial_offsets(self._system.read("sources/0/0"))
-        except (DamagedFileError, FileNotFoundError):
-            return {}
-
-    def _read_offsets(self, batch: int) -> OffsetsFile:
-        return parse_offsets(self._system.read(f"offsets/{batch}"))
-
-
-class RemoteGuard:
+class RemoteGuard(Guard):
     """The guard of a checkpoint in another file system: a lease, and the manifest.
 
     Args:
         location: the checkpoint's URI.
         session: of Spark.
-
-    Attributes:
-        taken_by: the job that has taken the checkpoint from this one, whose lease was stale; empty if none has.
 
     Raises:
         UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.
@@ -257,20 +207,17 @@ class RemoteGuard:
 
     def __init__(self, location: str, session: SparkSession) -> None:
         self._location = location
-        self.taken_by = ""
         self._system = FileSystem(location, session)
         _choose_file_manager(location, session)
         self._stopping = threading.Event()
         self._renewer: threading.Thread | None = None
         try:
             self._lease = self._take_lease()
-            self.files = RemoteFiles(self._system)
-            data = self._system.read(MANIFEST) if self._system.exists(MANIFEST) else None
+            super().__init__(BatchLogs(self._system))
         except OSError as error:
             raise UsageError(
                 f"checkpoint {location}: {error}; expected: a directory that this user can write"
             ) from error
-        self.manifest = decode_manifest(data, f"{location}/{MANIFEST}") if data is not None else None
         self._renewer = threading.Thread(target=self._renew, daemon=True, name="checkpoint lease")
         self._renewer.start()
 
@@ -293,7 +240,7 @@ class RemoteGuard:
                 time.sleep(_POLL_SECONDS)
             self._system.delete(LEASE)
         data = msgspec.json.encode(lease)
-        if not self._system.write(LEASE, data, new=True) or self._read_lease() != lease:
+        if not self._system.create(LEASE, data) or self._read_lease() != lease:
             raise UsageError(
                 f"checkpoint {self._location}: another mqtwin stream has just started on it: stop one of them"
             )
@@ -322,15 +269,8 @@ class RemoteGuard:
             except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: the next renewal may work
                 _log.warning("the lease cannot be renewed", error=f"{type(error).__name__}: {error}")
 
-    def write(self, manifest: Manifest) -> None:
-        """Write the manifest."""
-        try:
-            self._system.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-        except OSError as error:
-            raise UsageError(f"checkpoint {self._location} cannot be written: {error}; {WRITABLE}") from error
-
+    @override
     def release(self) -> None:
-        """Release the checkpoint for other jobs."""
         self._stopping.set()
         if self._renewer is not None:
             self._renewer.join(STALE_SECONDS)

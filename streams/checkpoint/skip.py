@@ -15,8 +15,8 @@ import msgspec
 import structlog
 from confluent_kafka import TopicPartition
 
-from streams.checkpoint.files import CheckpointFiles, DamagedFileError, parse_initial_offsets, parse_offsets
-from streams.files import write_draft
+from streams.checkpoint.files import DamagedFileError, Folder, parse_initial_offsets, parse_offsets
+from streams.checkpoint.local_files import CheckpointFiles
 from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.topics import Topics
@@ -67,19 +67,20 @@ def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics:
         return
     is_planned = not (files.commits and files.commits[-1] >= last)
     previous = last - 1 if is_planned else last
-    folder = directory / "offsets"
-    start_file = folder / str(previous) if previous >= 0 else directory / "sources" / "0" / "0"
+    folder = files.folder
+    start_file = f"offsets/{previous}" if previous >= 0 else "sources/0/0"
+    end_file = f"offsets/{last}"
     try:
-        start = _read(start_file).get(place.topic, {}).get(place.partition)
-        end = _read(folder / str(last)).get(place.topic, {}).get(place.partition) if is_planned else None
+        start = _read(folder, start_file).get(place.topic, {}).get(place.partition)
+        end = _read(folder, end_file).get(place.topic, {}).get(place.partition) if is_planned else None
         if start == place.offset:
             _write_letter(place, kafka, topics)
-            _write(start_file, place, place.offset + 1)
+            _write(folder, start_file, place, place.offset + 1)
             if end is not None and end <= place.offset:
-                _write(folder / str(last), place, place.offset + 1)
+                _write(folder, end_file, place, place.offset + 1)
             _log.warning("record skipped", record=str(place), effect="it is a dead letter; the job goes on behind it")
         elif start is not None and end is not None and start < place.offset < end:
-            _write(folder / str(last), place, place.offset)
+            _write(folder, end_file, place, place.offset)
             _log.warning(
                 "batch cut",
                 record=str(place),
@@ -89,20 +90,18 @@ def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics:
         raise UsageError(f"checkpoint {directory}: its offsets cannot be changed: {error}") from error
 
 
-def _read(path: Path) -> dict[str, dict[int, int]]:
-    data = path.read_bytes()
-    offsets = parse_offsets(data).offsets if path.parent.name == "offsets" else parse_initial_offsets(data)
+def _read(folder: Folder, name: str) -> dict[str, dict[int, int]]:
+    data = folder.read(name)
+    offsets = parse_offsets(data).offsets if name.startswith("offsets/") else parse_initial_offsets(data)
     return {topic: dict(partitions) for topic, partitions in offsets.items()}
 
 
-def _write(path: Path, place: Place, offset: int) -> None:
+def _write(folder: Folder, name: str, place: Place, offset: int) -> None:
     """Write another offset into a file of offsets; a crash leaves the file as it was, or as it is to be."""
-    offsets = _read(path)
+    offsets = _read(folder, name)
     offsets[place.topic][place.partition] = offset
-    head = path.read_bytes().rstrip(b"\n").rpartition(b"\n")[0]
-    draft = write_draft(path, head + b"\n" + msgspec.json.encode(offsets))
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop reads a file without checksums, too
-    draft.replace(path)
+    head = folder.read(name).rstrip(b"\n").rpartition(b"\n")[0]
+    folder.write(name, head + b"\n" + msgspec.json.encode(offsets))
 
 
 def _write_letter(place: Place, kafka: Mapping[str, str], topics: Topics) -> None:

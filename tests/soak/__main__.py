@@ -24,7 +24,7 @@ import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.java.broker import Broker
-from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.local_files import CheckpointFiles
 from streams.kafka.admin import admin_client, end_offsets, prepare_topics
 from streams.kafka.topics import Topics
 from tests.bench import site

@@ -11,15 +11,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.checkpoint.files import LOCK, MANIFEST, CheckpointFiles
+from streams.checkpoint.files import LOCK, MANIFEST
 from streams.checkpoint.guard import CheckpointGuard
+from streams.checkpoint.local_files import CheckpointFiles, LocalFolder
 from streams.checkpoint.manifest import (
     LocalGuard,
     Manifest,
     check_belongs,
     check_kinds,
     check_sound,
-    decode_manifest,
     local_directory,
     log_changed_estate,
     read_manifest,
@@ -92,10 +92,14 @@ def test_a_manifest_keeps_the_kinds_of_stores_that_are_no_longer_described(descr
     assert "QM01/PS04" not in manifest.stores
 
 
-def test_a_manifest_without_kinds_is_read(described: Estate) -> None:
+def test_a_manifest_without_kinds_is_read(tmp_path: Path, described: Estate) -> None:
     early = msgspec.to_builtins(manifest_of(described))
     del early["kinds"]
-    assert decode_manifest(msgspec.json.encode(early), "mqtwin.json").kinds == {}
+    folder = LocalFolder(tmp_path)
+    folder.write(MANIFEST, msgspec.json.encode(early))
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    assert manifest.kinds == {}
 
 
 # --- is it writable --------------------------------------------------------------------------------------------------
@@ -171,7 +175,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path, described: Estate)
     assert guard.manifest is None
     guard.write(manifest_of(described))
     guard.release()
-    manifest = read_manifest(tmp_path)
+    manifest = read_manifest(LocalFolder(tmp_path))
     assert manifest is not None
     assert manifest == manifest_of(described, written=manifest.written)
     files = {path.name for path in tmp_path.iterdir() if path.is_file()}

@@ -11,7 +11,7 @@ import pytest
 import xxhash
 
 from streams.checkpoint.checksums import changelog_problem, file_problem, xxhash32
-from streams.checkpoint.files import CheckpointFiles, Finding
+from streams.checkpoint.local_files import CheckpointFiles, Finding
 from tests.streams.checkpoints import changelog, snapshot, with_crc, write_checkpoint
 
 LAST, BATCHES = 5, 6

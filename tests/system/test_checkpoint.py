@@ -13,8 +13,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from streams.checkpoint.files import MANIFEST, CheckpointFiles
-from streams.checkpoint.manifest import read_manifest, running_job
+from streams.checkpoint.files import MANIFEST
+from streams.checkpoint.guard import open_stopped
+from streams.checkpoint.local_files import CheckpointFiles
+from streams.checkpoint.manifest import running_job
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
 from streams.query.stored_state import read_states
@@ -101,7 +103,7 @@ def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side
 ) -> None:
     directory, last = stream.checkpoint, CheckpointFiles(stream.checkpoint).last_batch
     assert last is not None and last >= BATCHES - 1
-    files, manifest = CheckpointFiles(directory), read_manifest(directory)
+    files, manifest = open_stopped(directory)
     assert files.check(thorough=True) == []
     assert manifest is not None and manifest.prefix == stream.prefix and manifest.cluster
     assert set(manifest.topics) == {stream.topics.events, stream.topics.reports} and all(manifest.topics.values())

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streams.checkpoint import remote
-from streams.checkpoint.files import CheckpointFiles
 from streams.checkpoint.guard import CheckpointGuard
+from streams.checkpoint.local_files import CheckpointFiles
 from streams.checkpoint.manifest import Manifest
 from streams.checkpoint.remote import LEASE, RemoteGuard
 from streams.kafka.topics import Topics

@@ -1,0 +1,375 @@
+"""The files of a checkpoint on a local file system, and their damage: see `streams.checkpoint.files`."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import msgspec
+
+from streams.checkpoint.checksums import file_problem
+from streams.checkpoint.files import BatchLogs, DamagedFileError, decode_json, split_lines
+from streams.files import write_draft
+
+_STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
+_RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Damage of a checkpoint.
+
+    Args:
+        path: the file or directory, relative to the checkpoint.
+        problem: the damage.
+        remedy: the instruction for the operator.
+        is_blocking: True if the job cannot go on correctly; False if it no longer needs the file.
+    """
+
+    path: str
+    problem: str
+    remedy: str = _RESTORE
+    is_blocking: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}; {self.remedy}"
+
+
+class _Query(msgspec.Struct, frozen=True):
+    """The content of `metadata`."""
+
+    id: str
+
+
+class _StoreInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A state store of the operator."""
+
+    num_partitions: int
+    state_schema_file_paths: tuple[str, ...] = ()
+
+
+class _OperatorMetadata(msgspec.Struct, frozen=True, rename="camel"):
+    """The last line of the operator's metadata."""
+
+    state_store_info: tuple[_StoreInfo, ...] = ()
+
+
+class _SnapshotFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A file that a snapshot names."""
+
+    size_bytes: int
+    dfs_sst_file_name: str | None = None
+    dfs_log_file_name: str | None = None
+
+
+class _Snapshot(msgspec.Struct, frozen=True, rename="camel"):
+    """The last line of a snapshot's metadata."""
+
+    sst_files: tuple[_SnapshotFile, ...] = ()
+    log_files: tuple[_SnapshotFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Spark's metadata of the stateful operator: the number of state partitions, and its schema files."""
+
+    partitions: int
+    schema_files: tuple[Path, ...]
+
+
+class LocalFolder:
+    """The folder of a checkpoint on this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @property
+    def location(self) -> str:
+        """The path."""
+        return str(self._directory)
+
+    def exists(self, name: str) -> bool:
+        """Return True if there is such a file."""
+        return (self._directory / name).exists()
+
+    def names(self, name: str) -> list[str]:
+        """Return the names in a folder below; none if it does not exist."""
+        try:
+            return [path.name for path in (self._directory / name).iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        return (self._directory / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file; a reader sees the previous or the new content, and so does Spark after a crash."""
+        path = self._directory / name
+        draft = write_draft(path, data)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop reads a file without checksums, too
+        draft.replace(path)
+
+
+class CheckpointFiles(BatchLogs):
+    """The files of a checkpoint directory, read only.
+
+    Args:
+        directory: the checkpoint.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(LocalFolder(directory))
+        self.directory = directory
+
+    def read_operator(self) -> Operator:
+        """Read Spark's metadata of the stateful operator. DamagedFileError, OSError."""
+        lines = split_lines((self.directory / "state" / "0" / "_metadata" / "v2" / "0").read_bytes())
+        stores = decode_json(lines[-1], _OperatorMetadata).state_store_info
+        if not stores:
+            raise DamagedFileError("does not say how many partitions there are")
+        return Operator(stores[0].num_partitions, tuple(_path(file) for file in stores[0].state_schema_file_paths))
+
+    def size(self) -> int:
+        """Return the total size of all files in bytes."""
+        return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+
+    # --- damage ------------------------------------------------------------------------------------------------------
+
+    def check(self, *, thorough: bool) -> list[Finding]:
+        """Return the damage.
+
+        Args:
+            thorough: read every file; False: those that the next batch needs, and only the size of large ones.
+        """
+        findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
+        if not any(finding.is_blocking for finding in findings):
+            findings += self._check_state(thorough=thorough)
+        return findings
+
+    def _check_metadata(self) -> Iterator[Finding]:
+        path = self.directory / "metadata"
+        if not self.has_begun:
+            return
+        problem = file_problem(path)
+        if not problem:
+            try:
+                decode_json(path.read_text(encoding="utf-8"), _Query)
+            except (DamagedFileError, UnicodeDecodeError, OSError) as error:
+                problem = str(error)
+        if problem:
+            yield Finding("metadata", problem)
+
+    def _check_logs(self, *, thorough: bool) -> Iterator[Finding]:
+        last = self.last_batch
+        commit = self.commits[-1] if self.commits else None
+        if last is None:
+            if commit is not None:
+                yield Finding(f"offsets/{commit}", f"is missing, though commits/{commit} is there")
+            elif any(self.directory.glob("state/*/*/*.changelog")):
+                yield Finding("offsets", "has no file, though there is state")
+        elif commit is not None and commit > last:
+            problem = f"is missing, though commits/{commit} is there"
+            yield Finding(f"offsets/{commit}", problem, self._go_back(last) or _RESTORE)
+        else:
+            yield from self._check_missing(last, commit)
+            yield from self._check_offsets(last, thorough=thorough)
+            yield from self._check_commits(last, thorough=thorough)
+
+    def _check_missing(self, last: int, commit: int | None) -> Iterator[Finding]:
+        """Yield gaps at the end of the logs. Spark runs the last batch again if its commit is missing."""
+        if last > 0 and last - 1 not in self.batches:
+            yield Finding(f"offsets/{last - 1}", "is missing")
+        last_commit = -1 if commit is None else commit
+        if last_commit < last - 1:
+            name = f"commits/{last - 1}" if last_commit == last - 2 else f"commits/{last_commit + 1} to {last - 1}"
+            remedy = f"nothing: batch {last} will be run again, and nothing is lost"
+            yield Finding(name, "is missing", remedy, is_blocking=False)
+
+    def _check_offsets(self, last: int, *, thorough: bool) -> Iterator[Finding]:
+        for batch in self.batches:
+            is_needed = batch >= last - 1
+            problem = self._problem(f"offsets/{batch}", self.read_offsets, batch) if is_needed or thorough else ""
+            if problem and batch == last:
+                yield Finding(f"offsets/{batch}", problem, self._go_back(batch - 1) or _RESTORE)
+            elif problem:
+                yield Finding(f"offsets/{batch}", problem, *_consequence(is_needed=is_needed))
+
+    def _check_commits(self, last: int, *, thorough: bool) -> Iterator[Finding]:
+        for batch in self.commits:
+            is_last = batch == self.commits[-1]
+            problem = self._problem(f"commits/{batch}", self._read_commit, batch) if is_last or thorough else ""
+            if problem:
+                yield Finding(f"commits/{batch}", problem, *self._commit_consequence(batch, last, is_last=is_last))
+
+    def _problem(self, path: str, read: Callable[[int], Any], batch: int) -> str:
+        """Return the damage of a file of `offsets` or `commits`; empty for none."""
+        problem = file_problem(self.directory / path)
+        if not problem:
+            try:
+                read(batch)
+            except (DamagedFileError, OSError) as error:
+                problem = str(error)
+        return problem
+
+    def _read_commit(self, batch: int) -> None:
+        lines = split_lines((self.directory / "commits" / str(batch)).read_bytes())
+        if len(lines) < 2:
+            raise DamagedFileError(f"has {len(lines)} of 2 lines: it is cut off")
+        decode_json(lines[1], dict)
+
+    def _commit_consequence(self, batch: int, last: int, *, is_last: bool) -> tuple[str, bool]:
+        """Return `remedy` and `is_blocking` of a damaged commits file. Without the last one its batch runs again."""
+        if not is_last:
+            return _consequence(is_needed=False)
+        if batch == last:
+            return f"remove commits/{batch} and commits/.{batch}.crc: the batch is run again, nothing is lost", True
+        return f"remove commits/{batch} and commits/.{batch}.crc: batch {last} is next all the same", True
+
+    def _go_back(self, batch: int) -> str:
+        """Return the remedy that goes back to the end of a batch; empty if its state or offsets are missing."""
+        if batch < 1 or batch not in self.batches or batch - 1 not in self.batches:
+            return ""
+        if self._problem(f"offsets/{batch}", self.read_offsets, batch):
+            return ""
+        if list(self._check_partitions(batch + 1, thorough=False)):
+            return ""
+        return (
+            f"restore it from a copy, or go back to the end of batch {batch}: remove the files of offsets and commits "
+            f"with numbers above {batch} and those of state/0/* above {batch + 1}, their .crc files too; later events "
+            "are read again from Kafka"
+        )
+
+    def _check_state(self, *, thorough: bool) -> Iterator[Finding]:
+        version, last = self.version, self.last_batch
+        if last is None or version == 0:
+            return
+        yield from self._check_operator()
+        findings = list(self._check_partitions(version, thorough=thorough))
+        if version == last + 1 and self._is_only_last_batch(findings, version):
+            remedy = f"remove commits/{last} and commits/.{last}.crc: batch {last} is run again, nothing is lost"
+            findings = [replace(finding, remedy=remedy) if finding.is_blocking else finding for finding in findings]
+        yield from findings
+        newest = max(self._state_versions(), default=0)
+        if newest > last + 1:
+            yield Finding(
+                f"offsets/{newest - 1}",
+                f"is missing, though the state has version {newest}, which batch {newest - 1} wrote",
+                f"restore it and commits/{newest - 1} from a copy, or remove the files of state/0/* with numbers above "
+                f"{last + 1}, their .crc files too: the job goes on after batch {last}, and reads later events again",
+            )
+
+    def _is_only_last_batch(self, findings: list[Finding], version: int) -> bool:
+        """Return True if only files of the last batch are damaged: without its commit Spark writes them again."""
+        paths = [finding.path for finding in findings if finding.is_blocking]
+        return (
+            bool(paths)
+            and all(path.endswith(f"/{version}.changelog") for path in paths)
+            and not any(self.directory.glob(f"state/0/*/{version}.zip"))
+            and not list(self._check_partitions(version - 1, thorough=False))
+        )
+
+    def _check_operator(self) -> Iterator[Finding]:
+        path = "state/0/_metadata/v2/0"
+        if not (self.directory / "state" / "0").is_dir():
+            yield Finding("state/0", "is missing")
+            return
+        problem = file_problem(self.directory / path)
+        if not problem:
+            try:
+                for file in self.read_operator().schema_files:
+                    if not file.is_file():
+                        problem = f"names {file}, which is not there: was the checkpoint moved?"
+            except (DamagedFileError, OSError) as error:
+                problem = str(error)
+        if problem:
+            remedy = "move it back to where it was, or " + _RESTORE if "moved" in problem else _RESTORE
+            yield Finding(path, problem, remedy)
+
+    def _count_partitions(self) -> int:
+        """Return the number of state partitions; 0 if it is unknown."""
+        try:
+            return self.read_operator().partitions
+        except (DamagedFileError, OSError):
+            settings = self.newest[1] if self.newest is not None else {}
+            return int(settings.get("spark.sql.shuffle.partitions", 0))
+
+    def _state_versions(self) -> Iterator[int]:
+        """Yield the version of each file of state."""
+        for path in self.directory.glob("state/0/*/*"):
+            match = _STATE_FILE.fullmatch(path.name)
+            if match is not None:
+                yield int(match.group(1))
+
+    def _check_partitions(self, version: int, *, thorough: bool) -> Iterator[Finding]:
+        """Yield the damage of a version of the state: in each partition a snapshot and all later changelogs."""
+        if not (self.directory / "state" / "0").is_dir():
+            return  # `_check_operator` reports it
+        for partition in range(self._count_partitions()):
+            folder = self.directory / "state" / "0" / str(partition)
+            if folder.is_dir():
+                yield from self._check_partition(folder, version, thorough=thorough)
+            else:
+                yield Finding(f"state/0/{partition}", "is missing")
+
+    def _check_partition(self, folder: Path, version: int, *, thorough: bool) -> Iterator[Finding]:
+        snapshots = [int(path.stem) for path in folder.glob("*.zip") if path.stem.isdecimal()]
+        base = max((number for number in snapshots if number <= version), default=0)
+        if base:
+            yield from self._check_snapshot(folder / f"{base}.zip", thorough=thorough)
+        needed = [f"{number}.changelog" for number in range(base + 1, version + 1)]
+        for name in needed:
+            problem = file_problem(folder / name)
+            if problem:
+                yield Finding(self._name(folder / name), problem)
+        if thorough:
+            for path in sorted(folder.iterdir()):
+                is_other = _STATE_FILE.fullmatch(path.name) and path.name not in needed and path.name != f"{base}.zip"
+                problem = file_problem(path) if is_other else ""
+                if problem:
+                    yield Finding(self._name(path), problem, *_consequence(is_needed=False))
+
+    def _check_snapshot(self, path: Path, *, thorough: bool) -> Iterator[Finding]:
+        """Yield the damage of a snapshot and of the files that it names."""
+        problem = file_problem(path)
+        if not problem:
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    lines = archive.read("metadata").decode().splitlines()
+                snapshot = decode_json(lines[-1], _Snapshot)
+            except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, IndexError) as error:
+                problem = f"is no snapshot: {error}"
+        if problem:
+            yield Finding(self._name(path), problem)
+            return
+        for files, folder in ((snapshot.sst_files, "SSTs"), (snapshot.log_files, "logs")):
+            for file in files:
+                member = path.parent / folder / str(file.dfs_sst_file_name or file.dfs_log_file_name)
+                size = member.stat().st_size if member.is_file() else None
+                problem = ""
+                if size is None:
+                    problem = f"is missing, though {self._name(path)} needs it"
+                elif size != file.size_bytes:
+                    problem = f"has {size} bytes, not the {file.size_bytes} that {self._name(path)} says"
+                elif thorough:
+                    problem = file_problem(member)
+                if problem:
+                    yield Finding(self._name(member), problem)
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.directory))
+
+
+def _consequence(*, is_needed: bool) -> tuple[str, bool]:
+    """Return `remedy` and `is_blocking` of a damaged file."""
+    return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path))
