@@ -15,7 +15,7 @@ import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from deploy.console.model import MAX_LETTERS, ConsoleModel
-from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.capacity.offload_rules import has_rules
@@ -201,8 +201,7 @@ class LiveTwins:
                     item for item in consumer.consume(_BATCH, _EVENTS_READ_SECONDS) if check(item.error(), topic)
                 ]
                 if messages:
-                    kinds = [dict(item.headers() or ()).get("content-type") for item in messages]
-                    self.feed([item.value() for item in messages], [_as_bytes(kind) for kind in kinds])
+                    self.feed([item.value() for item in messages], [content_type_of(item) for item in messages])
                 if len(messages) < _BATCH:
                     with self._lock:
                         self._player.catch_up()
@@ -220,10 +219,6 @@ class LiveTwins:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _as_bytes(header: Any) -> bytes | None:
-    return header.encode() if isinstance(header, str) else header
 
 
 def _outcome(outcome: FillOutcome, horizon_s: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.kafka.admin import missing_right, no_answer, reason_of
 from streams.kafka.settings import for_librdkafka
@@ -154,6 +154,18 @@ def offset_range(consumer: Consumer, topic: str, number: int) -> tuple[int, int]
             time.sleep(_RETRY_SECONDS)
         else:
             return low, high
+
+
+def content_type_of(message: Message) -> bytes | None:
+    """Return the first header `content-type` of a record; None if it has none."""
+    headers: Any = message.headers() or ()
+    return next((value for name, value in headers if name == "content-type"), None)
+
+
+def is_end(message: Message) -> bool:
+    """Return True if a consumer with `enable.partition.eof` tells that a partition is read to its end."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own code
 
 
 def check(error: KafkaError | None, topic: str) -> bool:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
-from confluent_kafka import Message
 
+from streams.kafka.clients import content_type_of
 from streams.kafka.latest import Latest
-from streams.kafka.record import EventReader
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import EventReader, TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -74,7 +73,7 @@ def _events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterat
     while not reader.is_at_end:
         messages = reader.read()
         if messages:
-            values, content_types = zip(*((item.value(), _content_type(item)) for item in messages), strict=True)
+            values, content_types = zip(*((item.value(), content_type_of(item)) for item in messages), strict=True)
             yield decoder.records(values, content_types).until(time_us)
 
 
@@ -97,8 +96,3 @@ def _measurement(state: Mapping[str, Any]) -> bytes:
         measured.pop("messages", None)
     content = {"op": "MEASURE", "time": state["time"], "store": state["store"], "measured": measured}
     return msgspec.json.encode(content)
-
-
-def _content_type(message: Message) -> bytes | None:
-    headers: Any = message.headers() or ()
-    return dict(headers).get("content-type")

@@ -10,39 +10,25 @@ Records and content types: docs/events.md, Records.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Message
 
 from streams.kafka.admin import admin_client, topic_id
-from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
+from streams.kafka.clients import content_type_of
 from streams.kafka.recording_files import GrowingRecording, WholeRecording
+from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
-from twin.errors import MqtwinError, UsageError
+from twin.errors import UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type
 from twin.events.values import read_streams
 from twin.recordings.files import TableChunk, suffix_of
 
 NOT_FOR_COLUMNS = "not-for-columns"  # reason: an `.arrow` recording has no columns for the text
-
-_BATCH = 10_000  # records per read
-_READ_SECONDS = 0.2
-_STALL_SECONDS = 60.0  # without a record before the end of the topic: no broker answers
-
-_SETTINGS = {
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    "fetch.wait.max.ms": 100,
-    "fetch.message.max.bytes": 16 * 1024 * 1024,
-    "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 128 * 1024,
-}
 
 
 @dataclass(slots=True)
@@ -138,102 +124,6 @@ def _copy(
             on_progress(result)
 
 
-class EventReader:
-    """A reader of a topic. A context manager; `start` comes first.
-
-    Args:
-        kafka: client settings.
-        topic: its name.
-        follow: read without end; False: up to the end that the topic has now.
-
-    Raises:
-        UsageError: a setting is wrong, or the user may not read the topic.
-        MqtwinError: no Kafka answers, or there is no such topic.
-    """
-
-    def __init__(self, kafka: Mapping[str, str], topic: str, *, follow: bool) -> None:
-        self._topic = topic
-        self._last_error = LastError()
-        self._consumer: Consumer = new_consumer(kafka, _SETTINGS, self._last_error)
-        numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
-        if not numbers:
-            raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
-        self._ends: dict[int, int] = {} if follow else self._end_offsets(numbers)  # of unfinished partitions
-        self._follow = follow
-        self._numbers = numbers
-        self._last_read_s = time.monotonic()
-
-    def start(self, offsets: Mapping[int, int] | None = None, recording: Path | None = None) -> None:
-        """Start reading.
-
-        Args:
-            offsets: first offset by partition; other partitions are read from their beginning.
-            recording: the file to continue, for the error.
-
-        Raises:
-            UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
-        """
-        offsets = offsets or {}
-        for number, offset in offsets.items():
-            low, _ = offset_range(self._consumer, self._topic, number)
-            if offset < low:
-                raise UsageError(
-                    f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
-                    "a hole; expected: a new name"
-                )
-        begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
-        self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
-
-    def _end_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Return the end offset of every partition that is not empty."""
-        ends = {}
-        for number in numbers:
-            low, high = offset_range(self._consumer, self._topic, number)
-            if high > low:
-                ends[number] = high
-        return ends
-
-    @property
-    def is_at_end(self) -> bool:
-        """True if all partitions are read up to the end that they had at the start."""
-        return not self._follow and not self._ends
-
-    def read(self) -> list[Message]:
-        """Return the next records, possibly none; those of a partition are in its order."""
-        messages = []
-        for message in self._consumer.consume(_BATCH, _READ_SECONDS):
-            error = message.error()
-            partition, offset = message.partition(), message.offset()
-            if partition is None or offset is None:  # an error of the client, not of a partition
-                check(error, self._topic)
-            elif error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
-                self._mark_read(partition, offset)
-            elif check(error, self._topic):
-                if self._follow or offset < self._ends.get(partition, 0):
-                    messages.append(message)
-                self._mark_read(partition, offset + 1)
-        self._check_stalled(has_read=bool(messages))
-        return messages
-
-    def _check_stalled(self, *, has_read: bool) -> None:
-        now_s = time.monotonic()
-        if has_read or self._follow or self.is_at_end:
-            self._last_read_s = now_s
-        elif now_s - self._last_read_s > _STALL_SECONDS:
-            rest = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(self._ends.items()))
-            raise MqtwinError(f"topic {self._topic}: nothing more comes, {rest} was not read: {self._last_error.text}")
-
-    def _mark_read(self, partition: int, next_offset: int) -> None:
-        if next_offset >= self._ends.get(partition, next_offset + 1):
-            del self._ends[partition]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._consumer.close()
-
-
 class _Converter:
     """A converter of Kafka records to lines and tables of a recording."""
 
@@ -244,7 +134,7 @@ class _Converter:
 
     def add(self, messages: Sequence[Message]) -> None:
         """Write records, in their order."""
-        for kind, run in itertools.groupby(messages, key=_content_type):
+        for kind, run in itertools.groupby(messages, key=lambda message: content_type(content_type_of(message))):
             if kind == JSON:
                 self._add_texts([(message, text) for message in run for text in self._texts(message)])
             elif kind == NDJSON:
@@ -289,11 +179,6 @@ class _Converter:
                 self._add_texts([(message, text) for text in TableChunk(0, table).lines()])
         for damage in damages:
             self._result.lose(damage.reason, message)
-
-
-def _content_type(message: Message) -> str:
-    headers: Any = message.headers() or ()
-    return content_type(next((value for name, value in headers if name == "content-type"), None))
 
 
 def _lines(message: Message) -> Iterator[bytes]:

@@ -1,13 +1,14 @@
-"""A reader of the topics that the job writes, for surfaces: they read topics and never ask the job.
+"""Readers of topics: of those that the job writes, for surfaces, and of the events. They store nothing in Kafka.
 
-It survives restarts of the broker and waits for topics that do not exist yet. Nothing is stored: it belongs to no
-consumer group.
+Surfaces read topics and never ask the job. Their reader survives restarts of the broker and waits for topics that do
+not exist yet.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 import structlog
@@ -15,19 +16,30 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
-    KafkaError,
     KafkaException,
     Message,
     TopicPartition,
 )
 
-from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
-from twin.errors import MqtwinError
+from streams.kafka.clients import LastError, check, is_end, new_consumer, offset_range, partitions_of
+from twin.errors import MqtwinError, UsageError
 
 _BATCH = 1_000
 _RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
 _ANSWER_SECONDS = 2.0
 _MAX_REASON = 200  # characters of the reason in the log
+_EVENT_BATCH = 10_000  # records per read
+_EVENT_READ_SECONDS = 0.2
+_STALL_SECONDS = 60.0  # without a record before the end of the topic: no broker answers
+
+_EVENT_SETTINGS = {
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "fetch.wait.max.ms": 100,
+    "fetch.message.max.bytes": 16 * 1024 * 1024,
+    "queued.min.messages": 100_000,
+    "queued.max.messages.kbytes": 128 * 1024,
+}
 
 _T = TypeVar("_T")
 
@@ -133,7 +145,7 @@ class TopicReader:
         records = []
         for message in self._consumer.consume(_BATCH, timeout):
             error, topic = message.error(), str(message.topic())
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
+            if is_end(message):
                 self._unread.discard((topic, message.partition()))
             elif check(error, topic):
                 records.append(_record(message))
@@ -177,6 +189,102 @@ class TopicReader:
             self._consumer.incremental_assign(partitions)
             self._unread.update((topic, partition.partition) for partition in partitions)
         return bool(partitions)
+
+
+class EventReader:
+    """A reader of a topic. A context manager; `start` comes first.
+
+    Args:
+        kafka: client settings.
+        topic: its name.
+        follow: read without end; False: up to the end that the topic has now.
+
+    Raises:
+        UsageError: a setting is wrong, or the user may not read the topic.
+        MqtwinError: no Kafka answers, or there is no such topic.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topic: str, *, follow: bool) -> None:
+        self._topic = topic
+        self._last_error = LastError()
+        self._consumer: Consumer = new_consumer(kafka, _EVENT_SETTINGS, self._last_error)
+        numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
+        if not numbers:
+            raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
+        self._ends: dict[int, int] = {} if follow else self._end_offsets(numbers)  # of unfinished partitions
+        self._follow = follow
+        self._numbers = numbers
+        self._last_read_s = time.monotonic()
+
+    def start(self, offsets: Mapping[int, int] | None = None, recording: Path | None = None) -> None:
+        """Start reading.
+
+        Args:
+            offsets: first offset by partition; other partitions are read from their beginning.
+            recording: the file to continue, for the error.
+
+        Raises:
+            UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
+        """
+        offsets = offsets or {}
+        for number, offset in offsets.items():
+            low, _ = offset_range(self._consumer, self._topic, number)
+            if offset < low:
+                raise UsageError(
+                    f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
+                    "a hole; expected: a new name"
+                )
+        begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
+        self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
+
+    def _end_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
+        """Return the end offset of every partition that is not empty."""
+        ends = {}
+        for number in numbers:
+            low, high = offset_range(self._consumer, self._topic, number)
+            if high > low:
+                ends[number] = high
+        return ends
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if all partitions are read up to the end that they had at the start."""
+        return not self._follow and not self._ends
+
+    def read(self) -> list[Message]:
+        """Return the next records, possibly none; those of a partition are in its order."""
+        messages = []
+        for message in self._consumer.consume(_EVENT_BATCH, _EVENT_READ_SECONDS):
+            error = message.error()
+            partition, offset = message.partition(), message.offset()
+            if partition is None or offset is None:  # an error of the client, not of a partition
+                check(error, self._topic)
+            elif is_end(message):
+                self._mark_read(partition, offset)
+            elif check(error, self._topic):
+                if self._follow or offset < self._ends.get(partition, 0):
+                    messages.append(message)
+                self._mark_read(partition, offset + 1)
+        self._check_stalled(has_read=bool(messages))
+        return messages
+
+    def _check_stalled(self, *, has_read: bool) -> None:
+        now_s = time.monotonic()
+        if has_read or self._follow or self.is_at_end:
+            self._last_read_s = now_s
+        elif now_s - self._last_read_s > _STALL_SECONDS:
+            rest = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(self._ends.items()))
+            raise MqtwinError(f"topic {self._topic}: nothing more comes, {rest} was not read: {self._last_error.text}")
+
+    def _mark_read(self, partition: int, next_offset: int) -> None:
+        if next_offset >= self._ends.get(partition, next_offset + 1):
+            del self._ends[partition]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
 
 
 def _record(message: Message) -> TopicRecord:

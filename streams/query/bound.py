@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from streams.kafka.clients import LastError, check, is_end, new_consumer, offset_range, partitions_of
 from twin.errors import MqtwinError
 
 BATCH_BYTES = 256_000_000  # some seconds of work on two cores
@@ -75,7 +75,7 @@ def measure_mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
     try:
         ranges = {}
         for number in partitions_of(consumer, topic, kafka, last_error):
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=SAMPLE_SECONDS)
+            low, high = offset_range(consumer, topic, number)
             if high > low:
                 ranges[number] = low, high
         oldest = {number: (low, min(low + SAMPLE_RECORDS, high)) for number, (low, high) in ranges.items()}
@@ -96,12 +96,12 @@ def _measure_mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int
         message = consumer.poll(left)
         if message is None:
             break
-        error, number, offset = message.error(), message.partition(), message.offset()
-        if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
+        number, offset = message.partition(), message.offset()
+        if is_end(message):
             if number in awaited and (offset or 0) >= ranges[number][0]:  # what is missing was aborted or compacted
                 del awaited[number]
             continue
-        if not check(error, topic):
+        if not check(message.error(), topic):
             continue
         if number not in awaited or offset is None or offset < ranges[number][0]:  # one fetched before `assign`
             continue

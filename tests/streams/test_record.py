@@ -13,8 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streams.kafka import record as recorder
-from streams.kafka import recording_files
+from streams.kafka import recording_files, topic_reader
 from streams.kafka.admin import topic_id
 from streams.kafka.publish import publish
 from streams.kafka.record import RecordResult, record
@@ -146,7 +145,7 @@ def test_a_failure_keeps_the_earlier_recording_and_the_events_before_it(
     topic = f"{topic_prefix}.events"
     create(kafka, topic)
     send(kafka, topic, [PUT] * 30)
-    monkeypatch.setattr(recorder, "_BATCH", 10)
+    monkeypatch.setattr(topic_reader, "_EVENT_BATCH", 10)
     precious = tmp_path / f"out{suffix}"
     precious.write_bytes(b"precious")
     (tmp_path / f"out.part{suffix}").write_bytes(b"of an earlier failure")
@@ -171,7 +170,7 @@ def test_no_room_is_one_line_and_the_events_before_it_are_readable(
     create(kafka, topic)
     digits = random.Random(1)
     send(kafka, topic, [PUT[:-1] + b',"msgid":"%040x"}' % digits.getrandbits(160) for _ in range(3000)])
-    monkeypatch.setattr(recorder, "_BATCH", 20)
+    monkeypatch.setattr(topic_reader, "_EVENT_BATCH", 20)
     monkeypatch.setattr(recording_files, "_POSITION_SECONDS", 0)
     with largest_file(30_000), pytest.raises(MqtwinError, match="cannot be written: File too large; the ") as error:
         record_topic(tmp_path / f"out{suffix}", kafka, topic_prefix, follow=follow)
@@ -199,7 +198,7 @@ def test_an_incomplete_recording_does_not_replace_a_complete_one(
     topic = f"{topic_prefix}.events"
     create(kafka, topic)
     values = send_and_note(kafka, topic, 0, 30)
-    monkeypatch.setattr(recorder, "_BATCH", 10)
+    monkeypatch.setattr(topic_reader, "_EVENT_BATCH", 10)
     for number, name in enumerate(("out.ndjson", "out.part.ndjson")):
         stop = threading.Event()
         result = record_topic(
