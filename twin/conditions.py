@@ -44,6 +44,7 @@ class Pool(StrEnum):
     SOURCE = "source"  # of events
 
 
+_OWNED: dict[str, str] = {Pool.SMDS: "SMDS", Pool.SOURCE: "source"}
 _LABELS: dict[str, str] = {Pool.SCM: "SCM", Pool.AUGMENTED: "augmented space", Pool.FILE: "queue file"}
 
 
@@ -67,8 +68,8 @@ class Resource(NamedTuple):
     @property
     def label(self) -> str:
         """The resource in words."""
-        if self.pool == Pool.SMDS:
-            return f"SMDS {self.owner}"
+        if self.pool in _OWNED:
+            return f"{_OWNED[self.pool]} {self.owner}"
         return _LABELS.get(self.pool, str(self))
 
     def __str__(self) -> str:

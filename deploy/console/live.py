@@ -225,6 +225,7 @@ def _outcome(outcome: FillOutcome, horizon_s: float) -> dict[str, Any]:
     times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
     return {
         "resource": outcome.resource,
+        "label": Resource.parse(outcome.resource or "").label,
         "time_to_full_s": None if outcome.p50 is None else times,
         "probability": outcome.probability,
         "horizon_s": horizon_s,

@@ -21,7 +21,7 @@ from deploy.console.points import History, Point, points_per_store
 from streams.kafka.latest import decode_state
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
-from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
+from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, WATCH, Resource
 from twin.records import AlertRecord, read_alert_record, resources_of
 
 MAX_STORES = 5_000
@@ -68,6 +68,7 @@ class _AlertEntry(_Entry):
             "change": record.change,
             "opened": opened,
             "is_open": record.is_open,
+            "label": Resource.parse(data.resource).label,
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
         }
         super().__init__(content, version)

@@ -1,7 +1,7 @@
 // The console: receives changes, keeps the latest of every store and alert, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { amount, announce, chip, clockOf, count, dayOf, h, isFullNow, kindOf, percent, range, reconcile, resourceName, setAttribute, setText, span } from "./page.js";
+import { amount, announce, chip, clockOf, count, dayOf, h, isFullNow, kindOf, percent, range, reconcile, setAttribute, setText, span } from "./page.js";
 import { WhatIf } from "./whatif.js";
 
 const LIKELY = 0.5;
@@ -38,6 +38,7 @@ const pagesOf = (store) => [...state.alerts.values()].filter((alert) => alert.is
   .sort((a, b) => (RANKS[b.severity] || 0) - (RANKS[a.severity] || 0) || (a.opened < b.opened ? -1 : 1));
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
+const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
 // The resource of which a store's card tells: that of the forecast, else that of the worst alert, else the fullest.
 function mainResource(store) {
   const named = (name) => store.resources.find((item) => item.name === name);
@@ -83,8 +84,8 @@ function amountText(resource) {
   return `${text}; it can grow to ${amount(resource.maximum, resource.unit)}, of which ${percent(resource.maximum_pct)} is in use`;
 }
 
-function unlikely(first, top) {
-  const what = first.resource === top.name ? "full" : `${resourceName(first.resource)} full`;
+function unlikely(store, top) {
+  const first = store.first, what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`;
   return `${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${Math.round(100 * first.full_probability)} %`;
 }
 
@@ -94,14 +95,14 @@ function timeLeft() {
     const first = store.first, tone = toneOf(store), top = mainResource(store);
     if (first && isFullNow(first.time_to_full_s)) {
       setText(big, "Full");
-      setText(rest, `${resourceName(first.resource)}: puts fail with 2192`);
+      setText(rest, `${labelOf(store, first.resource)}: puts fail with 2192`);
     } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
-      setText(rest, `until ${resourceName(first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
+      setText(rest, `until ${labelOf(store, first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
       setText(big, top && top.pct !== null ? percent(top.pct) : store.resources.length ? "not measured" : "no usage");
-      setText(rest, top && top.pct !== null ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
+      setText(rest, top && top.pct !== null ? `of ${top.label} in use, ${first ? unlikely(store, top) : "nothing predicted to fill"}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
   } };
@@ -154,7 +155,7 @@ function alertView() {
     setAttribute(root, "data-severity", alert.is_open ? alert.severity : null);
     setAttribute(root, "data-open", alert.is_open);
     severity.set(alert.is_open ? (alert.level === "watch" ? "info" : alert.severity) : "cleared", alert.is_open ? null : "cleared");
-    const what = `${resourceName(alert.resource)}: ${alert.condition}`;
+    const what = `${alert.label}: ${alert.condition}`;
     title.replaceChildren(...(hasLink ? [h("a", { href: linkOf(alert.store) }, alert.store), ` ${what}`] : [what]));
     const end = alert.is_open ? (alert.change === "opened" ? "" : `, updated ${clockOf(alert.time)}`) : `, cleared ${clockOf(alert.time)}`;
     setText(when, `opened ${dayOf(alert.opened)} ${clockOf(alert.opened)}${end}`);
@@ -340,7 +341,7 @@ class Overview {
       const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
       const isSaid = worst && isForeseen(store) && worst.resource === store.first.resource && worst.condition.startsWith("full");
       why.hidden = !worst || isSaid;
-      if (!why.hidden) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${resourceName(worst.resource)}`);
+      if (!why.hidden) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${worst.label}`);
       const fillers = alerts.flatMap((alert) => alert.fillers)[0];
       const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
         pages.length ? `${pages.length} open alert${pages.length === 1 ? "" : "s"}` : null,

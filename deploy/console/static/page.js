@@ -116,9 +116,3 @@ export function chip() {
 export function announce(text) {
   setText(document.getElementById("announce"), text);
 }
-
-export function resourceName(name) {
-  if (name.startsWith("smds/")) return `SMDS ${name.slice(5)}`;
-  if (name.startsWith("source/")) return `source ${name.slice(7)}`;
-  return { scm: "SCM", file: "queue file" }[name] || name;
-}

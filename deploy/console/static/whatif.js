@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { announce, count, h, isFullNow, range, resourceName, setText, span } from "./page.js";
+import { announce, count, h, isFullNow, range, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -85,10 +85,10 @@ function outcome(title) {
       setText(more, `within ${span(result.horizon_s)}`);
     } else if (isFullNow(times)) {
       setText(big, "full");
-      setText(more, `${resourceName(result.resource)}: puts fail with 2192`);
+      setText(more, `${result.label}: puts fail with 2192`);
     } else {
       setText(big, span(times.p50));
-      setText(more, `until ${resourceName(result.resource)} is full (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);
+      setText(more, `until ${result.label} is full (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);
     }
     setText(fits, result.messages_that_fit === null ? "" : `${count(result.messages_that_fit)} messages fit without gets`);
   } };
