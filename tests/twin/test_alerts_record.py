@@ -91,3 +91,21 @@ def test_episodes_of_other_times_resources_and_conditions_have_other_ids() -> No
         for time in (TIME, TIME + 1)
     }
     assert len(ids) == 12
+
+
+def test_an_alert_clears_once_its_condition_has_been_over_for_a_minute_without_a_break():
+    episodes = Episodes("QSG1/APP1", [])
+    episodes.open(finding(), TIME)
+    episode = episodes.get("threshold", ENTRIES)
+    assert episode is not None
+
+    def settle(second: int, *, is_over: bool) -> list[Alert]:
+        return episodes.settle(episode, finding, TIME + second * 1_000_000, is_over=is_over)
+
+    assert settle(10, is_over=True) == []
+    assert settle(60, is_over=False) == []
+    assert settle(70, is_over=True) == []
+    assert settle(129, is_over=True) == []
+    (cleared,) = settle(130, is_over=True)
+    assert (cleared.change, cleared.number, cleared.time) == (CLEARED, 1, TIME + 130_000_000)
+    assert not episodes.any_open

@@ -49,7 +49,7 @@ def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 
 
-def structure_params(config: Structure, allocation: Allocation) -> dict[str, Any]:
+def structure_params(config: Structure, allocation: Allocation) -> dict[str, int | list[int]]:
     """Return the fields of PARAMS that follow from a structure's attributes and allocation."""
     ents_max, elems_max = pool_sizes(config, *allocation)
     return {

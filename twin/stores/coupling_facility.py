@@ -22,9 +22,9 @@ from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resour
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
-from twin.stores.drift import SizeMeasured, drift_cause
+from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
-from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
+from twin.stores.shared_store import SharedStore
 from twin.units import percent, readable_size
 
 
@@ -225,12 +225,9 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     @override
     def _drift_finding(self, resource: Resource) -> Finding:
-        return Finding(
-            condition=Condition.DRIFT,
-            resource=resource,
-            severity=WARNING,
+        return msgspec.structs.replace(
+            super()._drift_finding(resource),
             usage_pct=self._usage().resource_pct(resource),
-            cause=drift_cause(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT),
             actions=(f"Compare size and scm of {self.name} in the estate with {display_facility(self.name)}.",),
         )
 

@@ -140,23 +140,29 @@ def excess(measured: int | None, model: int, max_excess: int = _MAX_EXCESS) -> i
 
 
 def drift_finding(
-    store: str, resource: Resource, drift: Drift, tolerance_pct: float, usage_pct: float, check_against: str
+    store: str,
+    resource: Resource,
+    drift: Drift,
+    tolerance_pct: float,
+    usage_pct: float | None = None,
+    actions: tuple[str, ...] = (),
 ) -> Finding:
-    """Return the finding about a resource that drifts: in what is used, or in what there is."""
+    """Return the finding about a resource that drifts: in what is used, or in what there is.
+
+    Args:
+        store: name of the store.
+        resource: the resource.
+        drift: drift of the last measurement.
+        tolerance_pct: drift beyond it counts.
+        usage_pct: usage of the resource, percent; None where it has none.
+        actions: actions of the alert.
+    """
+    cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct) + drift.describe_sizes(resource)
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,
         severity=WARNING,
         usage_pct=usage_pct,
-        cause=drift_cause(store, resource, drift, tolerance_pct),
-        actions=(
-            "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",
-            check_against,
-        ),
+        cause=cause,
+        actions=actions,
     )
-
-
-def drift_cause(store: str, resource: Resource, drift: Drift, tolerance_pct: float) -> str:
-    """Return the cause of a drift alert: how far the usage is off, and sizes that are not the model's."""
-    usage = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
-    return usage + drift.describe_sizes(resource)

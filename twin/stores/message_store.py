@@ -351,9 +351,10 @@ class MessageStore(StoreKind):
         return int(self.tables.store.scalars[0]["duplicates"])
 
     def _drift_finding(self, resource: Resource) -> Finding:
-        usage_pct = self.view(resource).usage_pct
-        tolerance_pct = self.config.drift_tolerance_pct
-        return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, self.check_against)
+        tolerance_pct, usage_pct = self.config.drift_tolerance_pct, self.view(resource).usage_pct
+        missing = "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported"
+        actions = (missing, self.check_against)
+        return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
 
     def _turn_back(self, time: int) -> None:
         """Set back a clock that most events contradict; later times in the state are set to the new time.

@@ -30,10 +30,8 @@ from kernels.queue_file import (
     OVERSIZED_BLOCKS,
     OVERSIZED_PERCENT,
 )
-from twin.alerts.episodes import Alert, Finding
-from twin.conditions import Resource
+from twin.alerts.episodes import Alert
 from twin.estate import QueueManagerLog
-from twin.events import Measured
 from twin.stores.reports import LogValues, Report
 from twin.stores.shared_store import SharedStore
 
@@ -149,24 +147,6 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
                 log.truncations += 1
             file.size = max(file.size, file.needed)
             file.is_updated = False
-
-    # --- measurements ----------------------------------------------------------------------------------------------
-
-    @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
-        return {}
-
-    @override
-    def _draw_down(self, measured: Measured) -> None:
-        """Nothing is held beyond the model: MQ displays none of these numbers."""
-
-    @override
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
-        return {}
-
-    @override
-    def _drift_finding(self, resource: Resource) -> Finding:
-        raise NotImplementedError(f"a {self.kind} has no measured resource")
 
     @override
     def _fields(self) -> dict[str, Any]:

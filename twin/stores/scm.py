@@ -39,7 +39,7 @@ MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above 
 _CALM_RATIO = 0.8  # of either limit, below which the alert may clear [assumed]
 
 
-def scm_params(estate: Estate, config: Structure) -> dict[str, Any]:
+def scm_params(estate: Estate, config: Structure) -> dict[str, int]:
     """Return the fields of PARAMS that bound a structure's SCM and give its speeds."""
     scm_most, aug_max = bounds(estate, config)
     return {

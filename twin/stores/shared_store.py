@@ -22,7 +22,7 @@ from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
-from twin.stores.drift import SizeMeasured, judge
+from twin.stores.drift import SizeMeasured, drift_finding, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
 from twin.stores.reports import Report, sources_of
 from twin.units import as_text
@@ -374,25 +374,24 @@ class SharedStore(ABC, Generic[Config]):
     def _can_alter(self, changes: dict[str, Any]) -> bool:
         """Return True if the estate has everything that an ALTER names."""
 
-    @abstractmethod
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> dict[str, Any]:  # noqa: ARG002 -- some kinds are not measured
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
+        return {}
 
-    @abstractmethod
     def _draw_down(self, measured: Measured) -> None:
         """Lower the baseline where a measurement shows less beyond the model."""
 
-    @abstractmethod
-    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:
+    def _compare(self, measured: Measured) -> dict[Resource, tuple[float, float, float]]:  # noqa: ARG002 -- the same
         """Return (model, measured, total) by resource measured."""
+        return {}
 
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
         """Return the sizes measured beside those of the model."""
         return []
 
-    @abstractmethod
     def _drift_finding(self, resource: Resource) -> Finding:
-        """Return the finding about a resource that drifts."""
+        """Return the finding about a resource that drifts; a kind that is measured adds its usage and actions."""
+        return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT)
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:

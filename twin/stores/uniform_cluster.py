@@ -22,9 +22,8 @@ from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, la
 from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.events import Measured
-from twin.stores.drift import drift_cause
 from twin.stores.reports import QueueFileValues, Report
-from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
+from twin.stores.shared_store import SharedStore
 from twin.units import percent
 
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
@@ -257,11 +256,9 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         cause = texts.load_is_over(self.name, active, self._capacity(), self._rate(), self._depth())
         return self._finding(severity, self._usage_pct(), cause, ())
 
-    def _finding(
-        self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...], condition: str = Condition.CAPACITY
-    ) -> Finding:
+    def _finding(self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...]) -> Finding:
         return Finding(
-            condition=condition,
+            condition=Condition.CAPACITY,
             resource=CAPACITY,
             severity=severity,
             usage_pct=usage_pct,
@@ -290,9 +287,11 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     @override
     def _drift_finding(self, resource: Resource) -> Finding:
-        cause = drift_cause(self.name, CAPACITY, self._state.drift, DRIFT_TOLERANCE_PCT)
-        actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
-        return self._finding(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
+        return msgspec.structs.replace(
+            super()._drift_finding(resource),
+            usage_pct=self._usage_pct(),
+            actions=(f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",),
+        )
 
     @override
     def _fields(self) -> dict[str, Any]:
