@@ -29,6 +29,7 @@ from kernels import OPS, pools
 from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
 from streams.kafka.transactions import HeldRecords
+from streams.query.observed import BatchReport
 from streams.query.progress import batch_figures
 from streams.query.rows import FIGURES
 from twin.conditions import Condition
@@ -433,7 +434,8 @@ def test_the_figures_of_a_batch():
         "stateOperators": [{}],
         "durationMs": dict.fromkeys(phases, 1),
     }
-    figures = [*batch_figures(progress, HeldRecords()), *RESOURCE_FIGURES]
+    report = msgspec.convert(progress, BatchReport)
+    figures = [*batch_figures(report, HeldRecords()), *RESOURCE_FIGURES]
     text = section("operations.md", "Logs and what to watch")
     assert first_codes(text) == figures
     line = msgspec.json.decode(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
