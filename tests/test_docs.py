@@ -255,11 +255,14 @@ def test_environment_variables_are_read():
 
 
 def test_the_formats_of_feeds():
-    table = [[row[0].strip("`"), *row[1:]] for row in rows(section("feeds.md", "Formats"))]
-    fields = ("name", "data", "granularity", "quantities", "lag", "unknown")
-    assert table == [[getattr(format_, field) for field in fields] for format_ in FORMATS.values()]
+    assert first_codes(section("feeds.md", "Formats")) == list(FORMATS)
     offered = codes(section("feeds.md", "What do you have?"))
-    assert set(FORMATS) <= {name.removeprefix("mqtwin import ").removeprefix("mqtwin collect ") for name in offered}
+    for command, formats in (
+        ("import", {name for name, format_ in FORMATS.items() if format_.is_file}),
+        ("collect", {name for name, format_ in FORMATS.items() if format_.is_live}),
+    ):
+        prefix = f"mqtwin {command} "
+        assert {name.removeprefix(prefix) for name in offered if name.startswith(prefix)} == formats
 
 
 def test_the_fields_of_an_event():
