@@ -13,9 +13,8 @@ An event's time is the STORE CLOCK value of QWHS, which is UTC; the local times 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any
 
 from typing_extensions import override
 
@@ -29,13 +28,18 @@ from twin.feeds.smf_layout import (
     QEST,
     QEST_HEADER,
     QEST_SLOT,
-    QQST,
     QQST_PARTIAL,
     QQST_SHARED,
     SECTIONS,
-    WQ,
     WQ_NO_MINIMUM,
-    WTAS,
+    BufferPool,
+    Calls,
+    DataSetUsage,
+    PageSetUsage,
+    QueueStatistics,
+    QueueUse,
+    SectionValues,
+    TaskTimes,
 )
 from twin.feeds.smf_records import SmfRecord, records
 
@@ -60,13 +64,6 @@ class SmfFeed(Feed):
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
         self._noted: set[tuple[str, str]] = set()
         self._accounted = False  # records of the other source of puts and gets were seen
-        self._readers: dict[str, Callable[[SmfRecord, dict[str, Any]], Iterable[Event]]] = {
-            "QIS1": self._page_set,
-            "QESD": self._data_set,
-            "QPST": self._buffer_pool,
-            "QMST": self._note_calls,
-            "QQST": self._queue_statistics,
-        }
 
     @override
     def take(self, page: Page) -> Iterator[Event]:
@@ -128,7 +125,7 @@ class SmfFeed(Feed):
         return self.intake.facts.group_of(record.qmgr) or ""
 
     def _events(self, record: SmfRecord) -> Iterator[Event]:
-        task: tuple[int | None, int | None] = None, None
+        task: TaskTimes | None = None
         for eyecatcher, data in record.sections:
             if eyecatcher == QEST:
                 self._note_peaks(record, data)
@@ -140,33 +137,47 @@ class SmfFeed(Feed):
                 self.intake.complain("damaged", record.place, text)
                 continue
             values = section.read(data)
-            if section is WTAS:
-                task = values["start"], values["end"]
-            elif section is WQ:
-                yield from self._queue_accounting(record, values, task)
+            if isinstance(values, TaskTimes):
+                task = values
             else:
-                if section is QQST and values["puts"] is None:
-                    self._note_no_counts(record, len(data))
-                yield from self._readers[eyecatcher](record, values)
+                yield from self._read(record, values, task, len(data))
+
+    def _read(self, record: SmfRecord, values: SectionValues, task: TaskTimes | None, length: int) -> Iterable[Event]:
+        """Return the events of a section. task: the one before it; length: bytes of the section."""
+        match values:
+            case PageSetUsage():
+                return self._page_set(record, values)
+            case DataSetUsage():
+                return self._data_set(record, values)
+            case BufferPool():
+                return self._buffer_pool(record, values)
+            case QueueUse():
+                return self._queue_accounting(record, values, task)
+            case QueueStatistics():
+                return self._queue_statistics(record, values, length)
+            case Calls():
+                puts = values.puts + values.put1s
+                self.intake.cover("QMST", record.qmgr, "*", self._interval(record), puts=puts, gets=values.gets)
+        return ()
 
     # --- measurements ------------------------------------------------------------------------------------------------
 
-    def _page_set(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
-        number, total = values["page_set"], values["total"]
-        used = values["persistent"] + values["nonpersistent"]
-        if number > 99 or values["unused"] + used != total:
+    def _page_set(self, record: SmfRecord, values: PageSetUsage) -> Iterator[Event]:
+        number, total = values.page_set, values.total
+        used = values.persistent + values.nonpersistent
+        if number > 99 or values.unused + used != total:
             text = (
-                f"page set {number} has {total} pages, {values['unused']} unused and {used} used; "
+                f"page set {number} has {total} pages, {values.unused} unused and {used} used; "
                 "expected: page set 0 to 99, and a total that is their sum"
             )
             self.intake.complain("inconsistent", record.place, text)
             return
         if not total and not used:
-            status = _STATUS.get(values["status"], "without pages")
-            text = f"page set {number} of {record.qmgr} is {status} (QIS1 status {values['status']}); not measured"
+            status = _STATUS.get(values.status or 0, "without pages")
+            text = f"page set {number} of {record.qmgr} is {status} (QIS1 status {values.status}); not measured"
             self._complain_once("offline", f"{record.qmgr}/{number}", record.place, text)
             return
-        pool = values["buffer_pool"]
+        pool = values.buffer_pool
         if len(self._pools) < _MAX_POOLS:
             self._pools.setdefault((record.qmgr, pool), set()).add(number)
         self.intake.facts.add(
@@ -175,25 +186,26 @@ class SmfFeed(Feed):
             record.place,
             pages=allocated_pages(total),
             buffer_pool=pool,
-            expand=_METHODS.get(values["method"]),
+            expand=_METHODS.get(values.method),
         )
         measured: Measured = {
             "pages_total": total,
-            "pages_unused": values["unused"],
-            "pages_persistent": values["persistent"],
-            "pages_nonpersistent": values["nonpersistent"],
+            "pages_unused": values.unused,
+            "pages_persistent": values.persistent,
+            "pages_nonpersistent": values.nonpersistent,
             "pages_used": used,
-            "expansions": values["expansions"],
         }
+        if values.expansions is not None:
+            measured["expansions"] = values.expansions
         yield self._measure(record, f"{record.qmgr}/PS{number:02d}", measured)
 
-    def _data_set(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+    def _data_set(self, record: SmfRecord, values: DataSetUsage) -> Iterator[Event]:
         """Yield the MEASURE of a shared message data set of this queue manager.
 
         The blocks in use count those of the space map only if that makes the total of the fields true.
         """
-        group, structure, total = self._group(record), values["structure"], values["blocks_total"]
-        if not total and not values["blocks_used"]:
+        group, structure, total = self._group(record), values.structure, values.blocks_total
+        if not total and not values.blocks_used:
             text = f"the SMDS of {record.qmgr} for {structure} is not open (QESD without blocks); not measured"
             self._complain_once("offline", f"{record.qmgr}/{structure}", record.place, text)
             return
@@ -201,26 +213,25 @@ class SmfFeed(Feed):
             text = f"{record.qmgr} has an SMDS of {structure!r} but no known queue-sharing group; expected: an estate"
             self.intake.complain("no-group", record.place, text)
             return
-        used = values["blocks_used"]
-        if used + values["blocks_free"] + values["blocks_map"] == total:
-            used += values["blocks_map"]
-        elif used + values["blocks_free"] != total:
+        used = values.blocks_used
+        if used + values.blocks_free + values.blocks_map == total:
+            used += values.blocks_map
+        elif used + values.blocks_free != total:
             text = (
-                f"SMDS of {structure}: {used} blocks in use, {values['blocks_free']} free, {values['blocks_map']} of "
+                f"SMDS of {structure}: {used} blocks in use, {values.blocks_free} free, {values.blocks_map} of "
                 f"its space map; expected: {total}"
             )
             self.intake.complain("inconsistent", record.place, text)
             return
         store = f"{group}/{structure}"
         self.intake.facts.add("structure", store, record.place, offload="SMDS")
-        block_bytes = (values["ci_size"] or 0) if (values["ci_size"] or 0) >= 1 << 13 else None
-        size = None if block_bytes is None else total * block_bytes
+        size = total * values.ci_size if values.ci_size >= 1 << 13 else None
         self.intake.facts.add("smds", f"{store}/{record.qmgr}", record.place, size=size)
-        dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used, "messages": values["messages"]}
+        dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used, "messages": values.messages}
         yield self._measure(record, store, {"smds": {record.qmgr: dataset}})
 
-    def _buffer_pool(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
-        pool, buffers, stealable = values["pool"], values["buffers"], values["stealable"]
+    def _buffer_pool(self, record: SmfRecord, values: BufferPool) -> Iterator[Event]:
+        pool, buffers, stealable = values.pool, values.buffers, values.stealable
         if stealable > buffers:
             text = f"buffer pool {pool} has {stealable} stealable buffers of {buffers}; expected: at most all"
             self.intake.complain("inconsistent", record.place, text)
@@ -238,50 +249,46 @@ class SmfFeed(Feed):
         group = self._group(record)
         for start in range(QEST_HEADER, len(data) - QEST_SLOT.min_bytes + 1, QEST_SLOT.min_bytes):
             values = QEST_SLOT.read(data[start : start + QEST_SLOT.min_bytes])
-            if not values["structure"]:
+            if not values.structure:
                 continue
-            store = f"{group or '?'}/{values['structure']}"
-            self.intake.note_peak(
-                store, record.end, values["max_entries"], values["max_elements"], values["full_count"]
-            )
-            if group and not values["structure"].startswith("CSQ"):
+            store = f"{group or '?'}/{values.structure}"
+            self.intake.note_peak(store, record.end, values.max_entries, values.max_elements, values.full_count)
+            if group and not values.structure.startswith("CSQ"):
                 self.intake.facts.add("structure", store, record.place)
-
-    def _note_calls(self, record: SmfRecord, values: dict[str, Any]) -> tuple[Event, ...]:
-        puts = values["puts"] + values["put1s"]
-        self.intake.cover("QMST", record.qmgr, "*", self._interval(record), puts=puts, gets=values["gets"])
-        return ()
 
     # --- puts and gets -----------------------------------------------------------------------------------------------
 
-    def _queue_statistics(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+    def _queue_statistics(self, record: SmfRecord, values: QueueStatistics, length: int) -> Iterator[Event]:
         """Yield the events of a queue and interval, as counted by this queue manager.
 
         A put to a waiting getter counts as put and as get [assumed, as for distributed queue managers]; it stored
         nothing and is nonpersistent.
         """
-        queue = values["queue"]
+        if values.puts is None:
+            self._note_no_counts(record, length)
+        queue = values.queue
         if not queue:
             return
-        self._note_queue(record, queue, values)
-        if values["puts"] is None:
+        self._note_queue(record, queue, values, values.group)
+        if values.flags & QQST_PARTIAL:
+            self.intake.complain("partial", record.place, f"{queue}: the interval is partial; its counts are taken")
+        if values.puts is None:
             return
         if self.options.flows != "statistics":
             self._accounted = True
             return
         if not self.intake.claim(record.qmgr, queue, "QQST"):
             return
-        count = {name: values[name] or 0 for name in values if isinstance(values[name] or 0, int)}
-        fast = min(count["fast_puts"], count["puts_np"] + count["put1s_np"])
-        fast_bytes = min(count["fast_bytes"], count["put_bytes_np"] + count["put1_bytes_np"])
+        fast = min(values.fast_puts, values.puts_np + values.put1s_np)
+        fast_bytes = min(values.fast_bytes, values.put_bytes_np + values.put1_bytes_np)
         puts = (
             Puts(
-                count=count["puts_np"] + count["put1s_np"] - fast,
-                bytes=count["put_bytes_np"] + count["put1_bytes_np"] - fast_bytes,
+                count=values.puts_np + values.put1s_np - fast,
+                bytes=values.put_bytes_np + values.put1_bytes_np - fast_bytes,
             ),
             Puts(
-                count=count["puts_p"] + count["put1s_p"],
-                bytes=count["put_bytes_p"] + count["put1_bytes_p"],
+                count=values.puts_p + values.put1s_p,
+                bytes=values.put_bytes_p + values.put1_bytes_p,
                 persistent=True,
             ),
             Puts(count=fast, bytes=fast_bytes, direct=True),
@@ -291,11 +298,11 @@ class SmfFeed(Feed):
             queue=queue,
             start=self._interval(record)[0],
             end=record.end,
-            puts=net(puts, count["puts_backed_out"]),
-            gets=max(0, count["gets"] - fast - count["gets_backed_out"]),
-            expired=count["expired"] + backed_out_later(puts, count["puts_backed_out"]),
+            puts=net(puts, values.puts_backed_out),
+            gets=max(0, values.gets - fast - values.gets_backed_out),
+            expired=values.expired + backed_out_later(puts, values.puts_backed_out),
         )
-        one_length = values["min_length"] is not None and values["min_length"] == values["max_length"]
+        one_length = values.min_length is not None and values.min_length == values.max_length
         yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)
 
     def _note_no_counts(self, record: SmfRecord, length: int) -> None:
@@ -305,45 +312,40 @@ class SmfFeed(Feed):
         )
         self._complain_once("no-counts", record.qmgr, record.place, text)
 
-    def _note_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
-        seen = self.intake.facts
-        page_set = values["page_set"]
-        if values["flags"] & QQST_SHARED or values["structure"]:
-            group = values["group"] or self._group(record)
-            if group and values["structure"]:
-                seen.add_member(group, record.qmgr, record.place)
-                seen.add("structure", f"{group}/{values['structure']}", record.place)
-                seen.add("queue", f"{group}/{queue}", record.place, structure=values["structure"])
-        elif page_set is not None and 0 <= page_set <= 99:
-            seen.add("storage_class", f"{record.qmgr}/PS{page_set:02d}", record.place, page_set=page_set)
-            seen.add("queue", f"{record.qmgr}/{queue}", record.place, storage_class=f"PS{page_set:02d}")
-        if values["flags"] & QQST_PARTIAL:
-            self.intake.complain("partial", record.place, f"{queue}: the interval is partial; its counts are taken")
+    def _note_queue(self, record: SmfRecord, queue: str, values: QueueStatistics | QueueUse, group: str = "") -> None:
+        """Keep the store of a queue. group: queue-sharing group of the section; "": it names none."""
+        facts, structure, page_set = self.intake.facts, values.structure, values.page_set
+        if structure or (isinstance(values, QueueStatistics) and values.flags & QQST_SHARED):
+            group = group or self._group(record)
+            if group and structure:
+                facts.add_member(group, record.qmgr, record.place)
+                facts.add("structure", f"{group}/{structure}", record.place)
+                facts.add("queue", f"{group}/{queue}", record.place, structure=structure)
+        elif 0 <= page_set <= 99:
+            facts.add("storage_class", f"{record.qmgr}/PS{page_set:02d}", record.place, page_set=page_set)
+            facts.add("queue", f"{record.qmgr}/{queue}", record.place, storage_class=f"PS{page_set:02d}")
 
-    def _queue_accounting(
-        self, record: SmfRecord, values: dict[str, Any], task: tuple[int | None, int | None]
-    ) -> Iterator[Event]:
+    def _queue_accounting(self, record: SmfRecord, values: QueueUse, task: TaskTimes | None) -> Iterator[Event]:
         """Yield the events of a queue that a task used; the interval is the task's, or from open to close.
 
         Puts to a waiting getter count as stored: their gets are in the record of another task and cannot be told apart.
         """
-        queue = values["base_name"] or values["open_name"]
+        queue = values.base_name or values.open_name
         if not queue:
             return
-        self._note_accounted_queue(record, queue, values)
+        self._note_queue(record, queue, values)
         if self.options.flows != "accounting":
-            self._accounted |= bool(values["valid_puts"] or values["valid_gets"])
+            self._accounted |= bool(values.valid_puts or values.valid_gets)
             return
         if not self.intake.claim(record.qmgr, queue, "WQ"):
             return
-        count = {name: values[name] or 0 for name in values if isinstance(values[name] or 0, int)}
-        persistent = min(count["puts_p"] + count["put1s_p"], count["valid_puts"])
-        nonpersistent = count["valid_puts"] - persistent
-        shares = _split(count["put_bytes"], (nonpersistent, persistent))
-        gets = count["destructive_gets"] if values["destructive_gets"] is not None else count["valid_gets"]
-        ends = (task[1] or record.end, count["closed"] or record.end, record.end)
+        persistent = min(values.puts_p + values.put1s_p, values.valid_puts)
+        nonpersistent = values.valid_puts - persistent
+        shares = _split(values.put_bytes, (nonpersistent, persistent))
+        gets = values.valid_gets if values.destructive_gets is None else values.destructive_gets
+        ends = ((task and task.end) or record.end, values.closed or record.end, record.end)
         end = min((time for time in ends if time > 0), default=record.end)
-        start = max(task[0] or 0, count["opened"])
+        start = max(task.start if task else 0, values.opened)
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"{queue}: its interval is {end - start} microseconds; expected: 0 to 24 hours. Its end is taken"
             self.intake.complain("interval", record.place, text)
@@ -358,15 +360,11 @@ class SmfFeed(Feed):
                 Puts(count=persistent, bytes=shares[1], persistent=True),
             ),
             gets=gets,
-            expired=count["expired"],
+            expired=values.expired,
         )
-        least, largest = values["min_length"], values["max_length"]
+        least, largest = values.min_length, values.max_length
         one_length = least == largest and least != WQ_NO_MINIMUM
         yield from self.flow_events("WQ", flows, record.place, is_one_length=one_length, is_common=False)
-
-    def _note_accounted_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
-        flags = QQST_SHARED if values["structure"] else 0
-        self._note_queue(record, queue, values | {"flags": flags, "group": ""})
 
     # --- times -------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""Layouts of MQ's SMF sections: the fields that feeds use, by offset. The tables are all there is to a section.
+"""Layouts of MQ's SMF sections: the fields that feeds use, each by its offset and kind.
 
 Sources: [IBM: mq-smf-csv, C structures of the sections] for offsets and widths; those marked "fixture" below were
 checked on real records, those marked "document" were seen in no record. A field that lies beyond the end of a section
-is absent: sections grew with the versions of MQ. Numbers are big-endian, texts EBCDIC.
+is absent, None or 0: sections grew with the versions of MQ. Numbers are big-endian, texts EBCDIC.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+
+import msgspec
 
 EBCDIC = "cp037"
+
+_Values_co = TypeVar("_Values_co", bound=msgspec.Struct, covariant=True)
 
 _STCK_1970 = 0x7D91048BCA000000  # a STORE CLOCK value: 1970-01-01 [IBM: Principles of Operation, TOD clock]
 
@@ -24,6 +28,7 @@ class SectionField:
     name: str
     offset: int
     kind: str
+    absent: int | None  # value in a section that ends before it
 
     @property
     def width(self) -> int:
@@ -33,10 +38,10 @@ class SectionField:
         return 8 if self.kind == "clock" else struct.calcsize(f">{self.kind}")
 
     def read(self, data: bytes) -> Any:
-        """Return the value of the field in a section, or None if the section ends before it."""
+        """Return the value of the field in a section."""
         end = self.offset + self.width
         if len(data) < end:
-            return None
+            return self.absent
         if self.kind.startswith("t"):
             return ebcdic(data[self.offset : end])
         if self.kind == "clock":
@@ -44,17 +49,36 @@ class SectionField:
         return struct.unpack_from(f">{self.kind}", data, self.offset)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A kind of section, found by the eyecatcher in its bytes 4 to 8."""
+class Section(Generic[_Values_co]):
+    """A kind of section, found by the eyecatcher in its bytes 4 to 8.
 
-    eyecatcher: str
-    fields: tuple[SectionField, ...]
-    min_bytes: int  # shorter ones are damaged
+    Attributes:
+        eyecatcher: four characters.
+        fields: their places.
+        min_bytes: shorter sections are damaged.
+    """
 
-    def read(self, data: bytes) -> dict[str, Any]:
-        """Return the fields of a section; those beyond its end are None."""
-        return {field.name: field.read(data) for field in self.fields}
+    def __init__(self, eyecatcher: str, values: type[_Values_co], min_bytes: int) -> None:
+        """Take the places of the fields from their annotations: offset and kind.
+
+        Args:
+            eyecatcher: four characters.
+            values: the fields of the section.
+            min_bytes: shorter sections are damaged.
+        """
+        self.eyecatcher = eyecatcher
+        self.min_bytes = min_bytes
+        hints = get_type_hints(values, include_extras=True)
+        self.fields = tuple(_field(name, *get_args(hint)) for name, hint in hints.items())
+        self._values = values
+
+    def read(self, data: bytes) -> _Values_co:
+        """Return the fields of a section; those beyond its end are None where their type has it, else 0."""
+        return self._values(*(field.read(data) for field in self.fields))
+
+
+def _field(name: str, value: object, offset: int, kind: str) -> SectionField:
+    return SectionField(name, offset, kind, None if type(None) in get_args(value) else 0)
 
 
 def ebcdic(data: bytes) -> str:
@@ -68,179 +92,181 @@ def clock_us(data: bytes) -> int:
     return 0 if value == 0 else (value - _STCK_1970) >> 12
 
 
-def _fields(text: str) -> tuple[SectionField, ...]:
-    fields = []
-    for line in text.split("\n"):
-        words = line.split()
-        if words:
-            fields.append(SectionField(words[1], int(words[0]), words[2]))
-    return tuple(fields)
-
-
 # fixture: SMF_MQ1000.dat
-QIS1 = Section(
-    "QIS1",
-    _fields("""
-        8   page_set         I
-        12  buffer_pool      I
-        16  total            I
-        20  unused           I
-        24  persistent       I
-        28  nonpersistent    I
-        32  full_count       I
-        92  expansions       H
-        95  method           B
-        96  status           B
-        100 flags            I
-    """),
-    min_bytes=32,
-)
+class PageSetUsage(msgspec.Struct, frozen=True):
+    """A page set."""
+
+    page_set: Annotated[int, 8, "I"]
+    buffer_pool: Annotated[int, 12, "I"]
+    total: Annotated[int, 16, "I"]
+    unused: Annotated[int, 20, "I"]
+    persistent: Annotated[int, 24, "I"]
+    nonpersistent: Annotated[int, 28, "I"]
+    full_count: Annotated[int, 32, "I"]
+    expansions: Annotated[int | None, 92, "H"]
+    method: Annotated[int, 95, "B"]
+    status: Annotated[int | None, 96, "B"]
+    flags: Annotated[int, 100, "I"]
+
+
+QIS1 = Section("QIS1", PageSetUsage, min_bytes=32)
+
 
 # fixture: SMF_MQ1000.dat, where all counts are zero
-QESD = Section(
-    "QESD",
-    _fields("""
-        8   structure        t12
-        20  number           I
-        24  blocks_total     I
-        28  blocks_map       I
-        32  blocks_data      I
-        36  blocks_used      I
-        40  blocks_free      I
-        44  messages         I
-        80  failed           I
-        84  max_messages     I
-        88  max_used_blocks  I
-        224 ci_size          I
-    """),
-    min_bytes=48,
-)
+class DataSetUsage(msgspec.Struct, frozen=True):
+    """A shared message data set."""
+
+    structure: Annotated[str, 8, "t12"]
+    number: Annotated[int, 20, "I"]
+    blocks_total: Annotated[int, 24, "I"]
+    blocks_map: Annotated[int, 28, "I"]
+    blocks_data: Annotated[int, 32, "I"]
+    blocks_used: Annotated[int, 36, "I"]
+    blocks_free: Annotated[int, 40, "I"]
+    messages: Annotated[int, 44, "I"]
+    failed: Annotated[int, 80, "I"]
+    max_messages: Annotated[int, 84, "I"]
+    max_used_blocks: Annotated[int, 88, "I"]
+    ci_size: Annotated[int, 224, "I"]
+
+
+QESD = Section("QESD", DataSetUsage, min_bytes=48)
 
 # fixture: TEST115.dat, SMF_MQ1000.dat. 64 slots of 64 bytes behind its header
 QEST = "QEST"
 QEST_HEADER = 8
-QEST_SLOT = Section(
-    QEST,
-    _fields("""
-        0   structure        t12
-        12  number           I
-        16  single_calls     I
-        20  multiple_calls   I
-        48  full_count       I
-        52  max_entries      I
-        56  max_elements     I
-    """),
-    min_bytes=64,
-)
+
+
+class StructurePeaks(msgspec.Struct, frozen=True):
+    """Peaks of a structure: a slot of QEST."""
+
+    structure: Annotated[str, 0, "t12"]
+    number: Annotated[int, 12, "I"]
+    single_calls: Annotated[int, 16, "I"]
+    multiple_calls: Annotated[int, 20, "I"]
+    full_count: Annotated[int, 48, "I"]
+    max_entries: Annotated[int, 52, "I"]
+    max_elements: Annotated[int, 56, "I"]
+
+
+QEST_SLOT = Section(QEST, StructurePeaks, min_bytes=64)
+
 
 # fixture: SMF_MQ1000.dat, TEST115.dat
-QMST = Section(
-    "QMST",
-    _fields("""
-        16  gets             I
-        20  puts             I
-        24  put1s            I
-        72  persistent       Q
-        80  nonpersistent    Q
-        88  persistent_bytes Q
-        96  nonpersistent_bytes Q
-    """),
-    min_bytes=28,
-)
+class Calls(msgspec.Struct, frozen=True):
+    """Calls of the queue manager."""
+
+    gets: Annotated[int, 16, "I"]
+    puts: Annotated[int, 20, "I"]
+    put1s: Annotated[int, 24, "I"]
+    persistent: Annotated[int, 72, "Q"]
+    nonpersistent: Annotated[int, 80, "Q"]
+    persistent_bytes: Annotated[int, 88, "Q"]
+    nonpersistent_bytes: Annotated[int, 96, "Q"]
+
+
+QMST = Section("QMST", Calls, min_bytes=28)
+
 
 # fixture: SMF_MQ1000.dat, TEST115.dat
-QPST = Section(
-    "QPST",
-    _fields("""
-        8   pool             I
-        12  buffers          I
-        16  lowest_stealable I
-        20  stealable        I
-        28  pages_new        I
-        68  short_of_storage I
-    """),
-    min_bytes=24,
-)
+class BufferPool(msgspec.Struct, frozen=True):
+    """A buffer pool."""
+
+    pool: Annotated[int, 8, "I"]
+    buffers: Annotated[int, 12, "I"]
+    lowest_stealable: Annotated[int, 16, "I"]
+    stealable: Annotated[int, 20, "I"]
+    pages_new: Annotated[int, 28, "I"]
+    short_of_storage: Annotated[int, 68, "I"]
+
+
+QPST = Section("QPST", BufferPool, min_bytes=24)
+
 
 # document: no record of it was seen
-QQST = Section(
-    "QQST",
-    _fields("""
-        8   queue            t48
-        56  flags            I
-        60  page_set         h
-        62  buffer_pool      h
-        64  group            t4
-        68  structure        t12
-        80  depth            I
-        120 depth_high       I
-        124 depth_low        I
-        128 puts             Q
-        136 put1s            Q
-        144 puts_np          Q
-        152 puts_p           Q
-        160 put1s_np         Q
-        168 put1s_p          Q
-        176 put_bytes        Q
-        184 put1_bytes       Q
-        192 put_bytes_np     Q
-        200 put_bytes_p      Q
-        208 put1_bytes_np    Q
-        216 put1_bytes_p     Q
-        240 fast_puts        Q
-        248 fast_bytes       Q
-        264 min_length       Q
-        272 max_length       Q
-        288 gets             Q
-        528 expired          Q
-        536 puts_backed_out  Q
-        544 gets_backed_out  Q
-    """),
-    min_bytes=84,
-)
+class QueueStatistics(msgspec.Struct, frozen=True):
+    """Statistics of a queue."""
+
+    queue: Annotated[str, 8, "t48"]
+    flags: Annotated[int, 56, "I"]
+    page_set: Annotated[int, 60, "h"]
+    buffer_pool: Annotated[int, 62, "h"]
+    group: Annotated[str, 64, "t4"]
+    structure: Annotated[str, 68, "t12"]
+    depth: Annotated[int, 80, "I"]
+    depth_high: Annotated[int, 120, "I"]
+    depth_low: Annotated[int, 124, "I"]
+    puts: Annotated[int | None, 128, "Q"]
+    put1s: Annotated[int, 136, "Q"]
+    puts_np: Annotated[int, 144, "Q"]
+    puts_p: Annotated[int, 152, "Q"]
+    put1s_np: Annotated[int, 160, "Q"]
+    put1s_p: Annotated[int, 168, "Q"]
+    put_bytes: Annotated[int, 176, "Q"]
+    put1_bytes: Annotated[int, 184, "Q"]
+    put_bytes_np: Annotated[int, 192, "Q"]
+    put_bytes_p: Annotated[int, 200, "Q"]
+    put1_bytes_np: Annotated[int, 208, "Q"]
+    put1_bytes_p: Annotated[int, 216, "Q"]
+    fast_puts: Annotated[int, 240, "Q"]
+    fast_bytes: Annotated[int, 248, "Q"]
+    min_length: Annotated[int | None, 264, "Q"]
+    max_length: Annotated[int | None, 272, "Q"]
+    gets: Annotated[int, 288, "Q"]
+    expired: Annotated[int, 528, "Q"]
+    puts_backed_out: Annotated[int, 536, "Q"]
+    gets_backed_out: Annotated[int, 544, "Q"]
+
+
+QQST = Section("QQST", QueueStatistics, min_bytes=84)
 QQST_SHARED, QQST_PARTIAL = 0x80000000, 0x40000000
 
+
 # fixture: TEST116.dat
-WTAS = Section(
-    "WTAS",
-    _fields("""
-        44  queues           I
-        488 commits          I
-        508 backouts         I
-        664 start            clock
-        672 end              clock
-    """),
-    min_bytes=48,
-)
+class TaskTimes(msgspec.Struct, frozen=True):
+    """A task, to which the queues behind it belong."""
+
+    queues: Annotated[int, 44, "I"]
+    commits: Annotated[int, 488, "I"]
+    backouts: Annotated[int, 508, "I"]
+    start: Annotated[int, 664, "clock"]
+    end: Annotated[int, 672, "clock"]
+
+
+WTAS = Section("WTAS", TaskTimes, min_bytes=48)
+
 
 # fixture: TEST116.dat. Its eyecatcher is WQST
-WQ = Section(
-    "WQST",
-    _fields("""
-        8   version          I
-        32  open_name        t48
-        80  base_name        t48
-        128 opened           clock
-        136 closed           clock
-        292 expired          I
-        316 puts             I
-        376 put1s            I
-        476 page_set         i
-        480 structure        t12
-        496 put_bytes        Q
-        504 get_bytes        Q
-        512 valid_puts       I
-        516 valid_gets       I
-        532 max_length       I
-        536 min_length       I
-        576 gets_p           I
-        580 puts_p           I
-        584 put1s_p          I
-        588 max_depth        I
-        596 destructive_gets I
-    """),
-    min_bytes=520,
-)
+class QueueUse(msgspec.Struct, frozen=True):
+    """The use of a queue by a task."""
+
+    version: Annotated[int, 8, "I"]
+    open_name: Annotated[str, 32, "t48"]
+    base_name: Annotated[str, 80, "t48"]
+    opened: Annotated[int, 128, "clock"]
+    closed: Annotated[int, 136, "clock"]
+    expired: Annotated[int, 292, "I"]
+    puts: Annotated[int, 316, "I"]
+    put1s: Annotated[int, 376, "I"]
+    page_set: Annotated[int, 476, "i"]
+    structure: Annotated[str, 480, "t12"]
+    put_bytes: Annotated[int, 496, "Q"]
+    get_bytes: Annotated[int, 504, "Q"]
+    valid_puts: Annotated[int, 512, "I"]
+    valid_gets: Annotated[int, 516, "I"]
+    max_length: Annotated[int | None, 532, "I"]
+    min_length: Annotated[int | None, 536, "I"]
+    gets_p: Annotated[int, 576, "I"]
+    puts_p: Annotated[int, 580, "I"]
+    put1s_p: Annotated[int, 584, "I"]
+    max_depth: Annotated[int, 588, "I"]
+    destructive_gets: Annotated[int | None, 596, "I"]
+
+
+WQ = Section("WQST", QueueUse, min_bytes=520)
 WQ_NO_MINIMUM = 0x0FFFFFFF
 
-SECTIONS: Mapping[str, Section] = {section.eyecatcher: section for section in (QIS1, QESD, QMST, QPST, QQST, WTAS, WQ)}
+SectionValues = PageSetUsage | DataSetUsage | Calls | BufferPool | QueueStatistics | TaskTimes | QueueUse
+SECTIONS: Mapping[str, Section[SectionValues]] = {
+    section.eyecatcher: section for section in (QIS1, QESD, QMST, QPST, QQST, WTAS, WQ)
+}
