@@ -66,7 +66,7 @@ _CHART_FILES = {
 
 _log = structlog.get_logger("mqtwin.console")
 
-WhatIf = Callable[[Any], dict[str, Any]]
+WhatIf = Callable[[Any], object]
 """Answer a request of POST /whatif, JSON-ready. MqtwinError: it cannot be answered."""
 
 

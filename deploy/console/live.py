@@ -112,6 +112,40 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     horizon_s: float = DEFAULT_HORIZON_S
 
 
+class Slider(msgspec.Struct, frozen=True):
+    """An attribute that the page offers. value, low and high: in `unit`, of which one is `scale` of the attribute."""
+
+    name: str
+    label: str
+    value: int
+    low: int = msgspec.field(name="min")
+    high: int = msgspec.field(name="max")
+    step: int
+    unit: str
+    scale: int = 1
+
+
+class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """When a store is full. label: the resource that is full first, in words."""
+
+    resource: str | None
+    label: str
+    time_to_full_s: dict[str, float | None] | None
+    probability: float
+    horizon_s: float
+    messages_that_fit: int | None
+
+
+class WhatIfAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to POST /whatif: the store as it is and as it would be."""
+
+    time: str
+    attributes: list[Slider]
+    before: PageOutcome
+    after: PageOutcome
+    note: str
+
+
 class LiveTwins:
     """The twins of an estate, and answers about them. A context manager; `follow` starts the thread.
 
@@ -141,8 +175,8 @@ class LiveTwins:
         with self._lock:
             self._player.feed(decoded)
 
-    def answer(self, content: Any) -> dict[str, Any]:
-        """Answer the decoded body of POST /whatif, JSON-ready. UsageError: it cannot be answered; says why."""
+    def answer(self, content: Any) -> WhatIfAnswer:
+        """Answer the decoded body of POST /whatif. UsageError: it cannot be answered; says why."""
         try:
             request = msgspec.convert(content, WhatIfRequest)
         except msgspec.ValidationError as error:
@@ -164,13 +198,13 @@ class LiveTwins:
             except ArithmeticError as error:
                 raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
             sliders = _sliders(moment.twin)
-        return {
-            "time": answer.time,
-            "attributes": sliders,
-            "before": _outcome(answer.before, answer.horizon_s),
-            "after": _outcome(answer.after, answer.horizon_s),
-            "note": f"As of {answer.time[11:19]}, if the traffic of the last minutes goes on as set here.",
-        }
+        return WhatIfAnswer(
+            time=answer.time,
+            attributes=sliders,
+            before=_outcome(answer.before, answer.horizon_s),
+            after=_outcome(answer.after, answer.horizon_s),
+            note=f"As of {answer.time[11:19]}, if the traffic of the last minutes goes on as set here.",
+        )
 
     def problem(self) -> str:
         """Return why the events are not read; empty if they are."""
@@ -221,23 +255,20 @@ class LiveTwins:
         self.close()
 
 
-def _outcome(outcome: FillOutcome, horizon_s: float) -> dict[str, Any]:
+def _outcome(outcome: FillOutcome, horizon_s: float) -> PageOutcome:
     times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
-    return {
-        "resource": outcome.resource,
-        "label": Resource.parse(outcome.resource or "").label,
-        "time_to_full_s": None if outcome.p50 is None else times,
-        "probability": outcome.probability,
-        "horizon_s": horizon_s,
-        "messages_that_fit": outcome.messages_that_fit,
-    }
+    return PageOutcome(
+        resource=outcome.resource,
+        label=Resource.parse(outcome.resource or "").label,
+        time_to_full_s=None if outcome.p50 is None else times,
+        probability=outcome.probability,
+        horizon_s=horizon_s,
+        messages_that_fit=outcome.messages_that_fit,
+    )
 
 
-def _sliders(twin: MessageStore) -> list[dict[str, Any]]:
-    """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too.
-
-    scale: of the slider's unit, in that of the attribute.
-    """
+def _sliders(twin: MessageStore) -> list[Slider]:
+    """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too."""
     config = twin.config
     sliders = []
     if isinstance(config, Structure) and has_rules(config):
@@ -259,21 +290,10 @@ def _label(name: str) -> str:
     return _LABELS[name]
 
 
-def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> dict[str, Any]:
-    step = max(1, (high - low) // 200)
-    return {
-        "name": name,
-        "label": label,
-        "value": value,
-        "min": low,
-        "max": high,
-        "step": step,
-        "unit": unit,
-        "scale": 1,
-    }
+def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> Slider:
+    return Slider(name, label, value, low, high, max(1, (high - low) // 200), unit)
 
 
-def _size(name: str, label: str, value_bytes: int) -> dict[str, Any]:
+def _size(name: str, label: str, value_bytes: int) -> Slider:
     value = max(1, value_bytes // _MIB)
-    low = max(1, value // 4)
-    return {**_slider(name, label, value, low, 4 * value, "MB"), "step": max(1, value // 32), "scale": _MIB}
+    return Slider(name, label, value, max(1, value // 4), 4 * value, max(1, value // 32), "MB", _MIB)
