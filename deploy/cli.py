@@ -32,7 +32,7 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
-    "advise": ("deploy.commands.advise:advise", "Find the least change with which a store is not full."),
+    "advise": ("deploy.commands.advise:advise", "Find the smallest change that keeps a store from filling."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager or to a webhook."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
@@ -40,9 +40,9 @@ COMMANDS = {
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),
     "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
-    "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
+    "doctor": ("deploy.commands.doctor:doctor", "Check the prerequisites and name what is missing."),
     "drift": ("deploy.commands.drift:drift", "Show the model against measurements, with likely causes."),
-    "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one of what data of a site show."),
+    "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
     "import-trace": ("deploy.commands.import_trace:import_trace", "Convert a trace of real requests into a recording."),

@@ -46,7 +46,7 @@ class Graph:
     """A time series panel.
 
     Args:
-        title: of the panel.
+        title: title of the panel.
         queries: PromQL by legend.
         unit: Grafana's name of the unit.
         width: columns of 24.

@@ -20,7 +20,7 @@ def example(alerts: Iterable[twin.Alert]) -> str:
     """Return the JSON of the first alert of a forecast, an entry of `data` to a line.
 
     Args:
-        alerts: of a replay of the recording of the quick start.
+        alerts: alerts of a replay of the recording of the quick start.
     """
     first = next(alert for alert in alerts if alert.condition == "full-forecast")
     record = json.loads(first.record())

@@ -18,7 +18,7 @@ class Loss:
     """Random loss of caches between batches, for tests.
 
     Args:
-        probability: of a loss, per store and batch.
+        probability: probability of a loss, per store and batch.
         seed: decides, with store and batch, which ones are lost.
     """
 

@@ -61,7 +61,7 @@ class EventProducer:
 
     Args:
         bootstrap_servers: HOST:PORT, separated by commas.
-        prefix: of the topic's name.
+        prefix: prefix of the topic's name.
         store_of: (queue manager, queue as in events) -> store as in the estate, such as "QSG1/APP1" or "QM01/PS04".
         content_type: JSON or NDJSON.
         batch_events: maximum number of events per NDJSON record.

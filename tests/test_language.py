@@ -33,7 +33,11 @@ FIRST_WORDS = re.compile(r"(?:What|Whether|As)\s")
 DEAD_SOURCES = re.compile(r"contract(?:\.md|,? sections?)\b|\bdomain\.md\b|\bseed:? [\w-]+\.txt", re.IGNORECASE)
 DEAD_TAGS = re.compile(r"\[(?:seed|param|fit|pub)\b[^\]\n]*\]")
 
-PHRASES = re.compile(r"\bso many\b|(?<!as )\bof then\b", re.IGNORECASE)  # name the number, or the time
+PHRASES = re.compile(
+    r"\bso many\b|(?<!as )\bof then\b|\bis there for\b|\basked again\b|\bits like\b|\bturns the question round\b"
+    r"|\bboth speak\b|\bhave brought\b|\bcalls? (?:somebody|anybody)\b|\bneeds somebody\b|\btold from the others\b",
+    re.IGNORECASE,
+)
 
 # A page, a file or a dotted name of this repository, as docstrings and comments mention them.
 PAGE = re.compile(r"(?<![\w./-])((?:docs/)?[\w-]+\.md)(?:#([\w-]+))?")
@@ -75,6 +79,12 @@ class Source:
                     value = statement.value.value
                     if isinstance(value, str):
                         yield statement.lineno, value
+
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """Yield the line and the text of each string of the code."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.lineno, node.value
 
     def prose(self) -> Iterator[tuple[int, str]]:
         """Yield each line of a docstring or comment with its number."""
@@ -122,6 +132,44 @@ def first_words(folder: str) -> Iterator[Offence]:
                 yield Offence(source.name, line, text.lstrip().partition("\n")[0])
 
 
+def explained_names(node: ast.AST) -> set[str]:
+    """Return the names that the docstring of a function or class may explain: its arguments or its fields."""
+    match node:
+        case ast.FunctionDef(args=args) | ast.AsyncFunctionDef(args=args):
+            return {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+        case ast.ClassDef(body=body):
+            fields = {name for field in body for name in bound_fields(field)}
+            return fields.union(*(explained_names(method) for method in body if is_init(method)))
+        case _:
+            return set()
+
+
+def bound_fields(statement: ast.stmt) -> set[str]:
+    match statement:
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+        case _:
+            return set()
+
+
+def is_init(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.FunctionDef) and statement.name == "__init__"
+
+
+def argument_nouns(folder: str) -> Iterator[Offence]:
+    """Yield arguments and fields that a docstring explains without a noun: "slope: of the rise"."""
+    if folder == "kernels":
+        return  # a changed docstring compiles all of them again
+    for source in sources(folder):
+        for node in ast.walk(source.tree):
+            names = explained_names(node)
+            if not names or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            text = ast.get_docstring(node, clean=False) or ""
+            for match in re.finditer(rf"(?<![\w.])(?:{'|'.join(sorted(names))}): of\b[^\n]*", text):
+                yield Offence(source.name, node.body[0].lineno + text.count("\n", 0, match.start()), match[0])
+
+
 def bound_names(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
     """Yield (line, name, whether it is a class) for each name that a module binds, in whatever way."""
     for node in ast.walk(tree):
@@ -151,9 +199,10 @@ def identifiers(folder: str) -> Iterator[Offence]:
 
 
 def prose(folder: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (path, number, line) of all prose in a folder: pages, docstrings, comments."""
+    """Yield (path, number, line) of all prose in a folder: pages, docstrings, comments, and texts of the commands."""
     lines = [(path.relative_to(ROOT).as_posix(), enumerate(text.splitlines(), 1)) for path, text in pages(folder)]
     lines += [(source.name, source.prose()) for source in sources(folder)]
+    lines += [(source.name, source.texts()) for source in sources(folder) if folder == "deploy"]
     for name, numbered in lines:
         for line, text in numbered:
             yield name, line, text
@@ -269,6 +318,7 @@ RULES: dict[str, Callable[[str], Iterator[Offence]]] = {
     "identifiers": identifiers,
     "dead sources": dead_sources,
     "phrases": phrases,
+    "argument nouns": argument_nouns,
     "links": links,
     "mentions": mentions,
 }
@@ -302,6 +352,18 @@ match made:
 """
     names = {name for _, name, _ in bound_names(ast.parse(text))}
     assert names == (BANNED_NAMES - {"now_and_then"}) | {"Held"}
+
+
+def test_names_that_a_docstring_may_explain_are_arguments_and_fields():
+    text = """
+class Rise:
+    slope: float
+    def __init__(self, *, age): ...
+    def of(self, height): ...
+def rise(start, /, end): ...
+"""
+    module = ast.parse(text)
+    assert [explained_names(node) for node in module.body] == [{"slope", "self", "age"}, {"start", "end"}]
 
 
 def test_anchors_are_those_of_the_site():

@@ -37,7 +37,7 @@ _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, th
 
 
 class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills a resource. share: of the growth, 0 to 1."""
+    """A queue that fills a resource. share: share of the growth, 0 to 1."""
 
     queue: str
     share: float
@@ -125,7 +125,7 @@ def read_alert_record(value: bytes) -> AlertRecord:
 
 
 def level_of(severity: str) -> str:
-    """Return the level of an alert: watch (do not wake anybody) or page (call somebody)."""
+    """Return the level of an alert: watch (for information) or page (wakes someone)."""
     return WATCH if severity == INFO else PAGE
 
 

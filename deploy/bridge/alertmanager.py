@@ -115,7 +115,7 @@ class AlertmanagerBridge:
 
     Args:
         urls: base URLs of the peers.
-        headers: of every request, for a login.
+        headers: headers of every request, for a login.
         resend_s: seconds between two deliveries of everything.
     """
 
@@ -195,7 +195,7 @@ class _Peer:
     Args:
         url: base URL.
         bridge: that serves it.
-        headers: of every request.
+        headers: headers of every request.
     """
 
     def __init__(self, url: str, bridge: AlertmanagerBridge, headers: dict[str, str]) -> None:

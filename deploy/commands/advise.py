@@ -42,7 +42,7 @@ def advise(
     html: Path | None = None,
     write: Path | None = None,
 ) -> None:
-    """Find the least change with which a store is not full within some hours. Nothing is changed.
+    """Find the smallest change that keeps a store from filling in the next hours. Nothing is changed.
 
     Where it is not full anyway, it prints what could be smaller. Each plan and each smaller size is proven by rolling
     the store forward, and by asking the whole recording again with it, where there is one. Of a uniform cluster it says

@@ -43,7 +43,7 @@ def doctor(
     fetch: Annotated[bool, Parameter(negative="")] = False,
     class_archives: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
-    """Show what this machine lacks, and how to get it.
+    """Check the prerequisites and name what is missing.
 
     The exit status is 0 if nothing needed is missing, else 1.
 

@@ -55,7 +55,7 @@ def import_(
     group: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
-    """Write an estate file of what data of a site show, or compare them with an existing one.
+    """Write an estate file from data of a site, or compare them with an existing one.
 
     With --against each difference is a line on standard output, and the exit status is 1 if there is one. Files that
     show nothing of an estate are an error.

@@ -16,7 +16,7 @@ from twin.stores.open import Twin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentSource:
-    """Where a moment comes from: one of recording, checkpoint and topics; time: of the recording."""
+    """Where a moment comes from: one of recording, checkpoint and topics; time: time of the recording."""
 
     recording: Path | None = None
     time: str | None = None

@@ -47,7 +47,7 @@ def picture(
 
 
 def waiting_picture(seconds: float) -> RenderableType:
-    """Return the picture before the first state record of each store. seconds: of waiting for it."""
+    """Return the picture before the first state record of each store. seconds: seconds to wait for it."""
     waiting = f"The first event of each structure is on its way through Kafka and Spark ({seconds:.0f} s)"
     text = f"{waiting}; then the story begins."
     return Panel(Wrapped(Text(text, style="dim")), title="mqtwin demo", title_align="left", border_style="blue")

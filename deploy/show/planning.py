@@ -158,7 +158,7 @@ def print_members(advice: MemberAdvice) -> None:
 def print_proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> None:
     """Print what a recording comes to as it is, with each plan, and with each smaller size."""
     print()
-    _print(f"{recording}, in which {proofs[0].recorded:,} messages were refused with 2192, asked again:")
+    _print(f"{recording}, in which {proofs[0].recorded:,} messages were refused with 2192, replayed as requests:")
     for proof in proofs:
         smaller = advice.smaller.get(proof.title)
         title = proof.title if smaller is None else settings_text(smaller)

@@ -49,7 +49,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
 
     Args:
         advice: the advice.
-        proofs: of its plans, the first without any; none where there is no recording.
+        proofs: proofs of its plans, the first without any; none where there is no recording.
         recording: name of the recording of the proofs.
     """
     title = f"Advice for {advice.store}"
@@ -152,8 +152,8 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
     what = "smaller size" if advice.is_kept else "plan"
     recorded = f"The recording has {proofs[0].recorded:,} refused messages."
     text = (
-        f"{recording}, asked again on the estate as it is and with each {what}. {recorded} Gets happen as recorded:"
-        " messages that the recording refused and are stored here are not got in it."
+        f"{recording}, replayed as requests on the estate as it is and with each {what}. {recorded} Gets happen as"
+        " recorded: messages that the recording refused and are stored here are not got in it."
     )
     caption = f"The fullest resource of {advice.store} in the recording, percent of its maximum."
     return (

@@ -131,7 +131,7 @@ def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path)
     return [
         (f"{store} at {time[11:16]}, if twice as much is put", f"{program} whatif {store} {files} --traffic puts=2"),
         ("what would have been enough, as a page to hand on", f"{program} advise {store} {files} --html {report}"),
-        ("the same events asked again: change a size in the estate first", f"{program} replay {again} --demands"),
+        ("the same events as requests: change a size in the estate first", f"{program} replay {again} --demands"),
     ]
 
 

@@ -44,8 +44,8 @@ class CheckpointGuard:
 
     Args:
         location: the checkpoint, a path or URI of the user.
-        estate: of the job.
-        topics: of the job.
+        estate: estate of the job.
+        topics: topics of the job.
         conf: the user's settings of Spark.
         client: the user's settings of Kafka clients.
         tolerate: go on if Kafka has deleted records that were not read.
@@ -125,7 +125,7 @@ class CheckpointGuard:
         return guard is not None and guard.manifest is None and guard.files.has_state
 
     def note_start(self, partitions: int) -> None:
-        """Write the manifest of this start. partitions: of the state, if it is new."""
+        """Write the manifest of this start. partitions: partitions of the state, if it is new."""
         if self._guard is None:
             return
         newest = self._guard.files.newest

@@ -60,13 +60,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         mqtwin: version.
         pyspark: version.
         state_format: see `twin.stores.headers.STATE_FORMAT`.
-        prefix: of the topics.
+        prefix: prefix of the topics.
         topics: the topics read -> Kafka's id, "" if unknown.
         cluster: Kafka's id of the cluster; "" if unknown.
         estate: digest of the estate.
         stores: those of the estate, sorted.
         kinds: kind by store, those of stores that the estate no longer describes among them; empty in early versions.
-        partitions: of the state.
+        partitions: partitions of the state.
         written: wall-clock time, ISO 8601.
         format: version of this record.
     """
@@ -97,11 +97,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """Return the manifest of a job that starts now.
 
         Args:
-            estate: of the job.
-            topics: of the job.
+            estate: estate of the job.
+            topics: topics of the job.
             ids: topic -> Kafka's id.
             cluster: Kafka's id of the cluster.
-            partitions: of the state.
+            partitions: partitions of the state.
             before: manifest of the start before.
         """
         kinds = before.kinds if before is not None else {}
@@ -230,9 +230,9 @@ def check_belongs(
 
     Args:
         location: the checkpoint, a path or URI of the user.
-        manifest: of the checkpoint, if it has one.
+        manifest: manifest of the checkpoint, if it has one.
         files: Spark's files; the last offsets name the topics.
-        topics: of the job.
+        topics: topics of the job.
         conf: the user's settings of Spark.
 
     Raises:

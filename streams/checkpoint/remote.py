@@ -62,7 +62,7 @@ def check_scheme(location: str, conf: Mapping[str, str]) -> None:
 
 
 class _Lease(msgspec.Struct, frozen=True):
-    """A lease. id: of one start of a job; renewed: number of renewals."""
+    """A lease. id: id of one start of a job; renewed: number of renewals."""
 
     id: str
     owner: Owner
@@ -74,7 +74,7 @@ class FileSystem:
 
     Args:
         location: the directory's URI.
-        session: of Spark; the file system has its settings.
+        session: session of Spark, whose settings the file system has.
 
     Raises:
         UsageError: the file system's classes are missing, or it does not answer in time.
@@ -199,7 +199,7 @@ class RemoteGuard(Guard):
 
     Args:
         location: the checkpoint's URI.
-        session: of Spark.
+        session: session of Spark.
 
     Raises:
         UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.

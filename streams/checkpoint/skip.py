@@ -53,9 +53,9 @@ def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics:
 
     Args:
         directory: a checkpoint on this machine that no job runs on.
-        place: of the record.
+        place: place of the record.
         kafka: client settings, ``bootstrap.servers`` among them.
-        topics: of the job; the record becomes a dead letter.
+        topics: topics of the job; the record becomes a dead letter.
 
     Raises:
         UsageError: the file of offsets is damaged.

@@ -71,7 +71,7 @@ class ComplaintLetters:
     """New complaints and unknown names of an intake as dead letters.
 
     Args:
-        intake: of the feed.
+        intake: intake of the feed.
         source: name of the source, a topic or address.
         send: takes the dead letters.
         monotonic: clock, seconds.
@@ -187,9 +187,9 @@ def collect(
     """Collect until `stop`; then publish what is held back and save the position.
 
     Args:
-        source: of pages.
+        source: source of pages.
         feed: their reader.
-        intake: of the feed.
+        intake: intake of the feed.
         writer: to the events topic.
         position_file: keeps the position.
         statistics: scales spans by their coverage; None: events are taken as they are.

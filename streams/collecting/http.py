@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True):
     """An answer.
 
     Args:
-        status: of HTTP, and its words in `reason`.
+        status: status code of HTTP, with its words in `reason`.
         reason: see above.
         kind: content type.
         body: the bytes as they were sent, at most as many as asked for, and no more than came in time.
@@ -144,7 +144,7 @@ class Requester:
             method: GET or POST.
             url: http or https.
             headers: in addition to those of HTTP.
-            max_bytes: of the answer's body; the connection is closed where more come.
+            max_bytes: maximum size of the answer's body; beyond it the connection is closed.
             content: the body of the request.
 
         Raises:

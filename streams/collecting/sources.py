@@ -1,4 +1,4 @@
-"""Sources of pages: records of a Kafka topic, answers of a server that is asked again and again.
+"""Sources of pages: records of a Kafka topic, answers of a server to repeated requests.
 
 The position of a collector in its source is a small JSON file, replaced as a whole. Events are delivered before it is
 saved: after a crash the events since the last save come again, after a stop none.
@@ -42,7 +42,7 @@ class Position(msgspec.Struct, kw_only=True):
         read: by partition: the first record that was never read.
         passed: microseconds; events of records before `read` up to this time were published.
         time: microseconds; the end of what was asked of a server.
-        coverage: of spans, see `twin.feeds.coverage.LiveCoverage.known`.
+        coverage: coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`.
     """
 
     source: str
@@ -184,10 +184,10 @@ class TopicSource(Source):
 
 
 class HttpSource(Source):
-    """Answers of a server that is asked each `interval_s` seconds. One that does not answer is asked again then.
+    """Answers of a server to a request each `interval_s` seconds. After one without an answer the next is made then.
 
     Args:
-        name: of its position.
+        name: name of its position.
         client: for the requests.
         requests: returns (address, content type to ask for) of the next requests, given start and end of the time
             since the last ones, microseconds.

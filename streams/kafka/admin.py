@@ -76,9 +76,9 @@ def prepare_topics(
     Args:
         topics: their names.
         kafka: client settings, ``bootstrap.servers`` among them.
-        partitions: of a new events topic; other topics have one. More partitions than stores are of no use, and
-            adding partitions later moves stores to other partitions, which breaks their order.
-        replication: of new topics; -1 is the broker's default.
+        partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
+            use, and adding partitions later moves stores to other partitions, which breaks their order.
+        replication: replication of new topics; -1 is the broker's default.
 
     Raises:
         UsageError: a right is missing, or the topic of a collector; the message names it.
@@ -197,7 +197,7 @@ def list_offsets(
 def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
     """Return the offset of the next record of each partition of a topic.
 
-    A partition that was made a moment ago, or whose leader is changing, is asked again for ``VISIBLE_SECONDS``.
+    A partition that was made a moment ago, or whose leader is changing, is tried again for ``VISIBLE_SECONDS``.
 
     Raises:
         MqtwinError: no broker answers, or a partition has no leader.
@@ -224,7 +224,7 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
 
 
 def _warn_of_any_time(name: str, settings: Mapping[str, str]) -> None:
-    """Log that producers may give the records of a topic times that Spark cannot read. settings: of the topic."""
+    """Log that producers may give records times that Spark cannot read. settings: settings of the topic."""
     is_appended = settings.get(_TIME_TYPE, _APPENDED) == _APPENDED
     if not is_appended and int(settings.get(_MAX_AHEAD, MAX_AHEAD_MS + 1)) > MAX_AHEAD_MS:
         _log.warning(

@@ -136,7 +136,7 @@ def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last
 def offset_range(consumer: Consumer, topic: str, number: int) -> tuple[int, int]:
     """Return the offset of the first record of a partition, and the one after its last record.
 
-    A partition that was made a moment ago, or whose leader is changing, is asked again for ``CONNECT_SECONDS``.
+    A partition that was made a moment ago, or whose leader is changing, is tried again for ``CONNECT_SECONDS``.
 
     Raises:
         UsageError: the user may not read the topic.

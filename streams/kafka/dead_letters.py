@@ -34,7 +34,7 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
         topic: topic of the record.
         partition: partition of the record.
         offset: offset of the record.
-        index: of the event within the record.
+        index: index of the event within the record.
         value: its bytes, cut to the limit of the topic.
         length: bytes of the uncut value.
     """

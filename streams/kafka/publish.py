@@ -146,7 +146,7 @@ class PublishResult:
         events: an event for several stores counts once per store.
         records: without rejects.
         rejects: records of events that belong to no store.
-        bytes: of all values.
+        bytes: size of all values.
         seconds: until the last delivery.
     """
 
@@ -176,7 +176,7 @@ def publish(
         estate: assigns events to stores.
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
-        content_type: of the records, one of `twin.events.CONTENT_TYPES`.
+        content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
         pace: the schedule; None: everything at once.
         create_topics: create the events topic if it is missing; False: raise an error.
         on_progress: called after each slice with the chunk and the number of events published.

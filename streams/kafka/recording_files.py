@@ -38,7 +38,7 @@ class _RecordingFile:
     """A file that a recording is written to. A context manager: an error is raised again with the file's path.
 
     Args:
-        path: of the recording.
+        path: path of the recording.
 
     Attributes:
         path: where the recording is.
@@ -74,7 +74,7 @@ class WholeRecording(_RecordingFile):
     """A recording that replaces the file at its path when it is complete.
 
     Args:
-        path: of the recording.
+        path: path of the recording.
     """
 
     def __init__(self, path: Path) -> None:
@@ -112,7 +112,7 @@ class GrowingRecording(_RecordingFile):
     """A recording that can be read while it grows, and continued after it ended.
 
     Args:
-        path: of the recording.
+        path: path of the recording.
         topic: name of the recorded topic.
         topic_id: Kafka's id of it.
 

@@ -19,7 +19,7 @@ class Topics:
     ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back.
 
     Args:
-        prefix: of these names.
+        prefix: prefix of these names.
         otlp: topic of an OpenTelemetry collector, which the job reads beside them; None: there is none.
     """
 

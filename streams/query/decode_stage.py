@@ -112,8 +112,8 @@ class _Blocks:
     """Event batches of one store from one partition, in the order of the topic.
 
     Args:
-        offset: of the record with the first event.
-        index: of the first event in that record.
+        offset: offset of the record with the first event.
+        index: index of the first event in that record.
         blocks: the event batches.
     """
 
@@ -127,7 +127,7 @@ class _Reports:
     """Reports for one shared store from one partition, in the order of the topic.
 
     Args:
-        offset: of the first record.
+        offset: offset of the first record.
         reports: the reports.
     """
 
@@ -140,7 +140,7 @@ class _Spans:
     """Spans of one store from one partition, in the order of the topic.
 
     Args:
-        offset: of the first record.
+        offset: offset of the first record.
         records: spans by record.
     """
 
@@ -152,11 +152,11 @@ class OutputBuffer:
     """Decoded output of a task that is not yet sent.
 
     Args:
-        decoder: of the plan's estate.
+        decoder: decoder of the plan's estate.
         plan: names of topics, limits.
         source: topic of the events, as named in dead letters.
         dead_key: key of the rows with dead letters.
-        span_reader: of records of the OpenTelemetry topic; None: the job reads none.
+        span_reader: span reader of records of the OpenTelemetry topic; None: the job reads none.
     """
 
     def __init__(

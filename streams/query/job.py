@@ -57,7 +57,7 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
     """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
 
     Args:
-        settings: of the job.
+        settings: settings of the job.
         on_batch: called with the figures of each batch, see `streams.query.progress.batch_figures`.
 
     Raises:
@@ -83,7 +83,7 @@ def start_job(
     """Prepare topics, Spark and executors, and start the query.
 
     Args:
-        settings: of the job.
+        settings: settings of the job.
         session: session to use; None: a new one.
         on_batch: see `run_job`.
 
@@ -203,7 +203,7 @@ def _batch_log(
 def _explain_failure(
     settings: JobSettings, guard: CheckpointGuard, directories: Iterable[Path], error: BaseException
 ) -> str:
-    """Return the cause of a failure on one line. directories: of the executors on this machine."""
+    """Return the cause of a failure on one line. directories: directories of the executors on this machine."""
     refusal = explain_refusal(str(error), settings.topics.rights)
     if refusal is not None:
         return str(refusal)
@@ -237,7 +237,7 @@ class Job:
         local_directories: directories of executors on this machine, from which `stop` removes mirrors.
         restart: called when the query has ended by itself; starts it again, or returns None if that is not needed.
         explain_failure: returns the cause of a failure on one line.
-        guard: of its checkpoint.
+        guard: guard of its checkpoint.
         sources: the watch over sources; None: no queue manager is watched.
     """
 

@@ -1,4 +1,4 @@
-"""What Spark reports of a batch: its progress, and the figures of all tasks, which Spark combines.
+"""Reports of Spark about a batch: its progress, and the figures of all tasks, which Spark combines.
 
 Beside sums there are the bits of the queue managers with events (see `streams.query.silence`), and the number of a
 producer whose `seq` has started again. The twins take its events for duplicates until it passes the old numbers. A
@@ -126,7 +126,7 @@ def restarted_route(blocks: Iterable[EventBlock], duplicates: int, clock: int) -
     Args:
         blocks: events of the store in the batch.
         duplicates: how many of them were duplicates.
-        clock: of the store after the batch, microseconds. Events that were applied are not younger.
+        clock: clock of the store after the batch, microseconds. Events that were applied are not younger.
     """
     total, young = 0, []
     for block in blocks:
@@ -143,7 +143,7 @@ class RestartLog:
     """Warnings of producers whose `seq` has started again, one for each store and queue manager.
 
     Args:
-        estate: of the job.
+        estate: estate of the job.
     """
 
     def __init__(self, estate: Estate) -> None:

@@ -39,7 +39,7 @@ def check_executors(session: SparkSession, checkpoint: str | None = None) -> dic
 
     Args:
         session: whose executors.
-        checkpoint: of the job, a path or URI, which executors of a cluster must read and write; None: not checked.
+        checkpoint: path or URI of the job's checkpoint, which executors must read and write; None: not checked.
 
     Raises:
         UsageError: an executor does not see the checkpoint; the message names its host.
@@ -75,7 +75,7 @@ def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str
     """Run the probe until every executor has answered, and return their local directories.
 
     Args:
-        context: of the session.
+        context: context of the session.
         directory: a checkpoint on this machine, to be read and written; "": none.
         word: the content and the end of the name of its mark.
     """

@@ -87,7 +87,7 @@ def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
     """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
 
     Args:
-        report: of the batch.
+        report: report of the batch.
         topics: names of the topics; that of reports does not count.
     """
     ends, latest = report.end_offsets, report.latest_offsets

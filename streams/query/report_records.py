@@ -68,7 +68,7 @@ def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[byte
     """Yield (key, value) of the records for the reports of a source, in order.
 
     Args:
-        reports: of one source, those for a shared store one after the other.
+        reports: reports of one source, those for a shared store one after the other.
         limit: maximum bytes of a value; only a single report may exceed it.
     """
     for target, group in groupby(reports, key=lambda report: report.target):

@@ -86,7 +86,7 @@ class SparkJava:
 
     Attributes:
         home: value for JAVA_HOME; None: the environment decides.
-        options: of its command line.
+        options: options of its command line.
     """
 
     home: Path | None = None
@@ -105,10 +105,10 @@ def open_session(
     """Start Spark, or return the session that already runs in this process.
 
     Args:
-        name: of the application.
+        name: name of the application.
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
         jars: Spark's Kafka connector and its dependencies (``deploy.java.jars``); empty if the cluster has them.
-        java: of the driver; None: the environment decides.
+        java: Java of the driver; None: the environment decides.
         conf: settings of Spark; they override all others.
         local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
 

@@ -34,7 +34,7 @@ class SpanReader:
     Args:
         estate: assigns spans to stores.
         options: facts that spans lack.
-        decoder: of the same estate.
+        decoder: decoder of the same estate.
     """
 
     def __init__(self, estate: Estate, options: FeedOptions, decoder: Decoder) -> None:
@@ -99,7 +99,7 @@ def order_spans(
 
     Args:
         plan: with the options of spans.
-        decoder: of the plan's estate.
+        decoder: decoder of the plan's estate.
         store: its name.
         memory: what an earlier batch returned; None: there was none.
         records: spans of the store by record, in the order of the topic.

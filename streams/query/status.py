@@ -35,7 +35,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
         sums: records, events, alerts and dead letters since the start.
         dead_letter_reasons: dead letters since the start, by reason.
         batch_s: end of the last batch; None before the first.
-        figures: of the last batch, see `streams.query.progress.batch_figures`.
+        figures: figures of the last batch, see `streams.query.progress.batch_figures`.
         behind: records per partition not yet read; None if not known.
     """
 
@@ -54,7 +54,7 @@ class StatusFile:
     """The writer of a status file.
 
     Args:
-        path: of the file; its folder must exist.
+        path: path of the file; its folder must exist.
         trigger: see `JobStatus`.
         wall: wall clock, seconds since 1970.
 

@@ -78,7 +78,7 @@ def check_format(session: SparkSession, location: str) -> None:
     """Read some headers of the state of a checkpoint that has no manifest.
 
     Args:
-        session: of the job.
+        session: session of the job.
         location: the checkpoint, a path or URI of the user.
 
     Raises:

@@ -72,7 +72,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The state of a twin in the state store, without its pages. token: of the last committed batch."""
+    """The state of a twin in the state store, without its pages. token: token of the last committed batch."""
 
     token: bytes
     header: bytes
@@ -83,10 +83,10 @@ class TwinLease:
     """A twin checked out for one batch.
 
     Args:
-        twin: of the store.
+        twin: twin of the store.
         source: origin of the twin.
-        token: of the batch, for the state store's header.
-        arrays: of the twin.
+        token: token of the batch, for the state store's header.
+        arrays: arrays of the twin.
     """
 
     twin: Twin
@@ -118,9 +118,9 @@ class Twins:
 
     Args:
         estate: describes the stores.
-        directory: of the mirrors; None: arrays are in this process's memory only.
+        directory: directory of the mirrors; None: arrays are in this process's memory only.
         loss: for tests, the rate at which caches are lost.
-        bounds: of the cache; None: those of this process.
+        bounds: bounds of the cache; None: those of this process.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Twins:
         Args:
             store: its name.
             batch: number of the batch, for `loss`.
-            saved_state: of the state store; None if it has nothing of this store.
+            saved_state: saved state of the state store; None if it has nothing of this store.
             pages: reads all pages of the state store; called only if no cache is current.
         """
         self._lose_caches(store, batch)
@@ -169,7 +169,7 @@ class Twins:
 
         Args:
             store: its name.
-            saved_state: of the state store, if any.
+            saved_state: saved state of the state store, if any.
             pages: reads all pages of the state store.
             claimed: the locked mirror; None if there is none for this process.
 

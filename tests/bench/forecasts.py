@@ -38,7 +38,7 @@ _LOOKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """events: of a batch; warm_up, measured: batches; rounds: runs with and runs without."""
+    """events: events of a batch; warm_up, measured: batches; rounds: runs with and runs without."""
 
     events: int
     warm_up: int
@@ -54,7 +54,7 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Forecasts:
     """runs: by events a second of event time, then ON and OFF; looks: ahead by all stores in a run, likewise;
-    look_ms: of one, the median.
+    look_ms: milliseconds of one, the median.
     """
 
     runs: dict[int, dict[str, list[Span]]]

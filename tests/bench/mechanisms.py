@@ -31,7 +31,7 @@ _FILE = '[queue_manager.QM01]\nplatform = "distributed"\n[queue_file."QM01/Q"]\n
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """A store that uses it. bytes_each: of SIZE for each message held, where the size matters; length: of a message."""
+    """A store that uses it. bytes_each: bytes of SIZE per message held, if it matters; length: bytes of a message."""
 
     name: str
     store: str

@@ -22,7 +22,7 @@ from tests.bench.timeline import Timeline
 
 @dataclass(slots=True)
 class Report:
-    """A run. What was not asked for is None. load: of the machine before it began, processes that wanted a core."""
+    """A run. What was not asked for is None. load: processes that wanted a core before it began."""
 
     command: str
     quick: bool

@@ -38,7 +38,7 @@ class Restart:
     """held: messages; seconds: from starting the process until its first batch is committed; batch_s: that batch.
 
     open_s: reading the state, added up over the stores; loaded: stores read from the state store.
-    page_bytes: written to the state store, a message; disk_bytes: of the checkpoint, a message.
+    page_bytes: written to the state store, a message; disk_bytes: bytes of the checkpoint per message.
     """
 
     held: int

@@ -73,7 +73,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Figures between the ends of two batches. cpu: seconds by PROCESSES and THREADS; sums: of the job's figures."""
+    """Figures between the ends of two batches. cpu: seconds by PROCESSES and THREADS; sums: sums of its figures."""
 
     events: int
     records: int

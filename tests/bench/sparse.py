@@ -50,7 +50,7 @@ class Sparse:
 
     replayed: events a second of a day, by number of stores. first_touch_ms, touch_ms: CPU of the stateful stage for a
     heartbeat of a store, the first and a later one, medians. idle_bytes: written to the state store for a store without
-    messages; array_bytes: of its mirror, mostly its arrays. events: of the day.
+    messages; array_bytes: bytes of its mirror, mostly its arrays. events: events of the day.
     """
 
     events: int

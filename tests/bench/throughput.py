@@ -21,7 +21,7 @@ _PROFILED_BATCHES = 5
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """events: of a batch, about; warm_up, measured: batches."""
+    """events: events of a batch, about; warm_up, measured: batches."""
 
     events: int
     warm_up: int
@@ -30,7 +30,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Figures of one content type. profile: of Spark's Python workers, None: not looked at; timeline: of a batch."""
+    """Figures of one content type. profile: samples of Spark's Python workers, or None; timeline: phases of a batch."""
 
     name: str
     published: PublishResult

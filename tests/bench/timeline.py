@@ -29,7 +29,7 @@ STAGES = ("read and decode", "twin, state and sink")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A phase or a task. label: of PHASES or STAGES; lane: -1 for the driver, else the core; start, end: ms."""
+    """A phase or a task. label: label of PHASES or STAGES; lane: -1 for the driver, else the core; start, end: ms."""
 
     label: str
     lane: int
@@ -62,7 +62,7 @@ def read_timeline(session: SparkSession, query: StreamingQuery, name: str, batch
     Args:
         session: that ran it.
         query: that it is of.
-        name: of the batch, for the page.
+        name: name of the batch, for the page.
         batch: the job's figures of it.
 
     Raises:

@@ -154,7 +154,7 @@ def test_advice_is_printed_written_and_handed_on(
     assert main(["advise", STORE, *place, *asked, *texts]) == 0
     printed = capsys.readouterr().out
     assert "Another queue manager in the group is no plan: " in printed
-    assert "Plan 1, " in printed and "asked again:\n  as it is: " in printed
+    assert "Plan 1, " in printed and "replayed as requests:\n  as it is: " in printed
     with_plans = [line for line in printed.splitlines() if line.endswith("of its fullest resource in use")][1:]
     assert with_plans and all(": 0 refused" in line for line in with_plans)
     changed = sorted((tmp_path / "plans").glob("plan-*.toml"))
@@ -174,7 +174,7 @@ def test_advice_is_printed_written_and_handed_on(
 
 @pytest.fixture
 def one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `mqtwin advise` find and prove its advice once: what it is asked again is the same, and takes seconds."""
+    """Let `mqtwin advise` find and prove its advice once: a second run gives the same, and takes seconds."""
     module, answers = importlib.import_module("deploy.commands.advise"), {}
 
     def answer(name: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -197,7 +197,7 @@ def test_advice_as_json_says_what_was_replayed(estate: Path, recording: Path, ca
     assert main(["advise", STORE, *place, "--hours", "0.5"]) == 0
     printed = capsys.readouterr().out
     for settings in advice["smaller"].values():
-        assert f"  {settings_text(settings)}: " in printed.partition(" asked again:")[2]
+        assert f"  {settings_text(settings)}: " in printed.partition(" replayed as requests:")[2]
 
 
 @pytest.fixture(scope="module")

@@ -50,10 +50,10 @@ def play_turn(fuzzer: Fuzzer, tally: Tally, inputs: int, folder: Path) -> None:
     """Play some rounds behind those of a tally and keep it.
 
     Args:
-        fuzzer: of the format.
+        fuzzer: fuzzer of the format.
         tally: what was done; changed.
         inputs: where it ends.
-        folder: of what is kept.
+        folder: folder for what is kept.
     """
     for _ in range(TURN):
         if tally.inputs >= inputs:

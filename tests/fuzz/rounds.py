@@ -95,7 +95,7 @@ class Fuzzer:
         """Return what became of the inputs of a round, and those that broke a rule.
 
         Args:
-            number: of the round; a third of them are of each kind.
+            number: number of the round; a third of them are of each kind.
         """
         began = process_time()
         rng = Random(f"{self.name} {number}")

@@ -36,8 +36,8 @@ class NaiveScm:
     """The SCM of a structure. A message counts as moved from the moment its movement begins [assumed].
 
     Args:
-        attributes: of the structure, and of its coupling facility.
-        messages: of the structure, oldest first, with `in_scm`, and `got` for a get that is not committed.
+        attributes: attributes of the structure, and of its coupling facility.
+        messages: messages of the structure, oldest first, with `in_scm`, and `got` for a get that is not committed.
         usage: returns entries and elements in use, without those in SCM, and those of the structure.
     """
 

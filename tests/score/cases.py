@@ -20,7 +20,7 @@ _HASH_BYTES = 6
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A case and where it is kept. class_: steady or hard; stem: of its files, a path without suffix."""
+    """A case and where it is kept. class_: steady or hard; stem: stem of its files, a path without suffix."""
 
     number: int
     split: Split

@@ -55,7 +55,7 @@ def foresee(case: Case, series: Series, fillings: Sequence[Filling]) -> Foreseen
     Args:
         case: the case.
         series: its store over time.
-        fillings: of the store, for what it holds when it is full.
+        fillings: fillings of the store, for what it holds when it is full.
     """
     site, described = rated(case)
     seconds = (series.times - described.start) / SECOND

@@ -16,7 +16,7 @@ MAX_STORIES = 6  # stories on the page
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """file: of its picture, in docs/images."""
+    """file: file of its picture, in docs/images."""
 
     title: str
     text: str

@@ -22,7 +22,7 @@ def warmed(case: Case, stem: str) -> Estate:
 
     Args:
         case: the case.
-        stem: of its files, a path without suffix; the history is kept beside them.
+        stem: stem of its files, a path without suffix; the history is kept beside them.
     """
     file = Path(f"{stem}.history.json")
     if not file.is_file():

@@ -41,7 +41,7 @@ class CaseScore:
         judged: by method; of the oracle, too, where it has one.
         warm: by method of the twin, of stores that begin with a day of history; empty: not played so.
         events: in its recording.
-        seconds: of simulating, and of playing and judging.
+        seconds: seconds of simulating, and of playing and judging.
     """
 
     case: Recorded

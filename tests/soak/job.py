@@ -27,7 +27,7 @@ class JobProcess:
     """One life of the job.
 
     Args:
-        options: of `mqtwin stream`.
+        options: options of `mqtwin stream`.
         log: the file that its standard error is appended to.
         open_files: RLIMIT_NOFILE, soft and hard; None: as it is here.
         on_batch: called from a thread with the log entry of each batch.

@@ -58,7 +58,7 @@ def write_checkpoint(
 
     Args:
         directory: the checkpoint.
-        prefix: of the topics.
+        prefix: prefix of the topics.
         batches: their number.
         committed: number of committed batches; None: all.
         snapshots: versions of the state with a snapshot.

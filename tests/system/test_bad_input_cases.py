@@ -97,7 +97,7 @@ class Letter:
         reason: its reason.
         detail: part of its detail.
         value: its bytes, or the row that its JSON text decodes to.
-        index: of the event in the record.
+        index: index of the event in the record.
     """
 
     reason: Reason
@@ -111,12 +111,12 @@ class Case:
     """A record and its expected dead letters.
 
     Args:
-        name: of the case.
-        value: of the record.
+        name: name of the case.
+        value: value of the record.
         letters: expected dead letters.
-        content_type: of the record.
+        content_type: content type of the record.
         good: number of its good puts, of 100 bytes each.
-        queue: of the good puts, a queue of MIXED that no other case uses.
+        queue: queue of the good puts, a queue of MIXED that no other case uses.
     """
 
     name: str

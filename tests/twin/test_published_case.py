@@ -30,7 +30,7 @@ def accepted(size: int, threshold: int, before: int, *, auto_alter: bool = False
         threshold: OFFLD3TH, percent.
         before: bytes of each message that stood there before.
         auto_alter: ALLOWAUTOALT.
-        second: of the minute in which the first message is put.
+        second: second of the minute in which the first message is put.
     """
     driver = TwinDriver(size=size // SCALE, offld3_th=threshold, smds={}, allow_auto_alter=auto_alter)
     driver.twin.monitor.enabled = False

@@ -1,4 +1,4 @@
-"""`replay(..., demands=True)`: the puts of a recording asked again, on the same estate and on a changed one."""
+"""`replay(..., demands=True)`: the puts of a recording as requests, on the same estate and on a changed one."""
 
 from __future__ import annotations
 

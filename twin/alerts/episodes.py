@@ -50,7 +50,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> str:
-        """The level: watch (do not wake anybody) or page (call somebody)."""
+        """The level: watch (do not wake anybody) or page (wake someone)."""
         return level_of(self.severity)
 
     def data(self) -> AlertData:

@@ -78,9 +78,9 @@ class Viewer:
 
         Args:
             resource: the resource.
-            severity: of the alert.
+            severity: severity of the alert.
             times: seconds until full (p10, p50, p90).
-            probability: of full within the horizon, 0..1.
+            probability: probability of full within the horizon, 0..1.
             effects: effect of each action on the forecast, by action (see texts.py).
             evidence: sentences that say why.
         """

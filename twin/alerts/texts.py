@@ -37,7 +37,7 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
     Args:
         fillers: queues that fill, the largest share first.
         grown: growth of all queues in `span`.
-        unit: of `grown`, in words.
+        unit: unit of `grown`, in words.
         span: time as text.
     """
     if not fillers:
@@ -58,7 +58,7 @@ def describe_forecast(times: tuple[float, float, float], probability: float) -> 
 
     Args:
         times: seconds until full, p10, p50, p90.
-        probability: of full within the horizon, 0..1.
+        probability: probability of full within the horizon, 0..1.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
@@ -340,7 +340,7 @@ def members_wanted(cluster: str, active: int, capacity: float, rate: float, dept
     Args:
         cluster: name of the cluster.
         active: number of active members.
-        capacity: of the active members, messages/s.
+        capacity: capacity of the active members, messages/s.
         rate: messages/s put.
         depth: messages waiting.
         needed: members that carry the load.

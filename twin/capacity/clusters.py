@@ -108,7 +108,7 @@ class ClusterCapacity:
         self.host_rates = host_rates
 
     def carried(self, hosts: Sequence[str | None]) -> float:
-        """Return the rate that active members carry, messages/s; hosts: of each member."""
+        """Return the rate that active members carry, messages/s; hosts: host of each member."""
         return len(hosts) * self._share(hosts)
 
     def _share(self, hosts: Sequence[str | None]) -> float:
@@ -136,7 +136,7 @@ class ClusterCapacity:
 
         Args:
             candidates: members that can be started.
-            hosts: of each active member.
+            hosts: host of each active member.
         """
         ranked = [(self.carried([*hosts, other.host]), self.room(other.host, hosts), other) for other in candidates]
         if not ranked:
@@ -149,7 +149,7 @@ class ClusterCapacity:
 
         Args:
             load: messages/s; the members are to carry more.
-            hosts: of each active member.
+            hosts: host of each active member.
             idle: members that exist and are not active.
         """
         placed, left = list(hosts), list(idle)

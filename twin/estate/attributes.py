@@ -176,7 +176,7 @@ def parse_attributes(
     Args:
         config: the store.
         op: the operation.
-        attributes: of the event, named as in the estate.
+        attributes: attributes of the event, named as in the estate.
 
     Returns:
         Values by the field names of the store's dataclass.

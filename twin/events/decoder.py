@@ -55,7 +55,7 @@ class Decoder:
 
         Args:
             estate: estate with the stores of the events.
-            limits: of the dead letters of one Kafka record; see `twin.events.refusals` for the bounds of its content.
+            limits: limits of the dead letters of a Kafka record; `twin.events.refusals` has the bounds of its content.
         """
         self._rules = Rules(estate)
         self._limits = limits or Limits()
@@ -115,7 +115,7 @@ class Decoder:
 
         Args:
             values: values of any number of lines; a piece of a recording has no limit of lines.
-            limits: of dead letters; by default those of this decoder.
+            limits: limits of dead letters; by default those of this decoder.
         """
         binary = as_binary(values)
         log = RejectLog(limits or self._limits)

@@ -36,7 +36,7 @@ class RejectLog:
         """Start an empty log.
 
         Args:
-            limits: of dead letters.
+            limits: limits of dead letters.
             value_bytes: size of each value, which bounds the size of its rows as JSON; None for a recording.
         """
         self.limits = limits
@@ -66,7 +66,7 @@ class RejectLog:
         rest.reasons[reason] += number
 
     def append(self, record: int, index: int, reason: Reason, detail: str, value: bytes, length: int) -> None:
-        """Append an admitted dead letter. length: of its value before it was cut."""
+        """Append an admitted dead letter. length: length of its value before it was cut."""
         cut = value[: self.limits.value_bytes]
         self._rejects.append(Reject(record, index, reason, detail[:DETAIL_CHARACTERS], cut, length))
 

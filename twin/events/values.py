@@ -212,7 +212,7 @@ def _first_message(buffer: pa.Buffer) -> bytes:
 
 
 def _batches(buffer: pa.Buffer, sound: int, group: Group) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream whose messages are whole in its first `sound` bytes. group: of its schema."""
+    """Yield the batches of a stream whose messages are whole in its first `sound` bytes. group: group of its schema."""
     source = pa.BufferReader(buffer.slice(0, sound))
     reader = pa.ipc.open_stream(source, options=_OPTIONS)
     if group.views is None:

@@ -141,7 +141,7 @@ class LiveCoverage:
     def learn(self, counts: Iterable[Event], say: Callable[[str], None]) -> None:
         """Take the shares from statistics, which replace earlier ones.
 
-        Only windows count in which both speak, without the first window of spans and the last one, which are not whole.
+        Only windows with data of both count, without the first window of spans and the last one, which are not whole.
 
         Args:
             counts: events of statistics.

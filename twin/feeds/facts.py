@@ -86,7 +86,7 @@ class EstateFacts:
             qmgr: queue manager; "" if it is not known.
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
-            platform: of the queue manager, as in the estate; None: as it was seen.
+            platform: platform of the queue manager, as in the estate; None: as it was seen.
         """
         if queue is None:
             return self._store_line(qmgr, store)

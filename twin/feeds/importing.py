@@ -100,9 +100,9 @@ def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: E
     """Yield events of spans, then those of statistics without what spans show; the shares go to `Intake.notes`.
 
     Args:
-        events: of spans.
+        events: events of spans.
         counts: recording of events from statistics; it is read twice.
-        intake: of the feed.
+        intake: intake of the feed.
         estate: the estate.
 
     Raises:

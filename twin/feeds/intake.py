@@ -138,10 +138,10 @@ class Intake:
         """Count objects that say nothing that is used.
 
         Args:
-            name: of all such objects, with the word that has a plural first, such as "record of other types".
-            kind: of these, such as "SMF 30".
+            name: name of all such objects, with the word that has a plural first, such as "record of other types".
+            kind: kind of these, such as "SMF 30".
             size: bytes of them all.
-            number: of these.
+            number: number of these.
         """
         passed = self.passed_over.setdefault(name, PassedOver())
         passed.kinds[kind if kind in passed.kinds or len(passed.kinds) < MAX_KINDS else "another kind"] += number
@@ -151,7 +151,7 @@ class Intake:
         """Return False, with a complaint, for fields of a MEASURE that contradict each other.
 
         Args:
-            measured: of a row.
+            measured: measurements of a row.
             store: what the row is about.
             place: where it stands.
         """
@@ -232,7 +232,7 @@ class Intake:
         """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
 
         Args:
-            events: of a feed.
+            events: events of a feed.
             aside: called with each event that names something the estate lacks.
             is_end: True if they are the last ones.
         """

@@ -186,7 +186,7 @@ class _Interval:
     """The present interval of a queue manager.
 
     Attributes:
-        end: of the interval that is read now, microseconds since 1970.
+        end: end of the interval that is read now, microseconds since 1970.
         known: stores of which counts have been read, in this interval or earlier.
         active: those of them with an event in this interval.
     """
@@ -217,7 +217,7 @@ class IdleStores:
         Args:
             qmgr: queue manager.
             queue: its queue; one that the estate lacks is ignored.
-            end: of the interval, microseconds since 1970.
+            end: end of the interval, microseconds since 1970.
             has_events: True if there is an event of the queue in the interval.
         """
         if self._estate is None:

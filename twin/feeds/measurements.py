@@ -16,7 +16,7 @@ class Measurements:
     """Measurements and depths of one page.
 
     Args:
-        intake: of the feed; its estate assigns queues to stores.
+        intake: intake of the feed; its estate assigns queues to stores.
     """
 
     def __init__(self, intake: Intake) -> None:
@@ -29,7 +29,7 @@ class Measurements:
 
         Args:
             qmgr: queue manager that answered.
-            time: of the answer, microseconds since 1970.
+            time: time of the answer, microseconds since 1970.
             store: its name.
             measured: fields; those of data sets are added to others of the store.
         """

@@ -67,8 +67,8 @@ class MetricEvents:
 
     Args:
         source: name in tables of coverage.
-        intake: of the feed.
-        options: of the feed.
+        intake: intake of the feed.
+        options: options of the feed.
     """
 
     def __init__(self, source: str, intake: Intake, options: FeedOptions) -> None:

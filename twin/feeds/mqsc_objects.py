@@ -52,7 +52,7 @@ class MqscObjects:
 
         Args:
             qmgr: queue manager that answered.
-            time: of the answer, microseconds since 1970.
+            time: time of the answer, microseconds since 1970.
             fields: values by keyword, in upper case.
             place: for complaints.
         """

@@ -24,7 +24,7 @@ NO_QUEUE_MANAGER = "no-queue-manager"
 
 
 class LeftOutError(ValueError):
-    """A call that becomes no event; the message names the call and what is expected. code: of the complaint."""
+    """A call that becomes no event; the message names the call and what is expected. code: code of the complaint."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class SpanEvents:
 
     Args:
         estate: knows the queue managers of queues; None: only spans that name theirs are taken, or as the options say.
-        options: of the feed.
+        options: options of the feed.
     """
 
     def __init__(self, estate: Estate | None, options: FeedOptions) -> None:

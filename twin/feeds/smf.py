@@ -87,7 +87,7 @@ class SmfFeed(Feed):
         self.intake.complain(code, place, text)
 
     def _complain_once(self, code: str, name: str, place: str, text: str) -> None:
-        """Complain once about what each interval repeats. name: of what it is about."""
+        """Complain once about what each interval repeats. name: name of its subject."""
         if (code, name) not in self._noted and len(self._noted) < _MAX_SAID:
             self._noted.add((code, name))
             self.intake.complain(code, place, text)

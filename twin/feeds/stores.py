@@ -63,8 +63,8 @@ def note_facility(intake: Intake, name: str, time: int) -> None:
     """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on.
 
     Args:
-        intake: of the feed.
-        name: of the coupling facility.
+        intake: intake of the feed.
+        name: name of the coupling facility.
         time: microseconds since 1970.
     """
     if intake.estate is not None and name in intake.estate.stores:

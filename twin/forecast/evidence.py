@@ -26,7 +26,7 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
         view: the store.
         outlook: its outlook.
         queue: name of the queue that fills it most, or "".
-        tick: of the outlook.
+        tick: tick of the outlook.
     """
     reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _service(outlook), _drift(view, outlook))
     return tuple(reason for reason in reasons if reason)

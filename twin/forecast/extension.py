@@ -30,7 +30,7 @@ class Extension(NamedTuple):
         height: share at the last.
         slope: share a tick, at the last.
         error: standard deviation of it.
-        damping: of the slope, a tick; 0: it does not slow down.
+        damping: damping of the slope, a tick; 0: it does not slow down.
     """
 
     levels: int

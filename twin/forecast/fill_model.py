@@ -31,7 +31,7 @@ class FillModel:
         scalars, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
         doubts: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
-        size: of a structure, bytes allocated.
+        size: size of a structure, bytes allocated.
     """
 
     resources: tuple[Resource, ...]

@@ -204,7 +204,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
         now: the regime.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
         horizon: bins.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
         fine: as of `steps`.

@@ -31,7 +31,7 @@ class Levels(msgspec.Struct, kw_only=True):
     """Measured levels of a store, oldest first.
 
     Attributes:
-        ticks: of the measurements.
+        ticks: ticks of the measurements.
         shares: by name of a resource, its use at each tick, as a share of what it holds.
     """
 
@@ -42,7 +42,7 @@ class Levels(msgspec.Struct, kw_only=True):
         """Add the levels of a store that has just taken over a measurement.
 
         Args:
-            tick: of the measurement; a second one of the same tick replaces the first.
+            tick: tick of the measurement; a second one of the same tick replaces the first.
             fill: the fill model as of then.
         """
         levels = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}

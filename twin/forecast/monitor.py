@@ -119,7 +119,7 @@ class ForecastMonitor:
         }
 
     def describe(self, params: np.void, horizon_s: float) -> None:
-        """Write to a row of PARAMS which rises lead to a look. horizon_s: of the forecasts, seconds."""
+        """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""
         params["look_rise"], params["look_pace"], params["look_ticks"] = _MIN_RISE, _MAX_SPEED_UP, horizon_s / SECONDS
 
     def attend(self, params: np.void) -> None:

@@ -27,7 +27,7 @@ def is_danger(probability: float, times: Sequence[float], config: ForecastSettin
     """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
 
     Args:
-        probability: of full within the horizon.
+        probability: probability of full within the horizon.
         times: seconds until full (p10, p50, p90).
         config: settings of the store's forecasts.
     """
@@ -53,7 +53,7 @@ def is_worth_a_page(
     """Return True if waiting for another minute would cost more than calling somebody now.
 
     Args:
-        probability: of full within the horizon.
+        probability: probability of full within the horizon.
         left: seconds until full, p10.
         ends_soon: probability that the rise ends within a minute.
         miss_cost: what a missed minute of lead costs, as a share of a false call.

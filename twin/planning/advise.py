@@ -104,7 +104,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """A recording replayed with a plan, its puts as demands.
 
     Attributes:
-        title: of the plan; "as it is" without one; of a smaller size its name.
+        title: title of the plan; "as it is" without one; of a smaller size its name.
         recorded: messages refused with 2192 in the recording.
         refused: messages refused with 2192 here.
         first_full: time of the first of them; None: none is refused.

@@ -48,7 +48,7 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
     """Return the members that a cluster needs.
 
     Args:
-        twin: of a uniform cluster.
+        twin: twin of a uniform cluster.
         puts: factor on the load.
 
     Raises:

@@ -112,7 +112,7 @@ def draw_replay(usage: pa.Table, alerts: Sequence[Alert], stores: Sequence[str])
 
     Args:
         usage: as `twin.Replayed.usage`.
-        alerts: of the replay, in order.
+        alerts: alerts of the replay, in order.
         stores: names of stores; none: the six that were fullest.
 
     Raises:

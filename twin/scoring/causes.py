@@ -29,7 +29,7 @@ def cause_of(series: Series, alarm: Alarm, fillings: Sequence[Filling], *, withd
     Args:
         series: the store over time.
         alarm: the false alarm.
-        fillings: of the store.
+        fillings: fillings of the store.
         withdrawn: True if it opened in a filling and was cleared before the first 2192.
     """
     if withdrawn:

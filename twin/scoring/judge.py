@@ -100,7 +100,7 @@ def judge(
         series: the store over time.
         fillings: its fillings in order of time.
         alarms: in order of time, none overlapping another.
-        predictions: of the method, if it makes any.
+        predictions: predictions of the method, if it makes any.
         withdrawing_counts: True if a true alarm that clears before the first 2192 is false.
     """
     owners = [_owner(alarm, fillings) for alarm in alarms]

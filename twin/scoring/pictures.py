@@ -38,7 +38,7 @@ def story(series: Series, fillings: Sequence[Filling], outputs: Mapping[str, Met
         series: the store over time.
         fillings: its fillings.
         outputs: by method.
-        title: of the picture.
+        title: title of the picture.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 5.2), layout="constrained")
@@ -69,7 +69,7 @@ def _draw_predictions(axes: Axes, fillings: Sequence[Filling], ahead: Array, tim
 
     Args:
         axes: the panel.
-        fillings: of the store.
+        fillings: fillings of the store.
         ahead: f8[n, 3], seconds until full (p10, p50, p90).
         times: i8[n], of the predictions.
     """

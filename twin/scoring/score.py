@@ -40,7 +40,7 @@ class ScoredRecording:
 
 
 Rule = Callable[[Series], Array]
-"""A rule of one's own: bool[n], True at each sample of `Series.times` at which it would call somebody."""
+"""A rule of one's own: bool[n], True at each sample of `Series.times` at which it raises an alarm."""
 
 
 def score(

@@ -53,7 +53,7 @@ def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Dr
             owners |= dict.fromkeys(queues[len(owners) : len(owners) + int(rng.integers(1, 3))], structure)
 
     def text(size: int) -> str:
-        """Return the estate as TOML. size: of the story's store, bytes."""
+        """Return the estate as TOML. size: size of the story's store, bytes."""
         parts = [f"schema = 1\n\n[queue_sharing_group.QSG1]\nqueue_managers = {_list(qmgrs)}\n"]
         if memory:
             parts.append(
@@ -82,7 +82,7 @@ def _page_sets(wants: Wants, queues: list[str], rng: np.random.Generator) -> Dra
     secondary, max_ratio = float(rng.choice([0.1, 0.25])), float(rng.choice([1.3, 2.0, 3.0]))
 
     def text(size: int) -> str:
-        """Return the estate as TOML. size: of the story's store, bytes."""
+        """Return the estate as TOML. size: size of the story's store, bytes."""
         parts = ['schema = 1\n\n[queue_manager.QM01]\nplatform = "zos"\nversion = "9.4"\n']
         for psid, bytes_ in ((story, size), (other, SMALLEST)):
             pages = bytes_ // _PAGE
@@ -103,7 +103,7 @@ def _queue_files(queues: list[str], rng: np.random.Generator) -> Drawing:
     names = sorted(queues[: int(rng.integers(2, 5))])
 
     def text(size: int) -> str:
-        """Return the estate as TOML. size: of the story's store, bytes."""
+        """Return the estate as TOML. size: size of the story's store, bytes."""
         parts = ['schema = 1\n\n[queue_manager.QMD1]\nplatform = "distributed"\nversion = "9.4"\n']
         parts += [f'[queue_file."QMD1/{name}"]\nmax_size = {size}\n' for name in names]
         return "\n".join(parts)

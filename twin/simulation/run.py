@@ -68,7 +68,7 @@ def simulate(
         scenario: the scenario, or the name of one with its defaults.
         estate: the estate, or its file.
         recording: the file to write: .ndjson, .ndjson.zst or .arrow.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
         progress: called after every piece.
 
     Raises:

@@ -143,7 +143,7 @@ class Site:
         Args:
             traffic: properties of the puts.
             rng: random numbers.
-            time: of the properties, seconds.
+            time: time of the properties, seconds.
             got: share of the messages that are got meanwhile.
             percent: usage at which to stop instead of the first 2192.
         """

@@ -79,7 +79,7 @@ def write_journal(rows: Array, numbers: Array, journal: int) -> Iterator[tuple[i
 
     Args:
         rows: the table.
-        numbers: of the rows to write.
+        numbers: numbers of the rows to write.
         journal: number of the journal.
     """
     slot = journal % SLOTS

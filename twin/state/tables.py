@@ -36,9 +36,9 @@ class _Table:
     """A table.
 
     Args:
-        number: of its pages.
-        dtype: of its rows.
-        rows: of a new store.
+        number: number of its pages.
+        dtype: dtype of its rows.
+        rows: rows of a new store.
         shift: log2 of the rows per page.
         indexed_by: prefix of its index.
         journal: number of its journals; None: kernels mark pages, not rows.

@@ -54,7 +54,7 @@ def check(
 
     Args:
         queues: QUEUE[n].
-        names: of the queues by row.
+        names: names of the queues by row.
         view_of: returns the view of the depth of a queue.
         lead_s: seconds before MAXDEPTH from which an alert opens.
         began: time of the store's first event, as for `growth_span`.

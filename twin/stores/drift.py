@@ -22,11 +22,11 @@ MAX_MESSAGES = 1 << 31
 
 
 class SizeMeasured(msgspec.Struct, frozen=True):
-    """A size that was measured: of what there is, not of what is used.
+    """A size that was measured: measured size, not usage.
 
     Attributes:
         resource_text: the resource, as in alerts.
-        field: of the state record, such as blocks_total.
+        field: field of the state record, such as blocks_total.
         model: as the twin has it, from the estate and what it has seen since.
         measured: as the real system has it.
     """

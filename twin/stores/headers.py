@@ -131,7 +131,7 @@ class SharedState(msgspec.Struct, kw_only=True):
 
 
 def decode_shared_state(content: bytes, name: str) -> SharedState:
-    """Return the state in the header of a shared store. name: of the store. StateError: of another version."""
+    """Return the state in the header of a shared store. name: name of the store. StateError: of another version."""
     version = msgspec.msgpack.decode(content, type=Format).version
     if version != SHARED_VERSION:
         raise StateError(
@@ -144,7 +144,7 @@ def decode_shared_state(content: bytes, name: str) -> SharedState:
 
 
 def check_header(header: bytes, name: str) -> None:
-    """Refuse a header of another version. name: of its store, for the error. StateError: it is of another version."""
+    """Raise StateError for a header of another version. name: name of its store, for the error."""
     try:
         written = msgspec.msgpack.decode(header, type=Format)
     except msgspec.DecodeError as error:

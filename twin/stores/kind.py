@@ -28,7 +28,7 @@ class StoreKind(ABC):
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         check_against: action of the drift alert: the display command to compare the estate with.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
-        known_by: of each field of a usage, the measured fields by which it is known though nothing was counted.
+        known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
     kind: ClassVar[str]

@@ -146,11 +146,11 @@ def compare_structure(
 def compare_structure_sizes(
     store: layout.Store, size: int, qmgrs: Sequence[str], measured: Measured
 ) -> list[SizeMeasured]:
-    """Return the sizes measured: of the structure (bytes, entries, elements), its data sets and its SCM.
+    """Return the measured sizes of a structure (bytes, entries, elements), its data sets and its SCM.
 
     Args:
         store: the structure's arrays.
-        size: of the structure, bytes.
+        size: size of the structure, bytes.
         qmgrs: queue managers by the row of their data set.
         measured: fields of the state record as the real system has them.
     """
@@ -180,7 +180,7 @@ def counted_rows(events: Array, routes: Array, base: int) -> list[int]:
 
     Args:
         events: EVENT[n].
-        routes: of the store, with the row of the queue of each.
+        routes: routes of the store, with the row of the queue of each.
         base: number of the first of them among the routes of the estate.
     """
     if events["count"].max(initial=1) == 1:

@@ -143,7 +143,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     Args:
         store: the arrays.
         config: the structure's attributes.
-        pace: of the time since the previous tick.
+        pace: pace since the previous tick.
         episodes: the store's open alerts.
         now: event time of the tick, microseconds.
     """

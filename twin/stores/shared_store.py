@@ -109,7 +109,7 @@ class SharedStore(ABC, Generic[Config]):
         """Add reports, each source's in order; return the alerts they cause, in order.
 
         Args:
-            reports: of message stores.
+            reports: reports of message stores.
             caught_up: True from when on all events that exist have been read: then what has never reported is no
                 source, and a silent one is waited for by minutes. False while a backlog is read. None: as before; a new
                 twin begins with False.
@@ -157,7 +157,7 @@ class SharedStore(ABC, Generic[Config]):
         return list(self.sources)
 
     def _apply_at_once(self, time: int) -> list[Alert]:
-        """Apply the pending events where no store reports; time: of the latest event, microseconds."""
+        """Apply the pending events where no store reports; time: time of the latest event, microseconds."""
         self._state.now = max(time, self._state.now or time)
         self._expire(self._state.now)
         events, self._state.pending_events = self._state.pending_events, []
@@ -323,7 +323,7 @@ class SharedStore(ABC, Generic[Config]):
         return iter(())
 
     def _is_known(self, field: str, *, reported: bool) -> bool:
-        """Return True if a usage was counted, by reports, or measured; field: of the state record."""
+        """Return True if a usage was counted, by reports, or measured; field: field of the state record."""
         return reported or field in self._state.drift.measured
 
     def _attributes(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def make_alert(change: Change, event: np.void, silent_s: int, episodes: Episodes
 
 
 def _silent_finding(source: Resource, store: str, time: int, silent_s: int) -> Finding:
-    """Return the finding that a queue manager is silent; time: of the heartbeat, microseconds since 1970."""
+    """Return the finding that a queue manager is silent; time: time of the heartbeat, microseconds since 1970."""
     qmgr, since = source.owner, as_text(time - silent_s * SECOND)[:19]
     return _finding(
         source,

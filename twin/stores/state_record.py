@@ -78,7 +78,7 @@ def known_part(record: dict[str, Any], known_by: KnownBy, measured: Collection[s
 
     Args:
         record: the record as the arrays have it.
-        known_by: of the kind of store.
+        known_by: `known_by` of the kind of store.
         measured: the measured fields, as `fields_to_take` names them.
     """
     known_fields = frozenset(measured)

@@ -38,7 +38,7 @@ def table(step: float, members: int, capacity: float | Callable[[int], float]) -
     Args:
         step: rise of the load per row, messages/s.
         members: number of members.
-        capacity: of each member, or of that many members together, messages/s.
+        capacity: capacity of each member, or of that many members together, messages/s.
     """
 
     def carried(started: int) -> float:
