@@ -60,7 +60,7 @@ class JobSettings:
         estate: stores, queues and queue managers.
         bootstrap_servers: Kafka's addresses.
         checkpoint: a directory or any URI that Spark can write.
-        prefix: of the names of topics.
+        prefix: prefix of the names of topics.
         kafka: client settings, see `streams.kafka.settings`.
         conf: settings of Spark.
         master: see `streams.query.session.open_session`.
@@ -117,7 +117,7 @@ def start_query(
     """Start the query.
 
     Args:
-        settings: of the job.
+        settings: settings of the job.
         session: that runs it.
         packed: the plan, for the workers.
         limits: largest value that each output topic takes.
