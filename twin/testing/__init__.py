@@ -1,13 +1,5 @@
 """Tools for tests: the twins of an estate, driven by hand or by a script with pauses and crashes.
 
-    >>> driver = Driver("estate.toml")
-    >>> driver.put("ORDERS", length=2048, count=10_000)
-    []
-    >>> driver.wait(minutes=5)
-    []
-    >>> driver.state("QSG1/APP1")["messages"]
-    10000
-
 A name is imported when it is first used: pytest loads `twin.testing.pytest_plugin` in every session. Described in
 docs/testing.md.
 """
