@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.score import page, stories, summary
 from tests.score.ablation import CASES, ablate
-from tests.score.cases import recordings_folder
+from tests.score.recordings import recordings_folder
 from tests.score.work import CaseScore, score_all
 from twin.errors import MqtwinError
 from twin.simulation import SCENARIOS

@@ -20,12 +20,12 @@ import numpy as np
 
 from kernels.layout import Store
 from kernels.meter_rows import RISE
-from tests.score.cases import recorded, recordings_folder
+from tests.score.cases import scenario_of
+from tests.score.recordings import recorded, recordings_folder
 from tests.score.work import scored_case
 from twin.forecast import flows, laws, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent, span
-from twin.simulation.cases import scenario_of
 from twin.stores.warm_up import warm
 
 TURNING = (

@@ -1,94 +1,173 @@
-"""Cases as recordings on disk: drawn and simulated once, found again as long as the generator's code is the same."""
+"""Cases of the scorecard: random stories by number, in two sets that share no random numbers.
+
+`draw_case(7, "tuning")` is the same on every machine: a scenario with random parameters, an estate for it, and the seed
+of its recording. The truth is the outcome of the simulated system, independent of any forecast. Consecutive numbers
+take the scenarios in turn.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import shutil
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
-import msgspec
+import numpy as np
+import pyarrow as pa
 
-import twin.simulation
-from twin.recordings.files import RecordingWriter
-from twin.simulation.cases import Split, draw_case
+from kernels.layout import PUT
+from tests.score.case_estate import LARGEST, SMALLEST, Drawing, draw_estate
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+from twin.simulation.run import play
+from twin.simulation.scenario import HOUR, SCENARIOS, Range, Scenario, StoreScenario, make_scenario, parameters
 
-RECORDINGS = Path(__file__).resolve().parents[2] / "build" / "score" / "recordings"
-_HASH_BYTES = 6
+Split = Literal["tuning", "test"]
+Class = Literal["steady", "hard"]
+
+_SPLITS: tuple[Split, ...] = ("tuning", "test")
+_EVENTS = (25_000.0, 140_000.0)  # approximate number of a case
+_MIN_EVENTS, _MAX_EVENTS = 15_000.0, 220_000.0  # beyond them another case is drawn
+_EVENTS_PER_PUT = 2.2  # with its get and the ends of units of work
+_LENGTH_RATIO = (1.1, 1.4)  # of the recording and its story
+_HARD_IN_TURN = 2  # hard stories per steady one
+_TRIES = 30  # to draw a story that its estate can play
+_WIDE_RATIO = 4.0  # a range whose ends differ by this factor is drawn evenly in the logarithm
+_FITS = 4  # steps to the size that gives the number of events
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A case and where it is kept. class_: steady or hard; stem: stem of its files, a path without suffix."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Recording of the scorecard, before it is simulated."""
 
     number: int
     split: Split
-    scenario: str
-    class_: str
-    store: str
-    filler: str
-    story: str
-    stem: str
-
-    @property
-    def recording(self) -> Path:
-        return Path(f"{self.stem}.arrow")
-
-    @property
-    def estate(self) -> Path:
-        return Path(f"{self.stem}.toml")
-
-    @property
-    def hard(self) -> bool:
-        return self.class_ == "hard"
+    scenario: Scenario
+    class_: Class  # steady if a straight line predicts it well
+    estate: Estate
+    estate_text: str  # TOML
+    seed: int  # of `simulate` and `play`
+    store: str  # of the story
+    filler: str  # queue that fills the store, if it fills
+    story: str  # sentence with the parameters
 
     @property
     def name(self) -> str:
-        return f"{self.split}-{self.number:04}-{self.scenario}"
+        """Name like "test-0007-burst"."""
+        return f"{self.split}-{self.number:04}-{self.scenario.name}"
+
+    def play(self) -> Iterator[pa.Table]:
+        """Play the scenario; see `twin.simulation.play`."""
+        return play(self.scenario, self.estate, self.seed)
 
 
-def code_hash() -> str:
-    """Of the generator: recordings of another one are not the same cases."""
-    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
-    folder = Path(twin.simulation.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def recordings_folder(root: Path = RECORDINGS, *, fresh: bool) -> Path:
-    """The folder for recordings of this generator, emptied where `fresh`; those of another generator are removed.
-
-    What is not named as a generator is left alone.
-    """
-    folder = root / code_hash()
-    for other in root.glob("*") if root.is_dir() else ():
-        if re.fullmatch(f"[0-9a-f]{{{2 * _HASH_BYTES}}}", other.name) and (fresh or other != folder):
-            shutil.rmtree(other)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def recorded(number: int, split: Split, folder: Path) -> Recorded:
-    """The case of that number as a recording; simulated if it is not there yet."""
-    note = folder / f"{split}-{number:04}.json"
-    if not note.is_file():
-        case = draw_case(number, split)
-        files = Recorded(
+def draw_case(number: int, split: Split) -> Case:
+    """Draw the case of a number from 0. Raise UsageError for a negative number or an unknown split."""
+    if split not in _SPLITS:
+        raise UsageError(f"there are no cases of {split}; expected: {' or '.join(_SPLITS)}")
+    if number < 0:
+        raise UsageError(f"the case is {number}; expected: 0 or more")
+    seed = len(_SPLITS) * number + _SPLITS.index(split)  # no two splits share one
+    kind = scenario_of(number, split)
+    rng = np.random.default_rng((0x6D7174, seed))
+    for _ in range(_TRIES):
+        drawing = draw_estate(kind.wants, kind.plays_on, rng)
+        scenario = _draw_scenario(kind, drawing, rng)
+        try:
+            text, estate = _fit_size(scenario, drawing, draw_in(_EVENTS, rng), seed)
+        except UsageError:
+            continue  # this estate lacks something that the story needs, so another is drawn
+        return Case(
             number=number,
             split=split,
-            scenario=case.scenario.name,
-            class_=case.class_,
-            store=case.store,
-            filler=case.filler,
-            story=case.story,
-            stem=str(note.with_suffix("")),
+            scenario=scenario,
+            class_="hard" if kind.hard else "steady",
+            estate=replace(estate, source=f"case {split} {number}"),
+            estate_text=text,
+            seed=seed,
+            store=drawing.store,
+            filler=drawing.queue,
+            story=_describe(scenario),
         )
-        files.estate.write_text(case.estate_text, encoding="utf-8")
-        with RecordingWriter(files.recording) as writer:
-            for table in case.play():
-                writer.write(table)
-        note.write_bytes(msgspec.json.encode(files))  # last: what has a note is whole
-    return msgspec.json.decode(note.read_bytes(), type=Recorded)
+    raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; expected: ranges that can be played")
+
+
+def scenario_of(number: int, split: Split) -> type[StoreScenario]:
+    """Return the scenario of a case: two hard ones, a steady one, and so on; no held-out one for tuning."""
+    kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
+    kinds = [kind for kind in kinds if split == "test" or not kind.held_out]
+    hard = [kind for kind in kinds if kind.hard]
+    steady = [kind for kind in kinds if not kind.hard]
+    turn, place = divmod(number, _HARD_IN_TURN + 1)
+    if place == _HARD_IN_TURN:
+        return steady[turn % len(steady)]
+    return hard[(turn * _HARD_IN_TURN + place) % len(hard)]
+
+
+def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:
+    settings = dict(draw_settings(kind, rng))
+    scenario = make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
+    settings["hours"] = max(scenario.hours, float(f"{scenario.story_hours * draw_in(_LENGTH_RATIO, rng):.4g}"), 2.0)
+    return make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
+
+
+def _fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: int) -> tuple[str, Estate]:
+    """Return text and estate with a store of a size that gives about `wanted_events` events.
+
+    Raises:
+        UsageError: no size does.
+    """
+    size = 4 * SMALLEST
+    for _ in range(_FITS):
+        text = drawing.text(size)
+        estate = _load(text)
+        events = _events_of(scenario, estate, seed)
+        step = SMALLEST // 4
+        better = int(np.clip(round(size * wanted_events / events / step) * step, SMALLEST, LARGEST))
+        if better == size or 0.8 < wanted_events / events < 1.25:
+            break
+        size = better
+    if not _MIN_EVENTS < events < _MAX_EVENTS:
+        raise UsageError(f"{scenario.name} brings about {events:.0f} events; expected: another draw")
+    return text, estate
+
+
+def _events_of(scenario: Scenario, estate: Estate, seed: int) -> float:
+    """Return the approximate number of events."""
+    _, flows = scenario.cast(estate, np.random.default_rng(seed))
+    middles = np.arange(30.0, scenario.hours * HOUR, 60.0)
+    puts = sum(float(np.maximum(flow.rate(middles), 0).sum()) * 60 for flow in flows if flow.op == PUT)
+    return max(1.0, _EVENTS_PER_PUT * puts)
+
+
+def _load(text: str) -> Estate:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "estate.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_estate(path)
+
+
+def _describe(scenario: Scenario) -> str:
+    values = ", ".join(f"{name} {getattr(scenario, name):g}" for name in parameters(type(scenario)))
+    return f"{scenario.sentence} {scenario.queue} of {scenario.store}: {values}."
+
+
+def draw_settings(kind: type[Scenario], rng: np.random.Generator) -> Mapping[str, float]:
+    """Draw a value for every parameter with ranges, for `make_scenario`. Its ranges are equally likely."""
+    settings: dict[str, float] = {}
+    for parameter in fields(kind):
+        ranges = parameter.metadata.get("drawn", ())
+        if ranges:
+            settings[parameter.name] = draw_in(ranges[int(rng.integers(len(ranges)))], rng)
+    return settings
+
+
+def draw_in(span: Range, rng: np.random.Generator) -> float:
+    """Draw a number of a range, with four digits, so that a command line can repeat it."""
+    low, high = span
+    if isinstance(low, int) and isinstance(high, int):
+        return int(rng.integers(low, high + 1))
+    place = rng.random()
+    value = low * (high / low) ** place if low > 0 and high / low >= _WIDE_RATIO else low + (high - low) * place
+    return float(f"{value:.4g}")

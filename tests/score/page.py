@@ -15,7 +15,7 @@ from tests.score.stories import Story
 from tests.score.targets import PRECISION, targets
 from tests.score.work import CaseScore, classes, cold_and_warm, measured, scenarios, with_oracle
 from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
-from twin.scoring.causes import CAUSES
+from twin.scoring.judge import Cause
 from twin.scoring.table import ROWS, markdown, number, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
@@ -258,7 +258,7 @@ def _causes(scores: Sequence[CaseScore]) -> str:
     if cases:
         by_class["the oracle's recordings"] = by_method[TWIN].causes
         by_class["the oracle"] = by_method[ORACLE].causes
-    lines = [[cause, *(str(causes.get(cause, 0)) for causes in by_class.values())] for cause in CAUSES]
+    lines = [[cause, *(str(causes.get(cause, 0)) for causes in by_class.values())] for cause in Cause]
     return f"""## False pages by cause
 
 {markdown(["", *by_class], lines)}"""

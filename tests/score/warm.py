@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernels.clock import SECOND
+from tests.score.cases import Case
 from tests.score.oracle import event_numbers, rated
 from twin.estate import Estate
 from twin.estate.past_rises import history_text, read_history
 from twin.playback.learn import learn
 from twin.simulation import simulate
-from twin.simulation.cases import Case
 
 _DAY_H = 24
 _OTHER_SEED = 0x5EED

@@ -9,8 +9,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.score.cases import Recorded, recorded
+from tests.score.cases import Case, Split, draw_case
 from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
+from tests.score.recordings import Recorded, recorded
 from tests.score.warm import warmed
 from twin.estate import load_estate
 from twin.scoring import (
@@ -27,7 +28,6 @@ from twin.scoring import (
     score,
 )
 from twin.simulation import SCENARIOS
-from twin.simulation.cases import Case, Split, draw_case
 from twin.stores.warm_up import warm
 
 WARM_CASES = 110  # of the first ones, the hard ones are played with a day of history, too

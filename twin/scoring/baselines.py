@@ -21,8 +21,7 @@ import numpy as np
 
 from twin.playback.samples import STEP
 from twin.scoring.alarms import Alarm, from_condition
-from twin.scoring.predictions import Predictions
-from twin.scoring.series import Series
+from twin.scoring.series import Predictions, Series
 from twin.state.arrays import Array
 
 SECOND = 1_000_000  # microseconds

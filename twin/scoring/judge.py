@@ -22,13 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
 
 from kernels.clock import SECOND
 from twin.scoring.alarms import Alarm
-from twin.scoring.causes import cause_of
-from twin.scoring.predictions import Predictions
-from twin.scoring.series import Series
-from twin.scoring.truth import MINUTE, Filling
+from twin.scoring.series import Predictions, Series
+from twin.scoring.truth import MINUTE, Filling, onset
 
 EARLY = 5 * MINUTE  # time before the onset from which an alarm is true
 HORIZON = 120 * MINUTE  # of a forecast, by default
@@ -37,6 +38,20 @@ POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are
 EVERY = 5 * MINUTE  # between samples of the predicted probability
 SEEN_SECONDS, SEEN_SHARE = 120.0, 0.1  # part of a filling that must have passed before it is predictable
 NEARLY = 0.9  # of the largest share of growth
+
+_WATCHED = 7200 * SECOND  # time after an alarm in which a rise turns back, unless the alarm is open for longer
+_FALLS = 0.5  # of the rise: a fall by more is a turn
+_AS_HIGH = 0.9  # of the peak: an earlier peak of that height has been seen before
+
+
+class Cause(StrEnum):
+    """Cause of a false alarm: what the store did after it."""
+
+    EARLY = "opened before the filling began"
+    WITHDRAWN = "withdrawn before the 2192"
+    NEW = "turned back, the first time so high"
+    KNOWN = "turned back, as it had before"
+    LEVEL = "neither turned back nor filled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +96,7 @@ class JudgedStore:
     withdrawn: int
     early: int
     undecided: int
-    causes: tuple[str, ...]  # of the false alarms, in order of time (`twin.scoring.causes`)
+    causes: tuple[Cause, ...]  # of the false alarms, in order of time
     points: list[Point]  # of the fillings, every five minutes of the last hour
     chances: list[Chance]  # of the whole recording, every five minutes
 
@@ -205,3 +220,28 @@ def _chances(series: Series, fillings: Sequence[Filling], predictions: Predictio
         if came or time + HORIZON <= end:
             chances.append(Chance(predictions.chance_at(time), came))
     return chances
+
+
+def cause_of(series: Series, alarm: Alarm, fillings: Sequence[Filling], *, withdrawn: bool) -> Cause:
+    """Return the cause of a false alarm: what the store did after it.
+
+    Args:
+        series: the store over time.
+        alarm: the false alarm.
+        fillings: fillings of the store.
+        withdrawn: True if it opened in a filling and was cleared before the first 2192.
+    """
+    if withdrawn:
+        return Cause.WITHDRAWN
+    if any(alarm.is_open(filling.first) for filling in fillings):
+        return Cause.EARLY
+    usage = series.usage.max(axis=1, initial=0.0)
+    opened = max(1, int(np.searchsorted(series.times, alarm.opened)))
+    end = alarm.opened + _WATCHED if alarm.cleared is None else max(alarm.cleared, alarm.opened + _WATCHED)
+    after = usage[opened : max(opened + 1, int(np.searchsorted(series.times, end)))]
+    began = onset(usage[:opened])
+    peak = int(np.argmax(after)) if after.size else 0
+    height = float(after[peak]) if after.size else float(usage[-1])
+    if after.size == 0 or float(after[peak:].min()) > height - _FALLS * (height - float(usage[began])):
+        return Cause.LEVEL
+    return Cause.KNOWN if float(usage[:began].max(initial=0.0)) >= _AS_HIGH * height else Cause.NEW

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from twin.scoring.causes import CAUSES
-from twin.scoring.judge import AHEAD, Chance, JudgedStore, Point, WarnedFilling
+from twin.scoring.judge import AHEAD, Cause, Chance, JudgedStore, Point, WarnedFilling
 
 ENOUGH_LEAD = 900.0  # seconds
 CHANCES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -59,7 +58,7 @@ class Measures:
     withdrawn: int
     early: int
     undecided: int
-    causes: dict[str, int]  # false alarms by cause (`twin.scoring.causes`), those that occur
+    causes: dict[Cause, int]  # false alarms by cause, those that occur
     recall: float | None
     precision: float | None
     f1: float | None
@@ -165,9 +164,9 @@ def _f1(recalled: int, fillings: int, false: int) -> float | None:
     return 2 * recalled / (recalled + false + fillings) if fillings else None
 
 
-def _count(causes: Iterable[str]) -> dict[str, int]:
+def _count(causes: Iterable[Cause]) -> dict[Cause, int]:
     counts = Counter(causes)
-    return {cause: counts[cause] for cause in CAUSES if counts[cause]}
+    return {cause: counts[cause] for cause in Cause if counts[cause]}
 
 
 def _share(part: int, whole: int) -> float | None:

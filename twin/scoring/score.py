@@ -12,8 +12,7 @@ from twin.scoring.alarms import Alarm, from_alerts, from_condition
 from twin.scoring.baselines import BASELINES
 from twin.scoring.judge import JudgedStore, judge
 from twin.scoring.measures import Measures, measure
-from twin.scoring.predictions import Predictions
-from twin.scoring.series import PlayedRecording, Series
+from twin.scoring.series import PlayedRecording, Predictions, Series
 from twin.scoring.truth import Filling, fillings
 from twin.state.arrays import Array
 

@@ -20,13 +20,15 @@ from kernels.layout import PUT
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import Decoded
+from twin.forecast.outlook import Forecast
 from twin.playback.replays import Player, decoded_chunks
 from twin.playback.replays import play as play_recording
 from twin.playback.samples import STEP, Samples, Usage, split_by_step, usage_of
 from twin.recordings.files import Chunk
-from twin.scoring.predictions import Predictions
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
+
+STALE = 120 * SECOND  # age at which a prediction no longer counts
 
 
 class Sample(NamedTuple):
@@ -67,6 +69,44 @@ class Series:
     def days(self) -> float:
         """Length in days."""
         return float(self.times[-1] - self.times[0] + STEP) / (86_400 * SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Predictions of a method for one store. One without intervals has the same number for p10, p50 and p90."""
+
+    times: Array  # i8[n], microseconds, ascending
+    ahead: Array  # f8[n, 3], seconds until full if it becomes full: p10, p50, p90; inf: beyond the horizon
+    chance: Array | None = None  # f8[n], probability of full within the horizon; None: none predicted
+
+    def times_at(self, time: int) -> tuple[float, float, float]:
+        """Return the seconds from `time` to full (p10, p50, p90) by the last prediction; inf without a recent one."""
+        row = self._row(time)
+        if row is None:
+            return np.inf, np.inf, np.inf
+        aged = (time - int(self.times[row])) / SECOND
+        p10, p50, p90 = np.maximum(self.ahead[row] - aged, 0.0).tolist()
+        return p10, p50, p90
+
+    def chance_at(self, time: int) -> float:
+        """Return the last predicted probability of full within the horizon; 0 without a recent prediction."""
+        row = self._row(time)
+        return 0.0 if row is None or self.chance is None else float(self.chance[row])
+
+    @classmethod
+    def from_forecasts(cls, forecasts: Sequence[Forecast]) -> Predictions:
+        """Return the predictions of the twin for a store: those for the resource that is full first."""
+        first = [forecast for forecast in forecasts if forecast.first]
+        ahead = [(forecast.p10, forecast.p50, forecast.p90) for forecast in first]
+        return cls(
+            np.array([forecast.time for forecast in first], np.int64),
+            np.array([[np.inf if s is None else s for s in quantiles] for quantiles in ahead], float).reshape(-1, 3),
+            np.array([forecast.probability for forecast in first], float),
+        )
+
+    def _row(self, time: int) -> int | None:
+        row = int(np.searchsorted(self.times, time, side="right")) - 1
+        return None if row < 0 or time - int(self.times[row]) > STALE else row
 
 
 @dataclass(slots=True, kw_only=True)

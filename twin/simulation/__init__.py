@@ -5,8 +5,10 @@ small estate of the package. The outcome is decided by the kernels of the twin, 
 facts (`twin.simulation.system`).
 """
 
+from importlib.resources import as_file, files
+
+from twin.estate import Estate, load_estate
 from twin.simulation import stories
-from twin.simulation.estate import demo_estate, demo_estate_text, side_by_side_estate, side_by_side_estate_text
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
 from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters, scenarios
 from twin.simulation.side_by_side import SideBySide
@@ -33,3 +35,28 @@ __all__ = [
     "simulate",
     "stories",
 ]
+
+_DEMO = "demo.toml"
+_SIDE_BY_SIDE = "side_by_side.toml"
+
+
+def demo_estate() -> Estate:
+    """Load the estate of demo.toml."""
+    with as_file(files(__package__) / _DEMO) as path:
+        return load_estate(path)
+
+
+def side_by_side_estate() -> Estate:
+    """Load the estate of side_by_side.toml, on which the scenario `SideBySide` plays."""
+    with as_file(files(__package__) / _SIDE_BY_SIDE) as path:
+        return load_estate(path)
+
+
+def demo_estate_text() -> str:
+    """Return the text of demo.toml."""
+    return (files(__package__) / _DEMO).read_text(encoding="utf-8")
+
+
+def side_by_side_estate_text() -> str:
+    """Return the text of side_by_side.toml."""
+    return (files(__package__) / _SIDE_BY_SIDE).read_text(encoding="utf-8")

@@ -9,8 +9,7 @@ import numpy as np
 from twin.alerts.episodes import Alert
 from twin.records import Filler
 from twin.scoring.alarms import Alarm
-from twin.scoring.predictions import Predictions
-from twin.scoring.series import Series
+from twin.scoring.series import Predictions, Series
 from twin.scoring.truth import Filling
 
 START = 1_795_132_800_000_000  # a whole minute

@@ -6,7 +6,7 @@ import pytest
 
 from tests.twin.scoring.samples import alarm, filling, line, series
 from twin.scoring import judge, measure
-from twin.scoring.causes import EARLY, KNOWN, LEVEL, NEW, WITHDRAWN, cause_of
+from twin.scoring.judge import Cause, cause_of
 
 TEETH = line(400, (0, 10), (60, 85), (70, 10), (130, 85), (140, 10), (400, 10))
 
@@ -16,32 +16,32 @@ def cause(usage: object, opened: float, cleared: float | None, *fillings: object
 
 
 def test_the_first_tooth_is_new_and_the_second_is_known() -> None:
-    assert cause(TEETH, 50, 80) == NEW
-    assert cause(TEETH, 120, 150) == KNOWN
+    assert cause(TEETH, 50, 80) == Cause.NEW
+    assert cause(TEETH, 120, 150) == Cause.KNOWN
 
 
 def test_a_second_tooth_that_is_much_higher_is_new() -> None:
-    assert cause(line(300, (0, 10), (60, 60), (70, 10), (130, 95), (140, 10), (300, 10)), 120, 150) == NEW
+    assert cause(line(300, (0, 10), (60, 60), (70, 10), (130, 95), (140, 10), (300, 10)), 120, 150) == Cause.NEW
 
 
 @pytest.mark.parametrize("level", [80, 60])
 def test_a_store_that_stays_where_it_is_has_not_turned_back(level: float) -> None:
-    assert cause(line(400, (0, 10), (60, 85), (70, level), (400, level)), 50, 300) == LEVEL
+    assert cause(line(400, (0, 10), (60, 85), (70, level), (400, level)), 50, 300) == Cause.LEVEL
 
 
 def test_an_alarm_that_was_open_at_the_2192_opened_too_early() -> None:
-    assert cause(line(400, (0, 10), (300, 100), (400, 100)), 20, None, filling(250, 300, 310)) == EARLY
+    assert cause(line(400, (0, 10), (300, 100), (400, 100)), 20, None, filling(250, 300, 310)) == Cause.EARLY
 
 
 def test_one_that_was_cleared_in_the_filling_was_withdrawn() -> None:
-    assert cause(TEETH, 50, 55, filling(40, 60, 61), withdrawn=True) == WITHDRAWN
+    assert cause(TEETH, 50, 55, filling(40, 60, 61), withdrawn=True) == Cause.WITHDRAWN
 
 
 def test_an_alarm_at_the_last_sample_has_a_cause() -> None:
-    assert cause(line(60, (0, 10), (60, 85)), 60, None) == LEVEL
+    assert cause(line(60, (0, 10), (60, 85)), 60, None) == Cause.LEVEL
 
 
 def test_false_alarms_are_counted_by_cause() -> None:
     judged = judge(series(TEETH), [], [alarm(50, 80), alarm(120, 150)], None, withdrawing_counts=True)
-    assert judged.causes == (NEW, KNOWN)
-    assert (judged.false, measure([[judged]]).causes) == (2, {NEW: 1, KNOWN: 1})
+    assert judged.causes == (Cause.NEW, Cause.KNOWN)
+    assert (judged.false, measure([[judged]]).causes) == (2, {Cause.NEW: 1, Cause.KNOWN: 1})

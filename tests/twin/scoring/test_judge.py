@@ -13,7 +13,7 @@ import pytest
 from tests.twin.scoring.samples import alarm, filling, line, predict, series
 from twin.scoring.alarms import Alarm
 from twin.scoring.judge import JudgedStore, WarnedFilling, judge
-from twin.scoring.predictions import Predictions
+from twin.scoring.series import Predictions
 from twin.scoring.truth import Filling
 
 SERIES = series(line(600, (0, 0), (600, 0)))

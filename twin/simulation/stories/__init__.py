@@ -1,31 +1,5 @@
-"""Scenarios, one family per module. Importing this package registers all in SCENARIOS."""
+"""Scenarios, one family per module. Importing this package registers all in SCENARIOS, module by module."""
 
-from twin.simulation.stories import (
-    chance,
-    cluster,
-    curves,
-    filling,
-    level,
-    memory,
-    moving,
-    nights,
-    private,
-    sawteeth,
-    turning,
-    undone,
-)
+from twin.simulation.stories import chance, cluster, filling, mechanisms, nights, private, turning, undone
 
-__all__ = [
-    "chance",
-    "cluster",
-    "curves",
-    "filling",
-    "level",
-    "memory",
-    "moving",
-    "nights",
-    "private",
-    "sawteeth",
-    "turning",
-    "undone",
-]
+__all__ = ["chance", "cluster", "filling", "mechanisms", "nights", "private", "turning", "undone"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kernels.clock import SECOND
+from tests.score.cases import Case, draw_case
 from tests.score.oracle import Foreseen, event_numbers, foresee
 from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
 from twin.scoring import Filling, fillings, play
 from twin.simulation import make_scenario
-from twin.simulation.cases import Case, draw_case
 from twin.simulation.scenario import START
 
 pytestmark = pytest.mark.nightly

@@ -1,10 +1,10 @@
-"""Recordings of the scorecard are kept by generator (tests/score/cases.py)."""
+"""Recordings of the scorecard are kept by generator (tests/score/recordings.py)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.score.cases import code_hash, recordings_folder
+from tests.score.recordings import code_hash, recordings_folder
 
 
 def test_recordings_of_another_generator_are_removed_and_nothing_else(tmp_path: Path) -> None:

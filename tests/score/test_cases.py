@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.score.cases import draw_case, draw_in, scenario_of
 from tests.support.profile import IS_LARGE
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.simulation import SCENARIOS, simulate
-from twin.simulation.cases import draw_case, scenario_of
-from twin.simulation.draw import draw_in
 from twin.simulation.site import ALL_KINDS, queues_of
 
 A_ROUND = 3 * len(SCENARIOS)
