@@ -23,7 +23,21 @@ from twin.planning.members import advise_members
 from twin.planning.moment import moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
 
-_PROVEN = ("title", "recorded", "refused", "first_full", "unserved_gets")  # fields of a proof that JSON shows
+
+class ReplayedPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A proof without its samples."""
+
+    title: str
+    recorded: int
+    refused: int
+    first_full: str | None
+    unserved_gets: int
+
+
+class AdviceRecord(Advice, frozen=True, kw_only=True):
+    """Advice with its proofs, as `mqtwin advise --json` prints it."""
+
+    replayed: list[ReplayedPlan]
 
 
 def advise(
@@ -89,8 +103,8 @@ def advise(
     if html is not None:
         html.write_text(report(advice, proofs, name), encoding="utf-8")
     if json_:
-        proven = [{key: getattr(proof, key) for key in _PROVEN} for proof in proofs]
-        print(msgspec.json.encode({**msgspec.structs.asdict(advice), "replayed": proven}).decode())
+        replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
+        print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())
         return
     print_advice(advice)
     if proofs:

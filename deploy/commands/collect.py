@@ -101,7 +101,7 @@ def collect(
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
     intake = Intake(loaded_estate, resync=resync)
-    feed = make_feed(format_name, intake, choices.feed_options(queue=queue, **spans.fields()))
+    feed = make_feed(format_name, intake, spans.complete(choices.feed_options(queue=queue)))
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source = _open_source(format_name, position, kafka, topic, server, intake)

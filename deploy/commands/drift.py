@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
-from deploy.show.drift import print_drift, print_points
+from deploy.show.drift import drift_records, print_drift, print_points
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
@@ -60,16 +59,8 @@ def drift(
         print("mqtwin: no measurement of a store with messages; expected: MEASURE events", file=sys.stderr)
         return 1
     if json:
-        for entry in chosen:
-            for resource in entry.resources.values():
-                line = {
-                    "store": entry.store,
-                    "resource": resource.resource,
-                    "drift_pct": resource.last_pct,
-                    "causes": [{"cause": str(cause), "text": text} for cause, text in entry.causes],
-                    "points": [asdict(point) for point in resource.points],
-                }
-                print(msgspec.json.encode(line).decode())
+        for record in drift_records(chosen):
+            print(msgspec.json.encode(record).decode())
     elif points:
         print_points(chosen)
     else:

@@ -51,7 +51,7 @@ def import_(
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    options = choices.feed_options(flows=flows, **spans.fields())
+    options = spans.complete(choices.feed_options(flows=flows))
     with show_progress(f"import {format_name}") as advance:
         intake = import_files(
             format_name,

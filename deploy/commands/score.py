@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.show.progress import show_progress
-from deploy.show.scorecard import draw_stores, draw_summary, print_scorecard, scorecard_json
+from deploy.show.scorecard import draw_stores, draw_summary, print_scorecard, scorecard_of
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -47,7 +47,7 @@ def score(
     if pictures is not None:
         draw_summary(pictures, scored)
     if json_:
-        print(msgspec.json.encode(scorecard_json(recordings, scored)).decode())
+        print(msgspec.json.encode(scorecard_of(recordings, scored)).decode())
     else:
         print_scorecard(recordings, scored)
 

@@ -113,7 +113,7 @@ def stream(
                 java=find_spark_java() if is_local_master else None,
                 status_file=status_file,
                 otlp_topic=otlp_topic,
-                spans=FeedOptions(qmgr=qmgr, **spans.fields()),
+                spans=spans.complete(FeedOptions(qmgr=qmgr)),
             )
         )
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.options.moment import MomentSource, open_moment, parse_traffic
-from deploy.show.planning import answer_json, check_picture, draw_answer, print_answer
+from deploy.show.planning import check_picture, draw_answer, print_answer
 from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
+from twin.estate.settings import Setting, Settings
 from twin.planning.whatif import what_if
 
 
@@ -61,20 +62,21 @@ def whatif(
     if picture is not None:
         draw_answer(picture, answer)
     if json_:
-        print(msgspec.json.encode(answer_json(answer)).decode())
+        print(msgspec.json.encode(answer).decode())
     else:
         print_answer(answer)
 
 
-def _parse_set(items: tuple[str, ...]) -> dict[str, Any]:
+def _parse_set(items: tuple[str, ...]) -> Settings:
     return {key: _value(text) for key, text in parse_settings("--set", items).items()}
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> Setting:
     """Return a value as the estate file would read it; a word without quotes is a string, none removes a value."""
     if text.lower() == "none":
         return None
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value: Setting = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return value

@@ -66,7 +66,7 @@ _CHART_FILES = {
 
 _log = structlog.get_logger("mqtwin.console")
 
-WhatIf = Callable[[Any], object]
+WhatIf = Callable[[object], object]
 """Answer a request of POST /whatif, JSON-ready. MqtwinError: it cannot be answered."""
 
 
@@ -182,7 +182,7 @@ def _problem(status: int, detail: str) -> Response:
     return _json({"detail": detail}, status)
 
 
-def _json(content: Any, status: int = 200) -> Response:
+def _json(content: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(content), status, media_type="application/json")
 
 
@@ -342,7 +342,7 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-async def _answered(answer: WhatIf, content: Any) -> Response:
+async def _answered(answer: WhatIf, content: object) -> Response:
     """Return the answer to a what-if, or why there is none."""
     try:
         return _json(await run_in_threadpool(answer, content))

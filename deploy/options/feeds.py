@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta, timezone, tzinfo
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Group, Parameter
@@ -39,11 +39,12 @@ class FeedChoices:
     ] = ()
     slice_s: Annotated[float, Parameter(help="Seconds; counts of an interval are spread over slices of it.")] = 10.0
 
-    def feed_options(self, **others: Any) -> FeedOptions:
+    def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
         """Return the options of a feed.
 
         Args:
-            others: more fields of `FeedOptions`.
+            queue: original queue of a streaming queue.
+            flows: source of puts and gets in SMF: "statistics" or "accounting".
         """
         if not 0.1 <= self.slice_s <= 3600:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
@@ -53,7 +54,8 @@ class FeedChoices:
             date=None if self.date is None else _date(self.date),
             qmgr=self.qmgr,
             prefixes=parse_settings("--prefix", self.prefix),
-            **others,
+            queue=queue,
+            flows=flows,
         )
 
 
@@ -104,11 +106,7 @@ class SpanChoices:
         ),
     ] = 30.0
 
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of `twin.feeds.protocol.FeedOptions`."""
-        return {
-            "lpars": parse_settings("--lpar", self.lpar),
-            "emitter": self.spans,
-            "length": self.length,
-            "late_s": self.late,
-        }
+    def complete(self, options: FeedOptions) -> FeedOptions:
+        """Return the options of a feed with these."""
+        lpars = parse_settings("--lpar", self.lpar)
+        return replace(options, lpars=lpars, emitter=self.spans, length=self.length, late_s=self.late)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from deploy.show.terminal import print_table
 from twin.playback.drift import DriftPoint, StoreDrift
@@ -24,6 +26,37 @@ _HEADINGS = (
     "drift over time",
 )
 _POINT_HEADINGS = ("time", "store", "resource", "model", "measured", "total", "drift %")
+
+
+class CauseRecord(msgspec.Struct, frozen=True):
+    """A likely cause of a drift."""
+
+    cause: str
+    text: str
+
+
+class DriftRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Drift of a resource as `mqtwin drift --json` prints it."""
+
+    store: str
+    resource: str
+    drift_pct: float
+    causes: list[CauseRecord]
+    points: list[DriftPoint]
+
+
+def drift_records(stores: Sequence[StoreDrift]) -> Iterator[DriftRecord]:
+    """Yield a record per resource."""
+    for entry in stores:
+        causes = [CauseRecord(str(cause), text) for cause, text in entry.causes]
+        for resource in entry.resources.values():
+            yield DriftRecord(
+                store=entry.store,
+                resource=resource.resource,
+                drift_pct=resource.last_pct,
+                causes=causes,
+                points=list(resource.points),
+            )
 
 
 def print_drift(stores: Sequence[StoreDrift]) -> None:

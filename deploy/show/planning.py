@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from deploy.show.terminal import print_table, wrapped
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
@@ -43,12 +41,6 @@ def question(answer: Answer) -> str:
     changed = [f"{name}={value}" for name, value in answer.settings.items()]
     changed += [f"{name} x {value:g}" for name, value in factors.items() if value != getattr(UNCHANGED, name)]
     return ", ".join(changed) or "unchanged"
-
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """Return the answer JSON-ready: docs/what-if.md describes the fields."""
-    content: dict[str, Any] = msgspec.to_builtins(answer)
-    return content
 
 
 def cells(outcome: FillOutcome) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from twin.scoring import METHODS, TWIN, Filling, PlayedRecording, ScoredRecording, summarise
@@ -52,31 +53,59 @@ def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | Non
     return leads
 
 
-def scorecard_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> dict[str, Any]:
-    """Return the scorecard as `mqtwin score --json` prints it.
+class FillerShare(msgspec.Struct, frozen=True):
+    """A queue that filled, and its share of the growth, 0 to 1."""
+
+    queue: str
+    share: float
+
+
+class FillingRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A filling, with the lead of each method in seconds, None where it gave no alarm in time."""
+
+    recording: str
+    store: str
+    resource: str
+    onset: str
+    first: str
+    last: str
+    refused: int
+    fillers: list[FillerShare]
+    lead_s: dict[str, float | None]
+
+
+class Scorecard(msgspec.Struct, frozen=True):
+    """The scorecard as `mqtwin score --json` prints it; docs/scorecard.md describes the measures of a method."""
+
+    fillings: list[FillingRecord]
+    methods: dict[str, dict[str, Any]]
+
+
+def scorecard_of(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> Scorecard:
+    """Return the scorecard.
 
     Args:
         recordings: Paths of the recordings.
         scored: Scores of the recordings, in the same order.
     """
-    return {
-        "fillings": [
-            {
-                "recording": str(recording),
-                "store": filling.store,
-                "resource": filling.resource,
-                "onset": as_text(filling.onset),
-                "first": as_text(filling.first),
-                "last": as_text(filling.last),
-                "refused": filling.refused,
-                "fillers": [{"queue": queue, "share": round(share, 4)} for queue, share in filling.grown],
-                "lead_s": leads,
-            }
+    return Scorecard(
+        fillings=[
+            FillingRecord(
+                recording=str(recording),
+                store=filling.store,
+                resource=filling.resource,
+                onset=as_text(filling.onset),
+                first=as_text(filling.first),
+                last=as_text(filling.last),
+                refused=filling.refused,
+                fillers=[FillerShare(queue, round(share, 4)) for queue, share in filling.grown],
+                lead_s=leads,
+            )
             for recording, score in zip(recordings, scored, strict=True)
             for filling, leads in _leads(score)
         ],
-        "methods": {name: measures.as_json() for name, measures in summarise(scored).items()},
-    }
+        methods={name: measures.as_json() for name, measures in summarise(scored).items()},
+    )
 
 
 def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import msgspec
 from rich.console import Console
 
 from deploy.show.terminal import print_table, print_warnings
-from twin.estate import format_size
-from twin.sizing import Extent
+from twin.estate import PageSet, format_size
+from twin.sizing import Extent, PageSetPlan, QueueFilePlan, ScmPlan, SmdsPlan, StructurePlan, ThresholdPlan
+from twin.sizing.page_set import usable_pages
 
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
 
@@ -33,8 +33,138 @@ def pasteable(commands: str) -> str:
     return "\n".join(lines)
 
 
-def print_plan(
-    plan: Any,
+def print_structure_plans(
+    plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None, *, as_json: bool
+) -> None:
+    """Print the plans of a structure, and warnings on standard error.
+
+    Args:
+        plans: The plans.
+        warnings: Warnings, one per line.
+        init_size: Bytes for which `fits_initially` was computed, if it was.
+        size: Bytes for which `fits` was computed, if it was.
+        as_json: True prints one JSON object instead of the table.
+    """
+    headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
+    lines = [
+        [
+            plan.data,
+            f"1:{plan.ratio}" if plan.ratio else "",
+            f"{plan.entries:,}",
+            f"{plan.elements:,}" if plan.elements is not None else "",
+            f"{plan.bytes:,}",
+            format_size(plan.size_rounded),
+            *([f"{plan.fits_initially:,}"] if plan.fits_initially is not None else []),
+            *([f"{plan.fits:,}"] if plan.fits is not None else []),
+        ]
+        for plan in plans
+    ]
+    if init_size:
+        headings.append(f"fit in INITSIZE {format_size(init_size)}")
+    if size:
+        headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size)}")
+    _print_plan({"plans": plans}, headings, lines, warnings, {"bytes"}, as_json=as_json)
+
+
+def print_threshold_plan(plan: ThresholdPlan, *, as_json: bool) -> None:
+    """Print the plan of OFFLD3TH with its command."""
+    lines = [
+        ["0.75 KB per message", f"{plan.needed / 10**6:,.2f} MB"],
+        ["share of SIZE, document's units", f"{plan.documented_pct:.2f} %"],
+        ["share of SIZE, in bytes", f"{plan.exact_pct:.2f} %"],
+        ["maximum OFFLD3TH", str(plan.latest)],
+        [f"OFFLD3TH for up to {plan.aim} % usage", f"around {plan.threshold} (exactly {plan.aimed:.2f})"],
+        ["entries used, by the model", f"{plan.ents_pct:.2f} %"],
+        ["elements used, by the model", f"{plan.elems_pct:.2f} %"],
+        ["maximum OFFLD3TH, by the model", "none" if plan.pools_latest is None else str(plan.pools_latest)],
+        *([] if plan.mqsc else [["MQSC", "none: give a larger SIZE"]]),
+    ]
+    headings = ["threshold", f"{plan.backlog:,} messages in {format_size(plan.size)}"]
+    _print_plan(plan, headings, lines, plan.warnings, commands=plan.mqsc, as_json=as_json)
+
+
+def print_smds_plan(plan: SmdsPlan, *, as_json: bool) -> None:
+    """Print the plan of a shared message data set."""
+    lines = [
+        ["messages offloaded", f"{plan.messages:,}"],
+        ["4 KB pages used", f"{plan.pages:,}"],
+        ["message blocks", f"{plan.data_blocks:,}"],
+        ["space map blocks", f"{plan.map_blocks:,}"],
+        ["smallest data set", _extent_text(plan.least)],
+        ["smallest that does not expand", _extent_text(plan.unexpanded)],
+        *([f"blocks used in {qmgr}'s data set", f"{pct:.1f} %"] for qmgr, pct in plan.used_pct.items()),
+    ]
+    headings = ["data set", f"DSBLOCK({format_size(plan.ds_block)})"]
+    _print_plan(plan, headings, lines, plan.warnings, as_json=as_json)
+
+
+def print_page_set_plan(plan: PageSetPlan, config: PageSet | None, warnings: Iterable[str], *, as_json: bool) -> None:
+    """Print the plan of a page set.
+
+    Args:
+        plan: The plan.
+        config: The page set of an estate that it is compared with; None: none was given.
+        warnings: Warnings before those of the plan, one per line.
+        as_json: True prints one JSON object instead of the table.
+    """
+    lines = [
+        *_length_lines(plan),
+        ["message pages", f"{plan.pages:,}"],
+        ["control pages", f"{plan.control_pages:,} ({plan.control_pct:.2f} %)"],
+        ["smallest page set", _extent_text(plan.least)],
+        ["smallest that does not expand", _extent_text(plan.unexpanded)],
+        ["records by the document", f"{plan.documented_records:,}"],
+    ]
+    if config is not None:
+        lines.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
+    packing = "short messages share pages" if plan.packed else "one short message per page"
+    headings = ["page set", f"{plan.messages:,} messages, {packing}"]
+    _print_plan(plan, headings, lines, [*warnings, *plan.warnings], as_json=as_json)
+
+
+def _length_lines(plan: PageSetPlan) -> list[list[str]]:
+    lines = []
+    for group in plan.lengths:
+        formula = f"n = {group.n}, c = {group.c}, " if group.n else ""
+        messages = f"{group.messages:,} {group.kind} messages of {format_size(group.length)}"
+        lines.append([messages, f"{formula}{group.bytes:,} bytes each"])
+    return lines
+
+
+def print_scm_plans(plans: Sequence[ScmPlan], *, as_json: bool) -> None:
+    """Print the plans of storage class memory, a column each."""
+    lines = [
+        ["entries (without SCM)", *(f"{plan.ents_max:,} ({plan.ents_without:,})" for plan in plans)],
+        ["elements (without SCM)", *(f"{plan.elems_max:,} ({plan.elems_without:,})" for plan in plans)],
+        ["messages in structure", *(f"{plan.in_structure:,}" for plan in plans)],
+        ["messages in SCM", *(f"{plan.in_scm:,}" for plan in plans)],
+        ["SCM used", *(_rounded_size(plan.scm_used) for plan in plans)],
+        ["SCMMAXSIZE", *(format_size(plan.scm_max_size) if plan.scm_max_size else "none" for plan in plans)],
+        ["fixed augmented space", *(_rounded_size(plan.aug_fixed) for plan in plans)],
+        ["dynamic augmented space", *(_rounded_size(plan.aug_dynamic) for plan in plans)],
+        ["storage of the CF", *(_rounded_size(plan.cf_storage) for plan in plans)],
+        ["CFRM", *(plan.cfrm for plan in plans)],
+    ]
+    warnings = [f"{plan.data}: {warning}" for plan in plans for warning in plan.warnings]
+    _print_plan({"plans": plans}, ["SCM", *(plan.data for plan in plans)], lines, warnings, as_json=as_json)
+
+
+def print_queue_file_plan(plan: QueueFilePlan, *, as_json: bool) -> None:
+    """Print the plan of a queue file."""
+    lines = [
+        ["blocks of 512 bytes", f"{plan.blocks:,}"],
+        ["nonpersistent, buffer", f"{plan.nonpersistent_blocks:,}, {format_size(plan.nonpersistent_buffer)}"],
+        ["persistent, buffer", f"{plan.persistent_blocks:,}, {format_size(plan.persistent_buffer)}"],
+        ["overflow to the file", f"{plan.overflow_blocks:,}"],
+        ["file", _rounded_size(plan.file_bytes)],
+        [f"used of at most {format_size(plan.max_bytes)}", f"{plan.used_pct:.2f} %"],
+        [f"memory of {plan.queues:,} open queues", _rounded_size(plan.memory_bytes)],
+    ]
+    _print_plan(plan, ["queue file", f"{plan.messages:,} messages"], lines, plan.warnings, as_json=as_json)
+
+
+def _print_plan(
+    plan: object,
     headings: Sequence[str],
     lines: Iterable[Sequence[str]],
     warnings: Iterable[str] = (),
@@ -65,12 +195,12 @@ def print_plan(
         print(f"\n{pasteable(commands)}")
 
 
-def extent_text(extent: Extent) -> str:
+def _extent_text(extent: Extent) -> str:
     """Return the size of a data set in the units in which an administrator allocates it."""
-    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {rounded_size(extent.bytes)}"
+    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {_rounded_size(extent.bytes)}"
 
 
-def rounded_size(size_bytes: int) -> str:
+def _rounded_size(size_bytes: int) -> str:
     """Return a size in at most five characters: exact if it fits (4G), else rounded to a tenth of a unit (3.9G)."""
     exact = format_size(size_bytes)
     if len(exact) <= 5:

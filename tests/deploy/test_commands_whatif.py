@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from matplotlib.figure import Figure
 from msgspec import structs
@@ -19,7 +20,7 @@ from msgspec import structs
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
-from deploy.show.planning import answer_json, cells, settings_text
+from deploy.show.planning import cells, settings_text
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -77,7 +78,7 @@ def test_json_has_every_number(estate: Path, recording: Path, capsys: pytest.Cap
     assert whatif(estate, recording, "--at", "2026-11-20T01:00:00Z", "--json", "--traffic", "puts=2") == 0
     answer = json.loads(capsys.readouterr().out)
     moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T01:00:00Z")
-    assert answer == answer_json(what_if(moment, traffic=Traffic(puts=2)))
+    assert answer == msgspec.to_builtins(what_if(moment, traffic=Traffic(puts=2)))
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

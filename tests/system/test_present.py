@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.cli import main
-from deploy.show.planning import answer_json
 from streams.kafka.present import read_present
 from streams.query.stored_state import read_twin
 from tests.system.harness import PATIENCE, Played, Stream, read_topic
@@ -54,7 +54,7 @@ def test_topics_and_checkpoint_answer_as_the_recording_does(
     assert ask(stream, filling, "--traffic", "gets=0", "--set", "offld1_th=60", "--json") == 0
     expected = what_if(at_moment(filling.recording, filling.estate, STORE), {"offld1_th": 60}, Traffic(gets=0))
     assert expected.before.resource is not None
-    assert json.loads(capsys.readouterr().out) == answer_json(expected)
+    assert json.loads(capsys.readouterr().out) == msgspec.to_builtins(expected)
     stored = moment_of(filling.estate, read_twin(stream.checkpoint, filling.estate, STORE, session=stream.session))
     assert what_if(stored, {"offld1_th": 60}, Traffic(gets=0)) == expected
     promise = Promise(hours=1)

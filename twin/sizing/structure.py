@@ -227,3 +227,20 @@ def _documented(mix: Mix, size: int | None) -> StructurePlan:
         size_rounded=round_up(needed),
         fits=None if size is None else size // DOCUMENTED_BYTES,
     )
+
+
+def rebuild_advice(config: Structure, mix: Mix, size: int) -> list[str]:
+    """Return the advice to offload everything and rebuild, where more messages fit then and are asked for.
+
+    Args:
+        config: the structure.
+        mix: the messages; the counts are only shares if all are 1.
+        size: bytes allocated.
+    """
+    rebuilt = rebuilt_for_offload(config, mix, size)
+    fits = int(fill_by_rules(config, size, mix)[0])
+    is_known = any(part.count > 1 for part in mix)
+    if rebuilt is None or (is_known and count_of(mix) <= fits):
+        return []
+    condition = f"{rebuilt:,} fit instead of {fits:,} if all data is offloaded and the data sets have room"
+    return [f"{condition}: {offload_all_commands(config)}"]
