@@ -232,9 +232,9 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -
     for name in sorted(names, key=lambda name: name != "size"):
         if name not in least:
             continue  # it went with another one
-        now, found = known.get(name, 0), _size(least, name)
-        step = max(1, (now or found) // _STEPS)
-        low, high = 0, -(-(found - now) // step)  # steps beyond the value now; `high` keeps it
+        now, planned = known.get(name, 0), _size(least, name)
+        step = max(1, (now or planned) // _STEPS)
+        low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` keeps it
         while low < high:
             middle = (low + high) // 2
             tried = with_size(twin.config, without_size(least, name), name, now + middle * step)

@@ -40,7 +40,7 @@ class Sample(NamedTuple):
     holdings: Array  # i8[queues, 3]: messages, elements, 4 KB pages of each queue
 
     @classmethod
-    def of(cls, twin: MessageStore) -> Self:
+    def from_twin(cls, twin: MessageStore) -> Self:
         """Take a sample of a store."""
         store = twin.tables.store
         rows = store.queues[: len(twin.queues)]
@@ -130,7 +130,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
-    player, samples = Player(estate), Samples(estate, Sample.of)
+    player, samples = Player(estate), Samples(estate, Sample.from_twin)
     refused: defaultdict[str, list[Array]] = defaultdict(list)
     alerts: list[Alert] = []
     events = 0

@@ -44,8 +44,8 @@ def test_nothing_has_no_pieces() -> None:
 
 @pytest.mark.parametrize("rows", [[], [0], [1, 3], [5, 4, 1], [2, 3, 4, 5]])
 def test_what_is_taken_has_its_own_texts(decoded: Decoded, rows: list[int]) -> None:
-    taken = decoded.take(np.array(rows, np.int64))
-    assert contents(taken) == [contents(decoded)[row] for row in rows] and not taken.rejects
+    picked = decoded.take(np.array(rows, np.int64))
+    assert contents(picked) == [contents(decoded)[row] for row in rows] and not picked.rejects
 
 
 def test_events_until_a_time_need_not_be_in_order(decoded: Decoded) -> None:
