@@ -2,7 +2,7 @@
 
 `load`: four structures at half of the rate that the same run measured as its highest. `stores`: many structures with a
 heartbeat every ten seconds, under a limit of open files. Writes samples, figures, a picture and a
-table into build/soak/; docs/operations.md has those of a load of an hour (docs/images/soak.svg).
+table into build/soak/; docs/soak.md has those of an hour (docs/images/soak.svg).
 """
 
 from __future__ import annotations
