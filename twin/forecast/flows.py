@@ -207,7 +207,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
         seed: seed of the random numbers.
         sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
-        fine: as of `steps`.
+        fine: bins of the horizon in which every step is of one bin.
     """
     n = now.bins.shape[0]
     lengths = steps(horizon, fine)
