@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka.properties import read_properties, reference
+from streams.kafka.settings import read_properties, reference
 from twin.errors import UsageError
 
 
