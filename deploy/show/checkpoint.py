@@ -25,7 +25,7 @@ class CheckpointDescription(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         checkpoint: its folder.
-        topic_prefix: topic prefix of the topics.
+        topic_prefix: prefix of the names of the topics.
         topics: the topics read -> Kafka's id, "" if unknown.
         cluster: Kafka's id of the cluster.
         last_batch: number of the last batch that was begun.

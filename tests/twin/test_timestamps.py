@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.units import as_estimate, as_range, as_span
+from twin.units import as_count, as_estimate, as_range, as_span, percent
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,15 @@ def test_a_time_and_its_interval_have_the_same_unit(
 )
 def test_a_span_has_two_digits_at_least(seconds: float, words: str) -> None:
     assert as_span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 events"), (1, "1 event"), (2, "2 events"), (2_000, "2,000 events")], ids=str
+)
+def test_a_count_has_the_plural_of_its_noun(number: int, text: str) -> None:
+    assert as_count(number, "event") == text
+
+
+def test_a_percentage_of_nothing_is_what_the_caller_says() -> None:
+    assert (percent(1, 3), percent(5, 4)) == (33.333, 125.0)
+    assert (percent(0, 0), percent(7, 0, of_nothing=100.0)) == (0.0, 100.0)
