@@ -18,9 +18,9 @@ from streams.kafka.topic_reader import EventReader, TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import Decoded, Decoder
+from twin.events import Decoded, Decoder, Event
 from twin.events.fields import FIELD
-from twin.events.measured import MEASURED_COUNTS
+from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
 from twin.stores.open import Twin
 
@@ -64,7 +64,7 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
     lost = max(0, int(state["events"]) - int(player.twins[store].state()["events"]))
     if lost:
-        player.feed(decoder.json([_measurement(state)]))
+        player.feed(decoder.json([msgspec.json.encode(measurement_of(state, estate))]))
     return Present(player.twins[store], lost)
 
 
@@ -89,10 +89,17 @@ def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[st
     return None if entry is None else entry.state
 
 
-def _measurement(state: Mapping[str, Any]) -> bytes:
-    """Return a MEASURE event with the figures of a state record; messages only where all of them are known."""
-    measured = {name: state[name] for name in (*MEASURED_COUNTS, "smds", "scm") if state.get(name) is not None}
+def measurement_of(state: Mapping[str, Any], estate: Estate) -> Event:
+    """Return a MEASURE with the figures of a state record; messages only where all of them are known.
+
+    Args:
+        state: state record of a store of the estate, with a time.
+        estate: names the queue manager of the event.
+    """
+    measured = without_nulls({name: state.get(name) for name in (*MEASURED_COUNTS, "smds", "scm")})
     if state.get("messages_estimated"):
         measured.pop("messages", None)
-    content = {"op": "MEASURE", "time": state["time"], "store": state["store"], "measured": measured}
-    return msgspec.json.encode(content)
+    store = str(state["store"])
+    qmgr = next(route.qmgr for route in estate.routes if route.store == store)
+    time_us = int(FIELD["time"].checked(state["time"]))
+    return {"time": time_us, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
