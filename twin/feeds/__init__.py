@@ -1,8 +1,8 @@
 """Feeds: data that sites already have, converted to events. Described in docs/feeds.md.
 
-One file per format, a subclass of `twin.feeds.protocol.Feed`: pages of bytes go in, events come out, and what is known
-or wrong about them goes to its `Intake`. `twin.feeds.formats` lists the formats, `twin.feeds.importing` converts files
-to a recording.
+One reader per format, a subclass of `twin.feeds.protocol.Feed`: pages of bytes go in, events come out, and what is
+known or wrong about them goes to its `Intake`. `twin.feeds.formats` lists the formats, `twin.feeds.importing` converts
+files to a recording.
 """
 
 from twin.events import Event
