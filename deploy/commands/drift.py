@@ -16,7 +16,7 @@ from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.playback.drift import drifts
+from twin.playback.drift import measure_drift
 
 
 def drift(
@@ -53,7 +53,7 @@ def drift(
             assert kafka is not None
             path = _topic(Path(folder), kafka)
         with show_progress("drift"):
-            result = drifts(path, loaded_estate)
+            result = measure_drift(path, loaded_estate)
     chosen = [entry for name, entry in result.items() if store in {None, name}]
     if not chosen:
         print("mqtwin: no measurement of a store with messages; expected: MEASURE events", file=sys.stderr)

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import reject_text, replayed_summary
 from deploy.show.terminal import print_warnings
-from deploy.show.usage import print_asked, print_usage
+from deploy.show.usage import print_refusals, print_usage
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
@@ -81,7 +81,7 @@ def replay(
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
     print_usage(replayed.states.values(), stderr=True)
     if replayed.refusals:
-        print_asked(replayed.refusals, stderr=True)
+        print_refusals(replayed.refusals, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = as_count(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")

@@ -56,11 +56,11 @@ def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:
         print(note, file=sys.stderr if stderr else sys.stdout)
 
 
-def print_asked(asked: Mapping[str, StoreRefusals], *, stderr: bool = False) -> None:
-    """Print what the recording says of each store beside what the estate given would have done."""
+def print_refusals(refusals: Mapping[str, StoreRefusals], *, stderr: bool = False) -> None:
+    """Print the refusals of each store as recorded, and those by the given estate."""
     headings = ("store", "", "2192", "first 2192", "2053", "gets without message")
     lines = []
-    for store, outcome in asked.items():
+    for store, outcome in refusals.items():
         lines.append((store, "recorded", *_refusals(outcome.recorded), ""))
         lines.append((store, "this estate", *_refusals(outcome.replayed), f"{outcome.unserved_gets:,}"))
     print_table(headings, lines, {"2192", "2053", "gets without message"}, stderr=stderr)

@@ -105,7 +105,7 @@ class StoreDrift:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Observed:
     """Observations of a store while a recording is played."""
 
     resources: dict[str, ResourceDrift] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class _Seen:
     baseline: Mapping[str, Any] | None = None
 
 
-def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
+def measure_drift(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
     """Play a recording and return the drift of each store with a measurement, by store name, sorted.
 
     Args:
@@ -127,7 +127,7 @@ def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     player = Player(estate)
-    seen: defaultdict[str, _Seen] = defaultdict(_Seen)
+    seen: defaultdict[str, _Observed] = defaultdict(_Observed)
     unknown = 0
 
     def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
@@ -162,7 +162,7 @@ def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
     return decoded.split((np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist())
 
 
-def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Seen]) -> None:
+def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Observed]) -> None:
     """Count the puts and gets that storage noticed, by store and queue."""
     events = decoded.events
     for op in (_PUT, _GET):
@@ -174,7 +174,7 @@ def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Seen]
             counter[route.queue or ""] += int(counts[index])
 
 
-def _note(seen: _Seen, twin: MessageStore, measured: dict[str, Any]) -> None:
+def _note(seen: _Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
     seen.measurements += 1
     state = twin.state()
     seen.baseline = state["baseline"]
@@ -189,7 +189,7 @@ def _note(seen: _Seen, twin: MessageStore, measured: dict[str, Any]) -> None:
             seen.capacities[name] = measured[name]
 
 
-def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[Cause, str]]:
+def _causes(seen: _Observed, state: Mapping[str, Any], unknown: int) -> list[tuple[Cause, str]]:
     """Return the likely causes of the drift of a store, most certain first."""
     last = {name: resource.last_pct for name, resource in seen.resources.items()}
     causes: list[tuple[Cause, str]] = []
@@ -227,7 +227,7 @@ def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[C
     return causes
 
 
-def _rule_causes(seen: _Seen, state: Mapping[str, Any], last: Mapping[str, float]) -> list[tuple[Cause, str]]:
+def _rule_causes(seen: _Observed, state: Mapping[str, Any], last: Mapping[str, float]) -> list[tuple[Cause, str]]:
     causes: list[tuple[Cause, str]] = []
     for name, real in sorted(seen.capacities.items()):
         model = state.get(name)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.estates import facility_estate
 from twin.estate import load_estate
-from twin.playback.drift import MAX_POINTS, Cause, DriftPoint, ResourceDrift, drifts
+from twin.playback.drift import MAX_POINTS, Cause, DriftPoint, ResourceDrift, measure_drift
 from twin.recordings.files import RecordingWriter
 
 NOON = 1_795_176_000_000_000
@@ -36,7 +36,7 @@ def drift_of(tmp_path, estate, *events):
     path = tmp_path / "r.ndjson"
     with RecordingWriter(path) as writer:
         writer.write(events)
-    return drifts(path, estate)
+    return measure_drift(path, estate)
 
 
 def test_model_and_measurement_stand_side_by_side_over_time(tmp_path, estate):
