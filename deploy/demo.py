@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -39,7 +38,7 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.recordings.files import Chunk
-from twin.records import AlertRecord
+from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
 from twin.stores.warm_up import warm
 from twin.units import as_span
@@ -102,7 +101,7 @@ class StoryGate:
             self._changed.wait_for(lambda: published - self._applied <= (self._window if self.is_open else 0))
         self._pace.hold(time.monotonic() - began)
 
-    def apply(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+    def apply(self, states: Mapping[str, StructureState]) -> None:
         """Take note of what the job has applied. states: latest state record of each store."""
         with self._changed:
             self._applied = _applied(states)
@@ -246,7 +245,7 @@ def _show(
     ):
         begun = begun_story = last_state = time.monotonic()
         speed = asked
-        states: dict[str, dict[str, Any]] = {}
+        states: dict[str, StructureState] = {}
         while _applied(states) < outcome.events:
             if failures:
                 raise failures[0]
@@ -258,7 +257,9 @@ def _show(
                 last_state = time.monotonic()
             if time.monotonic() - last_state > _TIMEOUT_S:
                 raise MqtwinError(f"the job has written no state record for {_TIMEOUT_S:.0f} s")
-            states = {name: entry.state for name, entry in latest.states.items()}
+            states = {
+                name: entry.state for name, entry in latest.states.items() if isinstance(entry.state, StructureState)
+            }
             gate.apply(states)
             _read_alerts(console, reader, run)
             if not gate.is_open:
@@ -273,14 +274,14 @@ def _show(
         refresh(picture(states, run.alerts, outcome.events, speed, asked))
 
 
-def _applied(states: Mapping[str, Mapping[str, Any]]) -> int:
+def _applied(states: Mapping[str, StructureState]) -> int:
     """Return the number of events that the job has applied. states: latest state record of each store."""
-    return sum(int(state["events"]) for state in states.values())
+    return sum(state.events for state in states.values())
 
 
-def _played_s(states: Mapping[str, Mapping[str, Any]], outcome: Outcome) -> float:
+def _played_s(states: Mapping[str, StructureState], outcome: Outcome) -> float:
     """Return the seconds of event time that the slowest store has applied."""
-    times = [datetime.fromisoformat(state["time"]).timestamp() * 1e6 for state in states.values() if state["time"]]
+    times = [datetime.fromisoformat(state.time).timestamp() * 1e6 for state in states.values() if state.time]
     return max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)
 
 
@@ -291,7 +292,7 @@ def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s:
             _print_line(alert_line(alert))
 
 
-def _print_forecasts(states: Mapping[str, Mapping[str, Any]], printed: dict[str, str]) -> None:
+def _print_forecasts(states: Mapping[str, StructureState], printed: dict[str, str]) -> None:
     """Print the forecast of each store, one line per ten minutes of event time.
 
     Args:
@@ -299,10 +300,10 @@ def _print_forecasts(states: Mapping[str, Mapping[str, Any]], printed: dict[str,
         printed: The ten minutes of the last printed forecast of each store, updated.
     """
     for name, state in sorted(states.items()):
-        ten_minutes = state["time"][:15] if state["forecast"] is not None else None
+        ten_minutes = state.time[:15] if state.time is not None and state.first is not None else None
         if ten_minutes is not None and printed.get(name) != ten_minutes:
             printed[name] = ten_minutes
-            _print_line(f"{state['time']}  {'forecast':<17}  {name}  {forecast_text(state['forecast'])}")
+            _print_line(f"{state.time}  {'forecast':<17}  {name}  {forecast_text(state.first)}")
 
 
 @contextmanager

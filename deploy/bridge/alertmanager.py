@@ -35,7 +35,6 @@ OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by i
 CLEARED_FOR_S = 300.0  # for which a cleared alert is sent
 _MAX_S = 253_402_300_799.0  # the last second of the year 9999
 _TIME_DIGITS = 18  # at most, of a time in microseconds
-_QUANTILES = ("p10", "p50", "p90")
 
 # Puts fail or nothing is left to expand. The current severity of the others is an annotation: it may go up and down.
 _CRITICAL = {Condition.FULL, Condition.CANNOT_EXPAND, Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED}
@@ -96,8 +95,8 @@ def annotation_texts(data: AlertData) -> dict[str, str]:
         texts["usage"] = f"{data.usage_pct:.1f} %"
     if data.full_probability is not None:
         texts["full_probability"] = f"{data.full_probability:.2f}"
-    times = data.time_to_full_s or {}
-    texts |= {f"time_to_full_{name}": f"{times[name]:.0f} s" for name in _QUANTILES if name in times}
+    times = {} if data.time_to_full_s is None else msgspec.structs.asdict(data.time_to_full_s)
+    texts |= {f"time_to_full_{name}": f"{seconds:.0f} s" for name, seconds in times.items()}
     return {name: text for name, text in texts.items() if text}
 
 

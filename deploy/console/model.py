@@ -18,11 +18,10 @@ from typing import Any
 import msgspec
 
 from deploy.console.points import History, Point, points_per_store
-from streams.kafka.latest import decode_state
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, WATCH, Resource
-from twin.records import AlertRecord, read_alert_record, resources_of
+from twin.records import AlertRecord, ResourceForecast, StateRecord, read_alert_record, read_state_record, resources_of
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
@@ -107,7 +106,7 @@ class ConsoleModel:
         self._lock = threading.RLock()
         self._version = 0
         self._stores: dict[str, _Entry] = {}
-        self._states: dict[str, dict[str, Any]] = {}
+        self._states: dict[str, StateRecord] = {}
         self._histories: dict[str, History] = {}
         self._alerts: dict[str, _AlertEntry] = {}
         self._alerts_of: dict[str, dict[str, _AlertEntry]] = {}  # by store
@@ -155,26 +154,26 @@ class ConsoleModel:
         elif record.value is None:
             return  # a tombstone of a compacted topic
         elif record.topic == self._topics.state:
-            self._fold_state(decode_state(record.value))
+            self._fold_state(read_state_record(record.value))
         else:
             self._fold_alert(record.value)
 
-    def _fold_state(self, state: dict[str, Any]) -> None:
+    def _fold_state(self, state: StateRecord) -> None:
         """Fold a state record. Nothing changes until everything is made of it that the page needs."""
-        name = str(state["store"])
+        name = state.store
         if name not in self._stores and len(self._stores) >= MAX_STORES:
             return
         resources = resources_of(state)
         first = _first_forecast(state)
-        times = None if first is None else first["time_to_full_s"]
-        quantiles = None if times is None else (times["p10"], times["p50"], times["p90"])
-        time_s = _seconds(state["time"]) if state.get("time") else None
+        times = None if first is None else first.time_to_full_s
+        quantiles = None if times is None else (times.p10, times.p50, times.p90)
+        time_s = _seconds(state.time) if state.time else None
         entry = self._summary(name, state)
         self._version += 1
         self._stores[name] = entry
         self._records += 1
-        before = self._states.get(name, {}).get("events", 0)
-        self._events += max(0, int(state.get("events") or 0) - int(before or 0))
+        before = self._states.get(name)
+        self._events += max(0, state.events - (0 if before is None else before.events))
         self._states[name] = state
         history = self._histories.setdefault(name, History())
         if time_s is not None:
@@ -223,7 +222,7 @@ class ConsoleModel:
         self._version += 1
         self._letters_version = self._version
 
-    def _summary(self, name: str, state: Mapping[str, Any]) -> _Entry:
+    def _summary(self, name: str, state: StateRecord) -> _Entry:
         """Return the summary of a store, with the next version: after a state record or an alert of it."""
         own = self._alerts_of.get(name, {}).values()
         open_alerts = [alert.record.data for alert in own if alert.record.is_open]
@@ -236,16 +235,16 @@ class ConsoleModel:
         drop = {"smds", "scm", "forecast"}
         content = {
             "store": name,
-            "kind": state["kind"],
-            "time": state.get("time"),
+            "kind": state.kind,
+            "time": state.time,
             "severity": severity,
             "urgency": round(_urgency(severity, first, fullest), 3),
             "first": first,
-            "forecasts": (state.get("forecast") or {}).get("resources", []),
+            "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": resources,
             "open_alerts": len(pages),
             "open_watches": len(open_alerts) - len(pages),
-            "fields": {key: value for key, value in state.items() if key not in drop},
+            "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
         return _Entry(content, self._version + 1)
 
@@ -303,7 +302,7 @@ class ConsoleModel:
             return None if history is None else history.columns()
 
     def _meta(self) -> dict[str, Any]:
-        times = [state["time"] for state in self._states.values() if state.get("time")]
+        times = [state.time for state in self._states.values() if state.time]
         now = self._clock()
         recent = [item for item in self._written if item[0] > now - _RATE_SECONDS]
         seconds = max(1.0, now - recent[0][0]) if recent else 1.0
@@ -315,24 +314,22 @@ class ConsoleModel:
             "state_records": self._records,
             "state_records_per_s": round((self._records - recent[0][1]) / seconds, 2) if recent else 0.0,
             "events_per_s": round((self._events - recent[0][2]) / seconds, 1) if recent else 0.0,
-            "events": sum(int(state.get("events") or 0) for state in self._states.values()),
+            "events": sum(state.events for state in self._states.values()),
             "dead_letters": sum(self._reasons.values()),
             "unreadable": self.unreadable,
         }
 
 
-def _first_forecast(state: Mapping[str, Any]) -> dict[str, Any] | None:
+def _first_forecast(state: StateRecord) -> ResourceForecast | None:
     """Return the forecast for the resource that is full first; None where nothing fills within the horizon."""
-    resources = (state.get("forecast") or {}).get("resources") or [None]
-    first: dict[str, Any] | None = resources[0]
-    return None if first is None or first["time_to_full_s"] is None else first
+    return None if state.first is None or state.first.time_to_full_s is None else state.first
 
 
-def _urgency(severity: str, first: Mapping[str, Any] | None, fullest_pct: float) -> float:
+def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) -> float:
     """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
     urgency = 1e6 * _RANKS.get(severity, 2) + min(fullest_pct, 999.0)
-    if first is not None and first["full_probability"] >= _LIKELY:
-        urgency += 1e3 * 100 * (1 - min(first["time_to_full_s"]["p50"], _DAY_S) / _DAY_S)
+    if first is not None and first.time_to_full_s is not None and first.full_probability >= _LIKELY:
+        urgency += 1e3 * 100 * (1 - min(first.time_to_full_s.p50, _DAY_S) / _DAY_S)
     return urgency
 
 

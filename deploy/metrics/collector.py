@@ -20,7 +20,7 @@ import twin
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
 from streams.query.status import JobStatus
-from twin.records import resources_of
+from twin.records import PageSetState, StateRecord, StructureState, resources_of
 
 Sample = tuple[str, Mapping[str, str], float]  # name, labels, value
 
@@ -107,7 +107,7 @@ class TwinCollector(Collector):
             states, alerts = list(self._latest.states.values()), list(self._latest.alerts.values())
             letters, unreadable = dict(self._latest.dead_letters), self._latest.unreadable
         families = _families()
-        kinds = {str(entry.state["store"]): str(entry.state["kind"]) for entry in states}
+        kinds = {entry.state.store: entry.state.kind for entry in states}
         own: list[Sample] = [
             ("unreadable_records_total", {}, unreadable),
             ("exporter_ready", {}, self._is_ready()),
@@ -151,54 +151,57 @@ def _families() -> dict[str, Any]:
 def state_samples(entry: StateEntry) -> Iterator[Sample]:
     """Yield the samples of a store from its state record. Names are without their prefix `mqtwin_`."""
     state = entry.state
-    labels = store_labels(str(state["store"]), str(state["kind"]))
+    labels = store_labels(state.store, state.kind)
     yield "written_time_seconds", labels, entry.written_s
-    if state.get("time") is not None:
-        yield "event_time_seconds", labels, datetime.fromisoformat(str(state["time"])).timestamp()
-    if state.get("drift_pct") is not None:
-        yield "drift_ratio", labels, state["drift_pct"] / 100.0
+    if state.time is not None:
+        yield "event_time_seconds", labels, datetime.fromisoformat(state.time).timestamp()
+    if state.drift_pct is not None:
+        yield "drift_ratio", labels, state.drift_pct / 100.0
     for field, name in _FIELDS.items():
-        if state.get(field) is not None:
-            yield name, labels, float(state[field])
-    for queue in state.get("queues") or ():
-        of_queue = labels | {"queue": str(queue["name"])}
-        yield "queue_messages", of_queue, queue["depth"]
-        yield "queue_bytes", of_queue, queue["bytes"]
-    yield from _extension_samples(state, labels)
-    if state.get("buffer_pool_pct") is not None:
-        of_pool = labels | {"bufferpool": str(state["buffer_pool"])}
-        yield "bufferpool_usage_ratio", of_pool, state["buffer_pool_pct"] / 100.0
-    for resource in resources_of(state):
-        if resource.pct is not None:
-            yield "usage_ratio", labels | resource_labels(resource.name), resource.pct / 100.0
+        value = getattr(state, field, None)
+        if value is not None:
+            yield name, labels, value
+    for queue in state.queues:
+        of_queue = labels | {"queue": queue.name}
+        yield "queue_messages", of_queue, queue.depth
+        yield "queue_bytes", of_queue, queue.bytes
+    if isinstance(state, StructureState):
+        yield from _extension_samples(state, labels)
+    if isinstance(state, PageSetState) and state.buffer_pool_pct is not None:
+        of_pool = labels | {"bufferpool": str(state.buffer_pool)}
+        yield "bufferpool_usage_ratio", of_pool, state.buffer_pool_pct / 100.0
+    for usage in resources_of(state):
+        if usage.pct is not None:
+            yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0
     yield from _forecast_samples(state, labels)
 
 
-def _extension_samples(state: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
     """Yield the samples of a structure's data sets and SCM; none of what was not measured."""
-    for qmgr, dataset in (state.get("smds") or {}).items():
+    for qmgr, dataset in state.smds.items():
         of_dataset = {**labels, "qmgr": qmgr}
-        yield "smds_blocks", of_dataset, dataset["blocks_total"]
-        if dataset["blocks_used"] is not None:
-            yield "smds_blocks_used", of_dataset, dataset["blocks_used"]
-    scm = state.get("scm")
+        yield "smds_blocks", of_dataset, dataset.blocks_total
+        if dataset.blocks_used is not None:
+            yield "smds_blocks_used", of_dataset, dataset.blocks_used
+    scm = state.scm
     if scm is None:
         return
-    yield "scm_bytes", labels, scm["max"]
-    if scm["used"] is not None:
-        yield "scm_used_bytes", labels, scm["used"]
-        yield "augmented_bytes", labels, scm["aug_fixed"] + scm["aug_dynamic"]
+    yield "scm_bytes", labels, scm.max
+    if scm.used is not None:
+        yield "scm_used_bytes", labels, scm.used
+    if scm.aug_dynamic is not None:
+        yield "augmented_bytes", labels, scm.aug_fixed + scm.aug_dynamic
 
 
-def _forecast_samples(state: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _forecast_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
     """Yield probability and times of each resource of the forecast. Without a forecast there are no samples."""
-    for outlook in (state.get("forecast") or {}).get("resources") or ():
-        of_resource = {**labels, **resource_labels(str(outlook["resource"]))}
-        yield "full_probability", of_resource, outlook["full_probability"]
-        times = outlook.get("time_to_full_s") or {}
+    for outlook in state.forecast.resources if state.forecast is not None else ():
+        of_resource = {**labels, **resource_labels(outlook.resource)}
+        yield "full_probability", of_resource, outlook.full_probability
+        times = outlook.time_to_full_s
         for field, quantile in _QUANTILES.items():
-            time_s = times.get(field)
-            yield "time_to_full_seconds", of_resource | {"quantile": quantile}, math.inf if time_s is None else time_s
+            time_s = math.inf if times is None else getattr(times, field)
+            yield "time_to_full_seconds", of_resource | {"quantile": quantile}, time_s
 
 
 def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -16,7 +15,15 @@ from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.terminal import Wrapped
 from deploy.show.usage import forecast_text
 from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Pool
-from twin.records import NOT_MEASURED, AlertRecord, ResourceUsage, fullest_of, resources_of
+from twin.records import (
+    NOT_MEASURED,
+    AlertRecord,
+    ResourceForecast,
+    ResourceUsage,
+    StructureState,
+    fullest_of,
+    resources_of,
+)
 
 _MAX_ALERTS = 5
 _RANKS = {FULL: 0, CRITICAL: 1, WARNING: 2}  # of the severity of a page; a watch comes after them
@@ -27,7 +34,7 @@ _DETAILS_WIDTH = 38  # characters to the right of a bar, enough room on a termin
 
 
 def picture(
-    states: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, StructureState],
     alerts: Sequence[AlertRecord],
     total: int,
     speed: float,
@@ -53,9 +60,9 @@ def waiting_picture(seconds: float) -> RenderableType:
     return Panel(Wrapped(Text(text, style="dim")), title="mqtwin demo", title_align="left", border_style="blue")
 
 
-def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float, asked_speed: float) -> RenderableType:
-    applied = sum(int(state["events"]) for state in states.values())
-    time = min((str(state["time"]) for state in states.values() if state["time"]), default="")
+def _heading(states: Mapping[str, StructureState], total: int, speed: float, asked_speed: float) -> RenderableType:
+    applied = sum(state.events for state in states.values())
+    time = min((state.time for state in states.values() if state.time is not None), default="")
     heading = Table.grid(expand=True)
     heading.add_column(no_wrap=True)
     heading.add_column(no_wrap=True, justify="right", style="dim")
@@ -68,7 +75,7 @@ def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float, 
     return heading
 
 
-def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
+def _store_panel(name: str, state: StructureState) -> Panel:
     rows = Table.grid(padding=(0, 1), expand=True)
     rows.add_column(width=10, no_wrap=True)
     rows.add_column(ratio=1)
@@ -78,26 +85,26 @@ def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
     datasets = [item for item in resources_of(state) if item.resource.pool == Pool.SMDS]
     fullest = fullest_of(datasets)
     for usage in (*pools, *([] if fullest is None else [fullest])):  # one data set, so that three structures fit
-        _add_bar(rows, usage, is_empty=usage is fullest and not state["smds"][usage.resource.owner]["pages_used"])
-    rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
-    refused = f", {state['full_puts']:,} puts refused" if state["full_puts"] else ""
-    messages = state["messages"]
-    clock = f"{state['time'][11:16]}  " if state["time"] else ""
+        _add_bar(rows, usage, is_empty=usage is fullest and not state.smds[usage.resource.owner].pages_used)
+    rule = f"offload rule {state.offload_rule}" if state.offload_rule else "no offload"
+    refused = f", {state.full_puts:,} puts refused" if state.full_puts else ""
+    messages = state.messages
+    clock = f"{state.time[11:16]}  " if state.time else ""
     held = f"messages {NOT_MEASURED}" if messages is None else f"{messages:,} message{'' if messages == 1 else 's'}"
     title = f"{name}  {clock}{held}, {rule}{refused}"
-    content = Group(rows, _forecast_line(state["forecast"]))
-    return Panel(content, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
+    content = Group(rows, _forecast_line(state.first))
+    return Panel(content, title=title, title_align="left", border_style="red" if state.full_puts else "blue")
 
 
-def _forecast_line(forecast: Mapping[str, Any] | None) -> Text:
+def _forecast_line(first: ResourceForecast | None) -> Text:
     """Return the line of the forecast. It is there without a forecast too, so that the picture does not jump."""
     line = Text("forecast   ", style="bold", no_wrap=True, overflow="ellipsis")
-    if forecast is None:
+    if first is None:
         return line.append("no resource is rising", "not bold dim")
-    first = forecast["resources"][0]
-    is_likely = first["time_to_full_s"] is not None and first["full_probability"] >= _MIN_PROBABILITY
-    is_near = is_likely and first["time_to_full_s"]["p50"] <= _NEAR_S
-    return line.append(forecast_text(forecast), "bold red" if is_near else "yellow" if is_likely else "not bold")
+    times = first.time_to_full_s
+    is_likely = times is not None and first.full_probability >= _MIN_PROBABILITY
+    is_near = times is not None and is_likely and times.p50 <= _NEAR_S
+    return line.append(forecast_text(first), "bold red" if is_near else "yellow" if is_likely else "not bold")
 
 
 def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:
@@ -173,4 +180,4 @@ def _full_at(alert: AlertRecord) -> str:
     if times is None or alert.change == CLEARED:
         return ""
     time = datetime.fromisoformat(alert.data.time)
-    return f" ~{time + timedelta(seconds=times['p50']):%H:%M}"
+    return f" ~{time + timedelta(seconds=times.p50):%H:%M}"

@@ -14,61 +14,23 @@ import msgspec
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.events import Reason
-from twin.records import AlertRecord, read_alert_record
+from twin.records import AlertRecord, StateRecord, read_alert_record, read_state_record
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)
 _MAX_ENTRIES = 100_000  # of alerts and of stores, a bound for memory: a thousand stores have some thousand resources
 
 
-class _QueueFields(msgspec.Struct, frozen=True):
-    name: str
-    depth: int
-    bytes: int
-
-
-class _OutlookFields(msgspec.Struct, frozen=True):
-    resource: str
-    full_probability: float
-    time_to_full_s: dict[str, float | None] | None = None
-
-
-class _ForecastFields(msgspec.Struct, frozen=True):
-    resources: tuple[_OutlookFields, ...]
-
-
-class _StateFields(msgspec.Struct, frozen=True):
-    """The fields that surfaces take from the state record of any kind; others belong to the kind."""
-
-    store: str
-    kind: str
-    time: str | None = None
-    events: int | None = None
-    queues: tuple[_QueueFields, ...] | None = None
-    forecast: _ForecastFields | None = None
-
-
-def decode_state(value: bytes) -> dict[str, Any]:
-    """Return a state record with the fields that it was written with.
-
-    Raises:
-        Exception: it is none; of a foreign record it may be any, so decode within `RecordGuard.take`.
-    """
-    state: dict[str, Any] = msgspec.json.decode(value, type=dict[str, Any])
-    msgspec.convert(state, _StateFields)
-    return state
-
-
 class StateEntry(msgspec.Struct, frozen=True):
-    """A state record, see docs/state.md, and what a surface has made of it.
+    """A state record and what a surface has made of it.
 
     Args:
-        state: the fields.
+        state: the record.
         written_s: time at which it was written: seconds since 1970, wall clock.
         derived: what `derive` of `Latest` returned; None without it.
     """
 
-    state: dict[str, Any]
+    state: StateRecord
     written_s: float
     derived: Any = None
 
@@ -134,8 +96,8 @@ class Latest:
         if record.value is None:
             self.states.pop(record.key.decode(errors="replace"), None)
             return
-        entry = StateEntry(decode_state(record.value), record.written_ms / 1000.0)
-        store = str(entry.state["store"])
+        entry = StateEntry(read_state_record(record.value), record.written_ms / 1000.0)
+        store = entry.state.store
         if store not in self.states and len(self.states) >= _MAX_ENTRIES:
             raise ValueError(f"more than {_MAX_ENTRIES:,} stores")
         self.states[store] = msgspec.structs.replace(entry, derived=self._derive(entry))

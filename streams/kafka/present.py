@@ -8,7 +8,7 @@ holds from the record, as from a measurement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +22,7 @@ from twin.events import Decoded, Decoder, Event
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
+from twin.records import StateRecord
 from twin.stores.open import Twin
 
 _READ_SECONDS = 0.5
@@ -53,16 +54,16 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
         MqtwinError: no Kafka answers.
     """
     state = _last_state(kafka, topics, store)
-    if state is None or state.get("time") is None:
+    if state is None or state.time is None:
         raise UsageError(f"topic {topics.state} has no state of {store}; expected: a job that has processed its events")
-    time_us = int(FIELD["time"].checked(state["time"]))
+    time_us = int(FIELD["time"].checked(state.time))
     decoder, player = Decoder(estate), Player(estate)
     with EventReader(kafka, topics.events, follow=False) as reader:
         for _ in play(_events_until(time_us, reader, decoder), player):
             pass
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
-    lost = max(0, int(state["events"]) - int(player.twins[store].state()["events"]))
+    lost = max(0, state.events - player.twins[store].state().events)
     if lost:
         player.feed(decoder.json([msgspec.json.encode(measurement_of(state, estate))]))
     return Present(player.twins[store], lost)
@@ -77,7 +78,7 @@ def _events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterat
             yield decoder.records(values, content_types).until(time_us)
 
 
-def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[str, Any] | None:
+def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> StateRecord | None:
     latest = Latest(topics)
     with TopicReader(kafka, {topics.state: None}) as reader:
         if reader.missing:
@@ -89,17 +90,17 @@ def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[st
     return None if entry is None else entry.state
 
 
-def measurement_of(state: Mapping[str, Any], estate: Estate) -> Event:
+def measurement_of(state: StateRecord, estate: Estate) -> Event:
     """Return a MEASURE with the figures of a state record; messages only where all of them are known.
 
     Args:
         state: state record of a store of the estate, with a time.
         estate: names the queue manager of the event.
     """
-    measured = without_nulls({name: state.get(name) for name in (*MEASURED_COUNTS, "smds", "scm")})
-    if state.get("messages_estimated"):
+    fields = msgspec.to_builtins(state)
+    measured = without_nulls({name: fields.get(name) for name in (*MEASURED_COUNTS, "smds", "scm")})
+    if state.messages_estimated:
         measured.pop("messages", None)
-    store = str(state["store"])
-    qmgr = next(route.qmgr for route in estate.routes if route.store == store)
-    time_us = int(FIELD["time"].checked(state["time"]))
-    return {"time": time_us, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+    qmgr = next(route.qmgr for route in estate.routes if route.store == state.store)
+    time_us = int(FIELD["time"].checked(state.time))
+    return {"time": time_us, "qmgr": qmgr, "op": "MEASURE", "store": state.store, "measured": measured}

@@ -40,6 +40,7 @@ from streams.query.worker import exemptions, prepare_worker
 from streams.state.pages import StatePages
 from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
+from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
 from twin.stores.reports import Report
@@ -84,9 +85,9 @@ class Output:
         self.figures["alerts"] += 1
         self._add_own(self.plan.topics.alerts, alert.alert_id, alert.record(), self.plan.limits.alerts, _CLOUDEVENT)
 
-    def add_state(self, store: str, state: dict[str, Any]) -> None:
+    def add_state(self, state: StateRecord) -> None:
         """Add a state record, keyed by its store; a dead letter instead if it is too large for its topic."""
-        self._add_own(self.plan.topics.state, store, msgspec.json.encode(state), self.plan.limits.state, None)
+        self._add_own(self.plan.topics.state, state.store, msgspec.json.encode(state), self.plan.limits.state, None)
 
     def add_reports(self, reports: list[Report]) -> None:
         """Add the reports of a store to the stores it shares, in few records that fit their topic."""
@@ -210,7 +211,7 @@ class TwinProcessor(StatefulProcessor):
             output.heard = source_bits(self._packed).words(blocks)
             output.add_reports(lease.twin.drain_reports())
             if shared is None or not shared.is_untouched:  # else it has had a mark only
-                output.add_state(store, lease.twin.state())
+                output.add_state(lease.twin.state())
             applied = time.perf_counter_ns()
             pages, size = self._pages.write(lease.twin.dirty_pages())
             self._header.update((lease.token, lease.twin.header()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
@@ -13,6 +13,7 @@ from streams.query.session import SparkJava, open_session
 from streams.state.pages import STATE_NAME
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
+from twin.records import StateRecord
 from twin.state.tables import StateError
 from twin.stores.headers import check_header
 from twin.stores.open import Twin, open_store
@@ -31,7 +32,7 @@ def read_states(
     *,
     java: SparkJava | None = None,
     session: SparkSession | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[StateRecord]:
     """Yield the state record of each store after the last committed batch, by store.
 
     Args:

@@ -107,7 +107,7 @@ def oracle_record(oracle: NaiveStore) -> dict[str, Any]:
 
 def assert_same(twin: MessageStore, oracle: NaiveStore) -> None:
     """Assert that all fields of the state record that the oracle has are equal."""
-    expected, actual = oracle_record(oracle), twin.state()
+    expected, actual = oracle_record(oracle), msgspec.json.decode(msgspec.json.encode(twin.state()))
     different = {name: (value, actual[name]) for name, value in expected.items() if actual[name] != value}
     assert not different, f"oracle, twin: {different}"
 

@@ -123,7 +123,8 @@ class Shared:
         self.estate = estate or self.estate
         self.twin = self._opened(self.twin.header())
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Any:
+        """Return the state record, of the kind of the store."""
         return self.twin.state()
 
 

@@ -22,6 +22,7 @@ from tests.support.alert_entries import topic_record
 from tests.support.mixed import MEMBERS, mixed_estate
 from twin.alerts.episodes import Alert
 from twin.estate import load_estate
+from twin.records import StateRecord
 from twin.testing import Driver
 
 
@@ -37,13 +38,13 @@ def filling(folder: Path) -> Driver:
             driver.put("REQUEST", qmgr=member, length=100, count=5)
         driver.wait(minutes=1)
     pages = driver.state("QM01/PS04")
-    measured = {name: pages[name] for name in ("pages_used", "pages_total", "messages")}
+    measured = {name: getattr(pages, name) for name in ("pages_used", "pages_total", "messages")}
     driver.measure("QM01/PS04", **measured, buffer_pool_pct=40.0)
     driver.wait(minutes=1)
     return driver
 
 
-def latest_of(states: Iterable[dict[str, Any]], alerts: Iterable[Alert] = (), written_s: float | None = None) -> Latest:
+def latest_of(states: Iterable[StateRecord], alerts: Iterable[Alert] = (), written_s: float | None = None) -> Latest:
     """Return the fold of state records and alerts, as if they had been read from topics, written now by default."""
     topics = Topics()
     latest = Latest(topics, derive=samples_of)

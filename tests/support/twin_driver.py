@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kernels import EVENT, FLAG_HAS_MSGID, OPS
@@ -36,7 +37,7 @@ class TwinDriver(StoreDriver):
         self.alerts += self.twin.apply(block)
 
     def state(self) -> State:
-        return self.twin.state()
+        return msgspec.json.decode(msgspec.json.encode(self.twin.state()))
 
     def lengths_in_scm(self) -> list[int]:
         messages = self.twin.tables.store.messages

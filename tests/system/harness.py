@@ -22,6 +22,7 @@ from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.playback.replays import Replayed, replay
+from twin.records import read_state_record
 
 PATIENCE = 120.0  # seconds
 
@@ -133,7 +134,7 @@ class Stream:
     def states(self) -> dict[str, Any]:
         """Return the last state record of each store."""
         records = read_topic(self.servers, self.topics.state)
-        return {record.key.decode(): msgspec.json.decode(record.value) for record in records if record.key}
+        return {record.key.decode(): read_state_record(record.value) for record in records if record.key}
 
     def letters(self) -> list[Record]:
         """Return the dead letters."""

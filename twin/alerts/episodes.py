@@ -15,7 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from twin.conditions import CLEARED, OPENED, UPDATED, Resource
-from twin.records import AlertData, Filler, level_of
+from twin.records import AlertData, Filler, TimeToFull, level_of
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 60_000_000  # microseconds for which a condition must be over before its alert is cleared
@@ -36,7 +36,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     time: int  # event time, microseconds
     usage_pct: float | None  # None for a resource that has no usage
-    time_to_full_s: dict[str, float] | None
+    time_to_full_s: TimeToFull | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
     cause: str
@@ -99,7 +99,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[str, ...] = ()
     usage_pct: float | None = None
     full_probability: float | None = None
-    time_to_full_s: dict[str, float] | None = None
+    time_to_full_s: TimeToFull | None = None
     fillers: tuple[Filler, ...] = ()
     evidence: tuple[str, ...] = ()
 

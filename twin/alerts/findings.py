@@ -11,7 +11,7 @@ from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Resource
-from twin.records import Filler
+from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
 from twin.units import as_span
 
@@ -88,12 +88,13 @@ class Viewer:
         usage = view.usage_pct
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
+        p10, p50, p90 = (round(left, 1) for left in times)
         return Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
             severity=severity,
             usage_pct=usage,
-            time_to_full_s={name: round(left, 1) for name, left in zip(("p10", "p50", "p90"), times, strict=True)},
+            time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
             cause=f"{view.text}: {usage:.1f} % in use, {texts.describe_forecast(times, probability)}."

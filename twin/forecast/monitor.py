@@ -12,7 +12,7 @@ Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -28,6 +28,7 @@ from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
 from twin.forecast.view import ForecastView
+from twin.records import ResourceForecast, StateForecast
 from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
@@ -99,24 +100,20 @@ class ForecastMonitor:
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
 
-    def record(self) -> dict[str, Any] | None:
-        """Return the `forecast` of the state record, JSON-ready; None where nothing is predicted."""
+    def record(self) -> StateForecast | None:
+        """Return the `forecast` of the state record; None where nothing is predicted."""
         if not self.memory.last:
             return None
-        return {
-            "time": as_text(self.memory.last[0].time),
-            "resources": [
-                {
-                    "resource": forecast.resource,
-                    "usage_pct": forecast.usage_pct,
-                    "full_probability": forecast.probability,
-                    "time_to_full_s": None
-                    if forecast.p50 is None
-                    else {"p10": forecast.p10, "p50": forecast.p50, "p90": forecast.p90},
-                }
-                for forecast in self.memory.last
-            ],
-        }
+        resources = tuple(
+            ResourceForecast(
+                resource=forecast.resource,
+                usage_pct=forecast.usage_pct,
+                full_probability=forecast.probability,
+                time_to_full_s=forecast.time_to_full_s,
+            )
+            for forecast in self.memory.last
+        )
+        return StateForecast(time=as_text(self.memory.last[0].time), resources=resources)
 
     def describe(self, params: np.void, horizon_s: float) -> None:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""

@@ -21,6 +21,7 @@ from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
 from twin.forecast.rises import Past, Rise, goes_on, past_of, tide_of, under_way
+from twin.records import TimeToFull
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
@@ -46,6 +47,13 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     p90: float | None
     probability: float
     first: bool
+
+    @property
+    def time_to_full_s(self) -> TimeToFull | None:
+        """The quantiles together; None: not within the horizon."""
+        if self.p10 is None or self.p50 is None or self.p90 is None:
+            return None
+        return TimeToFull(p10=self.p10, p50=self.p50, p90=self.p90)
 
 
 @dataclass(frozen=True, slots=True)

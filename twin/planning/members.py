@@ -11,6 +11,7 @@ import msgspec
 
 from twin.alerts.texts import more_members_actions
 from twin.errors import UsageError
+from twin.records import UniformClusterState
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
 
@@ -57,16 +58,17 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
     if not isinstance(twin, UniformClusterTwin):
         raise UsageError(f"{twin.name} is no uniform cluster; expected: one")
     state = twin.state()
-    if not state["members"]:
-        raise UsageError(f"{twin.name}: no member is active at {state['time']}; expected: a moment with traffic")
-    plan, active = twin.plan_for(puts), int(state["members"])
+    assert isinstance(state, UniformClusterState)
+    if not state.members:
+        raise UsageError(f"{twin.name}: no member is active at {state.time}; expected: a moment with traffic")
+    plan, active = twin.plan_for(puts), state.members
     is_enough = plan.members <= active
     missing = plan.members - active - len(plan.start)
     return MemberAdvice(
         store=twin.name,
-        time=state["time"],
+        time=state.time or "",
         load_per_s=round(twin.load * puts, 1),
-        carried_per_s=state["capacity"],
+        carried_per_s=state.capacity or 0.0,
         active=active,
         members=twin.fewest_for(puts) if is_enough else plan.members,
         start=() if is_enough else tuple(candidate.name for candidate in plan.start),

@@ -21,6 +21,7 @@ from kernels import OPS
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.playback.replays import Player, decoded_chunks, play
+from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
 
 MAX_POINTS = 10_000  # of a resource; then every second one is dropped
@@ -101,7 +102,7 @@ class StoreDrift:
     tolerance_pct: float
     resources: dict[str, ResourceDrift]
     causes: list[tuple[Cause, str]]
-    state: Mapping[str, Any]
+    state: StateRecord
 
 
 @dataclass(slots=True)
@@ -113,7 +114,7 @@ class _Observed:
     puts: Counter[str] = field(default_factory=Counter)
     gets: Counter[str] = field(default_factory=Counter)
     measurements: int = 0
-    baseline: Mapping[str, Any] | None = None
+    baseline: Mapping[str, object] | None = None
 
 
 def measure_drift(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
@@ -177,7 +178,7 @@ def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Obser
 def _note(seen: _Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
     seen.measurements += 1
     state = twin.state()
-    seen.baseline = state["baseline"]
+    seen.baseline = state.baseline
     time = twin.clock
     for resource, (model, real, total) in twin.compare(measured).items():
         if total > 0:
@@ -189,12 +190,12 @@ def _note(seen: _Observed, twin: MessageStore, measured: dict[str, Any]) -> None
             seen.capacities[name] = measured[name]
 
 
-def _causes(seen: _Observed, state: Mapping[str, Any], unknown: int) -> list[tuple[Cause, str]]:
+def _causes(seen: _Observed, state: StateRecord, unknown: int) -> list[tuple[Cause, str]]:
     """Return the likely causes of the drift of a store, most certain first."""
     last = {name: resource.last_pct for name, resource in seen.resources.items()}
     causes: list[tuple[Cause, str]] = []
-    if state["gaps"]:
-        causes.append((Cause.GAPS, f"{state['gaps']:,} numbers of `seq` are missing: their events were lost"))
+    if state.gaps:
+        causes.append((Cause.GAPS, f"{state.gaps:,} numbers of `seq` are missing: their events were lost"))
     if unknown:
         causes.append((Cause.COVERAGE, f"{unknown:,} events of the recording name queues or stores not in the estate"))
     worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
@@ -206,8 +207,9 @@ def _causes(seen: _Observed, state: Mapping[str, Any], unknown: int) -> list[tup
         elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
             causes.append((Cause.COVERAGE, f"{queue}: {gets:,} gets and no put: its puts may not be reported"))
     baseline = seen.baseline or {}
-    held = int(baseline.get("messages") or 0)
-    unmatched = int(state["unmatched_gets"])
+    messages = baseline.get("messages")
+    held = messages if isinstance(messages, int) else 0
+    unmatched = state.unmatched_gets
     if unmatched > held:
         text = f"{unmatched:,} gets found no message"
         text += f", {held:,} of them can be of the baseline" if held else ""
@@ -227,14 +229,14 @@ def _causes(seen: _Observed, state: Mapping[str, Any], unknown: int) -> list[tup
     return causes
 
 
-def _rule_causes(seen: _Observed, state: Mapping[str, Any], last: Mapping[str, float]) -> list[tuple[Cause, str]]:
+def _rule_causes(seen: _Observed, state: StateRecord, last: Mapping[str, float]) -> list[tuple[Cause, str]]:
     causes: list[tuple[Cause, str]] = []
     for name, real in sorted(seen.capacities.items()):
-        model = state.get(name)
+        model = getattr(state, name, None)
         if isinstance(model, int) and model != real:
             causes.append((Cause.RULES, f"{name}: {real:,} measured, {model:,} in the model; compare the estate"))
-    if state["overfull_puts"]:
-        text = f"{state['overfull_puts']:,} puts succeeded that did not fit by the model: it counts too much"
+    if state.overfull_puts:
+        text = f"{state.overfull_puts:,} puts succeeded that did not fit by the model: it counts too much"
         causes.append((Cause.RULES, text))
     entries, elements = last.get("entries"), last.get("elements")
     if entries is not None and elements is not None and abs(entries) <= _SAME_PCT < abs(elements):
@@ -242,6 +244,6 @@ def _rule_causes(seen: _Observed, state: Mapping[str, Any], last: Mapping[str, f
             "entries agree, elements do not: lengths differ (headers, properties, means of statistics), or offloading"
         )
         causes.append((Cause.RULES, text))
-    if state["refused_alters"]:
-        causes.append((Cause.RULES, f"{state['refused_alters']:,} ALTER were refused by the model"))
+    if state.refused_alters:
+        causes.append((Cause.RULES, f"{state.refused_alters:,} ALTER were refused by the model"))
     return causes

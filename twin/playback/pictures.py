@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.dates import AutoDateLocator, DateFormatter, date2num
 from matplotlib.figure import Figure
+from msgspec.structs import astuple
 
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, INFO, OPENED, Condition
@@ -200,7 +201,7 @@ def _with_ends(alerts: Sequence[Alert], store: str, end: int) -> Iterator[tuple[
 def _draw_predictions(axes: Axes, alerts: Sequence[Alert], store: str) -> None:
     for alert in alerts:
         if alert.store == store and alert.change == OPENED and alert.time_to_full_s is not None:
-            p10, p50, p90 = (date(alert.time) + alert.time_to_full_s[name] / _DAY_S for name in ("p10", "p50", "p90"))
+            p10, p50, p90 = (date(alert.time) + left_s / _DAY_S for left_s in astuple(alert.time_to_full_s))
             axes.plot([p10, p90], [100, 100], color=INK, linewidth=1.6)
             axes.plot([p50], [100], ".", color=INK, markersize=6)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from twin.events.decoded import merge
 from twin.playback.demands import StoreRefusals, as_demands, count_unserved
 from twin.playback.samples import Samples, Usage, forecast_table, split_by_step, usage_of, usage_table
 from twin.recordings.files import Chunk, open_recording
-from twin.records import ReplayedLetter
+from twin.records import ReplayedLetter, StateRecord
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
@@ -40,7 +40,7 @@ class Replayed:
     """Results of a replay."""
 
     alerts: list[Alert] = field(default_factory=list)  # by time, then store, then in the order of the store
-    states: dict[str, dict[str, Any]] = field(default_factory=dict)  # by store: last state record; sorted
+    states: dict[str, StateRecord] = field(default_factory=dict)  # by store: last state record; sorted
     rejects: list[Reject] = field(default_factory=list)  # dead letters; `index` is the line or row, from 0
     dead_letters: int = 0  # number
     reasons: dict[str, int] = field(default_factory=dict)  # number of dead letters by reason, most frequent first
@@ -161,7 +161,7 @@ class Player:
             twin = self._twins[name] = open_store(self._estate, name)
         return twin
 
-    def states(self) -> dict[str, dict[str, Any]]:
+    def states(self) -> dict[str, StateRecord]:
         """Return the state records of all stores with an event or a report, by store name, sorted."""
         return {name: twin.state() for name, twin in sorted(self._twins.items())}
 
@@ -196,7 +196,7 @@ def replay(
         >>> replayed = twin.replay("friday.arrow", "estate.toml")
         >>> replayed
         Replayed(972,206 events, ... alerts, 2 stores, 0 dead letters)
-        >>> replayed.states["QSG1/APP1"]["full_puts"]
+        >>> replayed.states["QSG1/APP1"].full_puts
         45522
         >>> replayed.usage.column_names
         ['time', 'store', 'resource', 'usage_pct']
@@ -298,11 +298,11 @@ def alert_table(alerts: Iterable[Alert]) -> pa.Table:
     """
     rows = []
     for alert in alerts:
-        times = alert.time_to_full_s or {}
+        times = alert.time_to_full_s
         rows.append(
             {
                 **{name: getattr(alert, name) for name in _ALERT_COLUMNS if hasattr(alert, name)},
-                **{f"{name}_s": times.get(name) for name in ("p10", "p50", "p90")},
+                **{f"{name}_s": getattr(times, name, None) for name in ("p10", "p50", "p90")},
                 "probability": alert.full_probability,
                 "filler": alert.fillers[0].queue if alert.fillers else None,
             }

@@ -20,6 +20,7 @@ from kernels.layout import GET, PUT
 from twin.capacity.structures import bounds
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Estate, MessageStoreConfig, PageSet, QueueFile, Smds, Structure
+from twin.records import StateRecord, StructureState
 from twin.simulation.arrivals import Curve, Flow, Traffic, constant, draw_lengths, draw_priorities
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
@@ -268,14 +269,14 @@ def try_capacity(
         if refused.size:
             count += int(refused[0])
             break
-        before, usage = usage, float(twin.state()["usage_pct"])
+        before, usage = usage, twin.state().usage_pct or 0.0
         if percent is not None and usage >= percent:
             count += round(puts.size * (percent - before) / (usage - before))
             break
         count += puts.size
     if not count:
         raise UsageError(f"{store} refuses the first message; expected: a store, or a data set, of a larger size")
-    return Capacity(count * scale, isinstance(config, Structure) and _has_room(twin.state()))
+    return Capacity(count * scale, _has_room(twin.state()))
 
 
 def _open(estate: Estate, config: MessageStoreConfig, scale: int) -> MessageStore:
@@ -290,9 +291,11 @@ def _open(estate: Estate, config: MessageStoreConfig, scale: int) -> MessageStor
     return twin
 
 
-def _has_room(state: dict[str, Any]) -> bool:
-    """Return True if a structure has room for an offloaded message."""
-    return bool(state["ents_used"] < state["ents_max"] and state["elems_used"] + 2 <= state["elems_max"])
+def _has_room(state: StateRecord) -> bool:
+    """Return True if it is a structure that has room for an offloaded message."""
+    if not isinstance(state, StructureState) or state.ents_used is None or state.elems_used is None:
+        return False
+    return state.ents_used < state.ents_max and state.elems_used + 2 <= state.elems_max
 
 
 def _as_demands(puts: Array, got: float) -> Array:

@@ -27,6 +27,7 @@ from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import ARROW_SCHEMA
+from twin.records import StructureState
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, open_message_store
 from twin.stores.structure import StructureTwin
@@ -247,14 +248,17 @@ def tag_of(*words: object) -> int:
 
 def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
-    outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
-    outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
-    scm = state.get("scm")
-    if scm and isinstance(twin.config, Structure):
-        outcome.peak_scm_pct = max(outcome.peak_scm_pct, 100 * scm["used"] / max(1, twin.config.scm_max_size or 0))
-        outcome.faults = scm["faults"]
-    for qmgr, smds in state.get("smds", {}).items():
-        used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
+    outcome.peak_pct = max(outcome.peak_pct, state.usage_pct or 0.0)
+    if not isinstance(state, StructureState):
+        return
+    outcome.offload_rule = max(outcome.offload_rule, state.offload_rule)
+    scm = state.scm
+    if scm is not None and isinstance(twin.config, Structure):
+        used = 100 * (scm.used or 0) / max(1, twin.config.scm_max_size or 0)
+        outcome.peak_scm_pct = max(outcome.peak_scm_pct, used)
+        outcome.faults = scm.faults
+    for qmgr, smds in state.smds.items():
+        used = 100 * (smds.blocks_used or 0) / max(1, smds.blocks_total)
         outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)
 
 

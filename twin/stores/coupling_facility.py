@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from twin.alerts import texts
@@ -22,6 +23,7 @@ from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resour
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
+from twin.records import CouplingFacilityState, ScmShare, StateRecord
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -232,32 +234,34 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         )
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> CouplingFacilityState:
         usage, has_reports = self._usage(), bool(self._facility.latest) or not self.sources
-        return {
-            "scm_total": usage.scm_total,
-            "scm_committed": usage.scm_committed,
-            "scm_used": usage.scm_used if self._is_known("scm_used", reported=has_reports) else None,
-            "storage_free": None if usage.free is None else max(0, usage.free),
-            "augmented": usage.augmented,
-            "structures": self._scm_by_structure(usage),
-        }
+        return CouplingFacilityState(
+            **asdict(common),
+            scm_total=usage.scm_total,
+            scm_committed=usage.scm_committed,
+            scm_used=usage.scm_used if self._is_known("scm_used", reported=has_reports) else None,
+            storage_free=None if usage.free is None else max(0, usage.free),
+            augmented=usage.augmented,
+            structures=self._scm_by_structure(usage),
+            late_reports=self._state.late_reports,
+        )
 
-    def _scm_by_structure(self, usage: _FacilityUsage) -> dict[str, dict[str, int | None]]:
+    def _scm_by_structure(self, usage: _FacilityUsage) -> dict[str, ScmShare]:
         """Return the SCM in use by each structure and what it may still take: what others use is not there for it.
 
         Nothing but SCMMAXSIZE limits it where only the CFRM policy of the coupling facility is known. A structure that
         has not reported has null.
         """
         left = None if self.config.size is None else usage.scm_total - usage.scm_used
-        by_structure: dict[str, dict[str, int | None]] = {}
+        by_structure = {}
         for name, values in sorted(self._structures().items()):
             own = values.scm_max - values.scm_used
             is_known = name in self._facility.latest
-            by_structure[name] = {
-                "scm_used": values.scm_used if is_known else None,
-                "scm_left": max(0, own if left is None else min(own, left)) if is_known else None,
-            }
+            by_structure[name] = ScmShare(
+                scm_used=values.scm_used if is_known else None,
+                scm_left=max(0, own if left is None else min(own, left)) if is_known else None,
+            )
         return by_structure
 
 

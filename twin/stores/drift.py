@@ -14,6 +14,7 @@ import msgspec
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import WARNING, Condition, Resource
+from twin.records import SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
@@ -80,18 +81,13 @@ class Drift(msgspec.Struct, kw_only=True):
         own = [size for size in self.sizes if size.resource == resource]
         return "".join(f" {size.field} is {size.model:,} in the twin, {size.measured:,} measured." for size in own)
 
-    def record(self) -> dict[str, Any]:
-        """Return the fields of the state record."""
-        by_resource: dict[str, dict[str, Any]] = {}
+    def sizes_by_resource(self) -> dict[str, dict[str, SizePair]]:
+        """Return the sizes that are not the model's by resource and field."""
+        by_resource: dict[str, dict[str, SizePair]] = {}
         for size in self.sizes:
             own = by_resource.setdefault(size.resource_text, {})
-            own[size.field] = {"twin": size.model, "measured": size.measured}
-        return {
-            "baseline": self.baseline,
-            "measured": self.measured,
-            "drift_pct": self.pct,
-            "sizes_measured": by_resource,
-        }
+            own[size.field] = SizePair(twin=size.model, measured=size.measured)
+        return by_resource
 
 
 def judge(

@@ -14,6 +14,7 @@ from twin.conditions import Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
+from twin.records import MessageStoreState, StateRecord
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
@@ -100,8 +101,8 @@ class StoreKind(ABC):
         """Return the fill model as of a tick."""
 
     @abstractmethod
-    def _fields(self) -> dict[str, Any]:
-        """Return the fields of the state record that only this kind has."""
+    def _record(self, common: StateRecord) -> MessageStoreState:
+        """Return the state record of the kind. common: its fields that every kind has."""
 
     def _report_values(self, target: str) -> Values | None:  # noqa: ARG002 -- most kinds report to none
         """Return the values of a report to a shared store; None where the kind reports to none."""

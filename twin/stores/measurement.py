@@ -10,7 +10,7 @@ wrong by less than one element (docs/state.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from kernels import layout, pools, scm, smds
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.events import Measured
 from twin.events.measured import without_nulls
+from twin.records import StateRecord
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.state_record import data_sets_of
 
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
 _GROUPS = (
@@ -37,24 +39,24 @@ _OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "mess
 # --- resync ----------------------------------------------------------------------------------------------------------
 
 
-def completed(measured: Measured, state: Mapping[str, Any]) -> Measured:
+def completed(measured: Measured, state: StateRecord) -> Measured:
     """Return a measurement with the fields that it lacks, as the model has them.
 
     Args:
         measured: fields of the state record.
-        state: fields of the state record before the model's messages are dropped.
+        state: the state record before the model's messages are dropped.
     """
     result: dict[str, Any] = {**measured}
     for group in _GROUPS:
         if not any(name in measured for name in group):
-            result |= {name: state[name] for name in group if name in state}
-    datasets = state.get("smds") or {}
+            result |= {name: getattr(state, name) for name in group if hasattr(state, name)}
+    datasets = data_sets_of(state)
     real = measured.get("smds", {})
     if datasets or real:
         result["smds"] = {
             **real,
             **{
-                qmgr: {**{name: dataset[name] for name in _DATASET}, **real.get(qmgr, {})}
+                qmgr: {**{name: getattr(dataset, name) for name in _DATASET}, **real.get(qmgr, {})}
                 for qmgr, dataset in datasets.items()
             },
         }

@@ -27,6 +27,7 @@ from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
+from twin.records import MessageStoreState
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
@@ -37,7 +38,7 @@ from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
 from twin.stores.queue_view import QueueDepth
 from twin.stores.reports import Report, Reporter
-from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
+from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
 
@@ -426,18 +427,10 @@ class MessageStore(StoreKind):
 
     # --- state -----------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
-        """Return the state record, JSON-ready (docs/state.md)."""
-        baseline = self.drift.baseline
-        is_estimate = baseline is not None and baseline["messages"] is None
-        record = {
-            "store": self.name,
-            "kind": self.kind,
-            **common_fields(self.tables.store, self.queues, is_estimate=is_estimate),
-            **self.drift.record(),
-            "forecast": self.monitor.record(),
-            **self._fields(),
-        }
+    def state(self) -> MessageStoreState:
+        """Return the state record (docs/state.md)."""
+        common = common_record(self.name, self.kind, self.tables.store, self.queues, self.drift, self.monitor.record())
+        record = self._record(common)
         return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
 
     def header(self) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels import layout, page_set, pools
@@ -19,6 +20,7 @@ from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
+from twin.records import PageSetState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
@@ -232,20 +234,20 @@ class PageSetTwin(MessageStore):
         }
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> PageSetState:
         use = self.tables.store.page_use[0]
-        return {
-            **self._pages(),
-            "pages_max": int(page_set.max_usable_pages(self.tables.store)),
-            "usage_pct": self._own_view(PAGES).usage_pct,
-            "expansions": int(use["expansions"]),
-            "status": EXPAND_STATUS[int(use["status"])],
-            "buffer_pool": self.config.buffer_pool,
-            "buffer_pool_pct": self.buffer_pool_pct,
-            "buffer_pool_writes": self._buffer_pool_writes(),
-        }
+        return PageSetState(
+            **asdict(common) | self._pages(),
+            pages_max=int(page_set.max_usable_pages(self.tables.store)),
+            usage_pct=self._own_view(PAGES).usage_pct,
+            expansions=int(use["expansions"]),
+            status=EXPAND_STATUS[int(use["status"])],
+            buffer_pool=self.config.buffer_pool,
+            buffer_pool_pct=self.buffer_pool_pct,
+            buffer_pool_writes=self._buffer_pool_writes(),
+        )
 
-    def _buffer_pool_writes(self) -> str | None:
+    def _buffer_pool_writes(self) -> Literal["none", "asynchronous", "synchronous"] | None:
         """Return how the buffer pool writes pages at its measured usage; None before a measurement."""
         if self.buffer_pool_pct is None:
             return None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels import layout, queue_file
@@ -19,6 +20,7 @@ from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
+from twin.records import QueueFileState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
@@ -203,13 +205,14 @@ class QueueFileTwin(MessageStore):
         }
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> QueueFileState:
         use = self.tables.store.file_use[0]
-        counters = {name: int(use[name]) for name in ("log_records", "checkpoints", "truncations")}
         file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
-        return {
-            **self._blocks(),
-            "file_max_bytes": file_max_bytes,
-            "usage_pct": self._own_view(FILE).usage_pct,
-            **counters,
-        }
+        return QueueFileState(
+            **asdict(common) | self._blocks(),
+            file_max_bytes=file_max_bytes,
+            usage_pct=self._own_view(FILE).usage_pct,
+            log_records=int(use["log_records"]),
+            checkpoints=int(use["checkpoints"]),
+            truncations=int(use["truncations"]),
+        )

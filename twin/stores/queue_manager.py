@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels.clock import TICK
@@ -32,6 +33,7 @@ from kernels.queue_file import (
 )
 from twin.alerts.episodes import Alert
 from twin.estate import QueueManagerLog
+from twin.records import FileSize, QueueManagerState, StateRecord
 from twin.stores.reports import LogValues, Report
 from twin.stores.shared_store import SharedStore
 
@@ -149,15 +151,17 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
             file.is_updated = False
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> QueueManagerState:
         log = self._log
         has_reports = bool(log.files)
         largest = sorted(log.files.items(), key=lambda entry: (-entry[1].size, entry[0]))[:_MAX_FILES]
-        return {
-            "log_records": log.records,
-            "checkpoints": log.checkpoints,
-            "records_to_replay": log.since_checkpoint if has_reports else None,
-            "truncations": log.truncations,
-            "file_bytes": sum(file.size for file in log.files.values()) * BLOCK_BYTES if has_reports else None,
-            "files": [{"name": name.partition("/")[2], "bytes": file.size * BLOCK_BYTES} for name, file in largest],
-        }
+        return QueueManagerState(
+            **asdict(common),
+            log_records=log.records,
+            checkpoints=log.checkpoints,
+            records_to_replay=log.since_checkpoint if has_reports else None,
+            truncations=log.truncations,
+            file_bytes=sum(file.size for file in log.files.values()) * BLOCK_BYTES if has_reports else None,
+            files=tuple(FileSize(name=name.partition("/")[2], bytes=file.size * BLOCK_BYTES) for name, file in largest),
+            late_reports=self._state.late_reports,
+        )

@@ -19,7 +19,7 @@ an alert); docs/alerts.md, "Conditions".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, SCM, WARNING, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
+from twin.records import ScmState
 from twin.state.tables import Tables
 from twin.units import percent
 
@@ -67,25 +68,25 @@ def enrol(tables: Tables, *, has_scm: bool) -> None:
     scm.enrol(tables.store, by_age)
 
 
-def scm_fields(store: layout.Store) -> dict[str, Any] | None:
-    """Return the state record's `scm`, named as in RMF and SMF 74.4; None where the structure has none."""
+def scm_state(store: layout.Store) -> ScmState | None:
+    """Return the state of a structure's SCM; None where the structure has none."""
     use = store.scm[0]
     if not use["enrolled"]:
         return None
     used = int(scm.bytes_in_use(store))
-    return {
-        "max": int(scm.bound(store)),
-        "used": used,
-        "ents": int(use["messages"]),
-        "elems": int(use["elems"]),
-        "messages": int(use["messages"]),
-        "aug_fixed": FIXED_AUGMENTED,
-        "aug_dynamic": int(scm.augmented_bytes(store, used)),
-        "prestaged": int(use["prestaged"]),
-        "prefetched": int(use["prefetched"]),
-        "faults": int(use["faults"]),
-        "fault_wait_s": int(use["fault_wait_us"]) / 1e6,
-    }
+    return ScmState(
+        max=int(scm.bound(store)),
+        used=used,
+        ents=int(use["messages"]),
+        elems=int(use["elems"]),
+        messages=int(use["messages"]),
+        aug_fixed=FIXED_AUGMENTED,
+        aug_dynamic=int(scm.augmented_bytes(store, used)),
+        prestaged=int(use["prestaged"]),
+        prefetched=int(use["prefetched"]),
+        faults=int(use["faults"]),
+        fault_wait_s=int(use["fault_wait_us"]) / 1e6,
+    )
 
 
 def _block_ns(rate: int) -> int:

@@ -21,6 +21,7 @@ from kernels.clock import TICK
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
+from twin.records import StateRecord
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, drift_finding, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
@@ -283,33 +284,36 @@ class SharedStore(ABC, Generic[Config]):
 
     # --- state -----------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
-        """Return the state record, JSON-ready (docs/state.md)."""
+    def state(self) -> StateRecord:
+        """Return the state record (docs/state.md)."""
         times = [time for time in (self._state.now, self._state.clock.time) if time is not None]
-        return {
-            "store": self.name,
-            "kind": self.kind,
-            "time": as_text(max(times)) if times else None,
-            "messages": 0,  # messages are counted in the stores that hold them
-            "messages_estimated": 0,
-            "bytes": 0,
-            "uncommitted": 0,
-            "in_doubt": 0,
-            "expired_held": 0,
-            "queues": [],
-            "events": self._state.events,
-            "duplicates": 0,  # own events have no sequence numbers
-            "gaps": 0,
-            "unmatched_gets": 0,
-            "full_puts": 0,
-            "queue_full_puts": 0,
-            "overfull_puts": 0,
-            "refused_alters": self._state.refused_alters,
-            **self._state.drift.record(),
-            "forecast": None,
-            **self._fields(),
-            "late_reports": self._state.late_reports,
-        }
+        drift = self._state.drift
+        return self._record(
+            StateRecord(
+                store=self.name,
+                kind=self.kind,
+                time=as_text(max(times)) if times else None,
+                messages=0,  # messages are counted in the stores that hold them
+                bytes=0,
+                uncommitted=0,
+                in_doubt=0,
+                expired_held=0,
+                queues=(),
+                events=self._state.events,
+                duplicates=0,  # own events have no sequence numbers
+                gaps=0,
+                unmatched_gets=0,
+                full_puts=0,
+                queue_full_puts=0,
+                overfull_puts=0,
+                refused_alters=self._state.refused_alters,
+                baseline=drift.baseline,
+                measured=tuple(drift.measured),
+                drift_pct=drift.pct,
+                sizes_measured=drift.sizes_by_resource(),
+                forecast=None,
+            )
+        )
 
     def header(self) -> bytes:
         """Return the whole state."""
@@ -394,8 +398,8 @@ class SharedStore(ABC, Generic[Config]):
         return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT)
 
     @abstractmethod
-    def _fields(self) -> dict[str, Any]:
-        """Return the fields of the state record that only this kind has."""
+    def _record(self, common: StateRecord) -> StateRecord:
+        """Return the state record of the kind. common: its fields that every kind has."""
 
 
 def _with(config: Config, changes: dict[str, Any]) -> Config:

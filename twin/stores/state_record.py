@@ -7,28 +7,30 @@ is known once a queue operation of the store was applied (counted) or a MEASURE 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from kernels import expiry, layout, pools
 from twin.events import Measured
 from twin.events.measured import without_nulls
+from twin.records import DataSetState, DeepQueue, StateForecast, StateRecord, StructureState
+from twin.records.states import ExpandStatus
+from twin.stores.drift import Drift
 from twin.units import as_text
+
+Record = TypeVar("Record", bound=StateRecord)
 
 # Of each field of a usage the sets of measured fields of which one makes it known; () is no field at all.
 KnownBy = Mapping[str, tuple[frozenset[str], ...]]
 
-EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
+EXPAND_STATUS: dict[int, ExpandStatus] = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 _MAX_QUEUES = 10
 _COUNTED_ONLY: KnownBy = dict.fromkeys(("bytes", "uncommitted", "in_doubt", "expired_held"), ())
 _OF_DATASET = ("blocks_used", "pages_used", "messages")
 _OF_SCM = ("used", "ents", "elems", "messages", "aug_dynamic")
-_COUNTERS = (
-    *("events", "duplicates", "gaps", "unmatched_gets", "full_puts", "queue_full_puts", "overfull_puts"),
-    "refused_alters",
-)
 
 
 def any_of(*fields: str) -> tuple[frozenset[str], ...]:
@@ -59,21 +61,26 @@ def fields_to_take(measured: Measured, fields: Collection[str], qmgrs: Collectio
     return {name for name in fields if name in measured} | of_datasets
 
 
-def with_kept(measured: Measured, record: Mapping[str, Any], fields: Collection[str]) -> Measured:
+def with_kept(measured: Measured, record: StateRecord, fields: Collection[str]) -> Measured:
     """Return a measurement in which some fields, named as by `fields_to_take`, are as the state record has them."""
     result: dict[str, Any] = {**measured}
     for field in fields:
         _, _, of_dataset = field.partition("/")
         if not of_dataset:
-            result[field] = record[field]
+            result[field] = getattr(record, field)
             continue
         qmgr, _, name = of_dataset.rpartition("/")
-        datasets = result.get("smds", {})
-        result["smds"] = {**datasets, qmgr: {**datasets.get(qmgr, {}), name: record["smds"][qmgr][name]}}
+        datasets, known = result.get("smds", {}), data_sets_of(record)[qmgr]
+        result["smds"] = {**datasets, qmgr: {**datasets.get(qmgr, {}), name: getattr(known, name)}}
     return without_nulls(result)
 
 
-def known_part(record: dict[str, Any], known_by: KnownBy, measured: Collection[str]) -> dict[str, Any]:
+def data_sets_of(record: StateRecord) -> dict[str, DataSetState]:
+    """Return the data sets of a state record, by queue manager; those of a structure, as others have none."""
+    return record.smds if isinstance(record, StructureState) else {}
+
+
+def known_part(record: Record, known_by: KnownBy, measured: Collection[str]) -> Record:
     """Return the state record of a store of which nothing was counted, with null for what was not measured either.
 
     Args:
@@ -83,62 +90,91 @@ def known_part(record: dict[str, Any], known_by: KnownBy, measured: Collection[s
     """
     known_fields = frozenset(measured)
     ways = {**_COUNTED_ONLY, **known_by}
-    result = record | {name: None for name, sets in ways.items() if not any(fields <= known_fields for fields in sets)}
-    if result.get("smds"):
-        result["smds"] = {
-            qmgr: dataset | {name: None for name in _OF_DATASET if f"smds/{qmgr}/{name}" not in known_fields}
-            for qmgr, dataset in result["smds"].items()
+    unknown: dict[str, object] = dict.fromkeys(
+        name for name, sets in ways.items() if not any(fields <= known_fields for fields in sets)
+    )
+    if isinstance(record, StructureState):
+        unknown["smds"] = {
+            qmgr: replace(
+                dataset, **dict.fromkeys(name for name in _OF_DATASET if f"smds/{qmgr}/{name}" not in known_fields)
+            )
+            for qmgr, dataset in record.smds.items()
         }
-    if result.get("scm"):
-        result["scm"] = result["scm"] | dict.fromkeys(_OF_SCM)
-    return result
+        unknown["scm"] = record.scm and replace(record.scm, **dict.fromkeys(_OF_SCM))
+    return replace(record, **unknown)
 
 
-def common_fields(store: layout.Store, queues: Sequence[str], *, is_estimate: bool) -> dict[str, Any]:
-    """Return what the arrays say of any store, JSON-ready; `time` is null before the first event.
+def common_record(
+    store: str,
+    kind: str,
+    arrays: layout.Store,
+    queues: Sequence[str],
+    drift: Drift,
+    forecast: StateForecast | None,
+) -> StateRecord:
+    """Return the state record as far as every store with messages has it; `time` is None before the first event.
 
     Args:
-        store: the arrays.
+        store: name of the store.
+        kind: its kind.
+        arrays: its arrays.
         queues: names of the queues by row.
-        is_estimate: True if the messages of the baseline were not measured: one for each of its pages or blocks.
+        drift: what is kept of its measurements.
+        forecast: its forecast.
     """
-    scalars = store.scalars[0]
+    scalars = arrays.scalars[0]
     base = int(scalars["base_messages"])
-    left = int(pools.base_left(store, base)) if base else 0
-    return {
-        "time": None if scalars["clock"] == layout.NEVER else as_text(int(scalars["clock"])),
-        "messages": int(scalars["messages"]) + (0 if is_estimate else left),
-        "messages_estimated": left if is_estimate else 0,
-        "bytes": int(scalars["bytes"]),
-        "uncommitted": int(scalars["uncommitted"]),
-        "in_doubt": int(scalars["in_doubt"]),
-        "expired_held": int(expiry.count_expired(store)) if scalars["expiring"] else 0,
-        "queues": _deepest(store.queues[: len(queues)], queues),
-        **{name: int(scalars[name]) for name in _COUNTERS},
-    }
+    left = int(pools.base_left(arrays, base)) if base else 0
+    # The messages of a baseline that were not measured are an estimate: one for each of its pages or blocks.
+    is_estimate = drift.baseline is not None and drift.baseline["messages"] is None
+    return StateRecord(
+        store=store,
+        kind=kind,
+        time=None if scalars["clock"] == layout.NEVER else as_text(int(scalars["clock"])),
+        messages=int(scalars["messages"]) + (0 if is_estimate else left),
+        messages_estimated=left if is_estimate else 0,
+        bytes=int(scalars["bytes"]),
+        uncommitted=int(scalars["uncommitted"]),
+        in_doubt=int(scalars["in_doubt"]),
+        expired_held=int(expiry.count_expired(arrays)) if scalars["expiring"] else 0,
+        queues=_deepest(arrays.queues[: len(queues)], queues),
+        events=int(scalars["events"]),
+        duplicates=int(scalars["duplicates"]),
+        gaps=int(scalars["gaps"]),
+        unmatched_gets=int(scalars["unmatched_gets"]),
+        full_puts=int(scalars["full_puts"]),
+        queue_full_puts=int(scalars["queue_full_puts"]),
+        overfull_puts=int(scalars["overfull_puts"]),
+        refused_alters=int(scalars["refused_alters"]),
+        baseline=drift.baseline,
+        measured=tuple(drift.measured),
+        drift_pct=drift.pct,
+        sizes_measured=drift.sizes_by_resource(),
+        forecast=forecast,
+    )
 
 
-def dataset_fields(dataset: np.void, used: np.void) -> dict[str, Any]:
-    """Return the fields of one data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD.
+def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
+    """Return the state of one data set.
 
     Args:
         dataset: its row of DATASET.
         used: its row of `kernels.in_use.DATASET_USAGE`.
     """
-    return {
-        "blocks_total": int(dataset["blocks_total"]),
-        "blocks_max": int(used["blocks_max"]),
-        "blocks_used": int(used["blocks"]),
-        "pages_used": int(used["pages"]),
-        "messages": int(used["messages"]),
-        "status": EXPAND_STATUS[int(dataset["status"])],
-    }
+    return DataSetState(
+        blocks_total=int(dataset["blocks_total"]),
+        blocks_max=int(used["blocks_max"]),
+        blocks_used=int(used["blocks"]),
+        pages_used=int(used["pages"]),
+        messages=int(used["messages"]),
+        status=EXPAND_STATUS[int(dataset["status"])],
+    )
 
 
-def _deepest(rows: npt.NDArray[Any], names: Sequence[str]) -> list[dict[str, Any]]:
+def _deepest(rows: npt.NDArray[Any], names: Sequence[str]) -> tuple[DeepQueue, ...]:
     """Return the ten deepest queues that hold anything, by depth, then name."""
     order = sorted(np.flatnonzero(rows["depth"]).tolist(), key=lambda row: (-int(rows["depth"][row]), names[row]))
-    return [
-        {"name": names[row], "depth": int(rows["depth"][row]), "bytes": int(rows["bytes"][row])}
+    return tuple(
+        DeepQueue(name=names[row], depth=int(rows["depth"][row]), bytes=int(rows["bytes"][row]))
         for row in order[:_MAX_QUEUES]
-    ]
+    )

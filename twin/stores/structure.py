@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels import clock, in_use, layout, pools, scm, smds, watch
@@ -19,13 +20,14 @@ from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
+from twin.records import StateRecord, StructureState
 from twin.stores import alerting, alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
-from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_fields, scm_params
-from twin.stores.state_record import KnownBy, all_of, any_of, dataset_fields
+from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_params, scm_state
+from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state
 from twin.stores.structure_view import (
     POOL_BITS,
     SCM_BITS,
@@ -340,30 +342,29 @@ class StructureTwin(MessageStore):
         )
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> StructureState:
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
         used, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
         in_use.read(store, used, used_of_sets)
         entries, elements, scm_bytes, rule = used[0].tolist()[:4]
         doubt = messages_of_mean_length(store, self.queues, self.counted)
-        return {
-            "size": self.allocation.size,
-            "ents_max": int(params["ents_max"]),
-            "ents_used": entries,
-            "elems_max": int(params["elems_max"]),
-            "elems_used": elements,
-            "elems_low": max(0, elements - doubt),
-            "elems_high": elements + doubt,
-            "usage_pct": pools_pct(store, entries, elements),
-            "alterable": scm_bytes == 0,
-            "policy_pending": self.policy_pending or None,
-            "auto_alters": self.auto_alters if self.config.allow_auto_alter else None,
-            "offloaded_messages": int(scalars["offloaded_messages"]),
-            "offloaded_bytes": int(scalars["offloaded_bytes"]),
-            "offload_rule": rule,
-            "smds": {
-                qmgr: dataset_fields(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)
-            },
-            "scm": scm_fields(store),
-        }
+        return StructureState(
+            **asdict(common),
+            size=self.allocation.size,
+            ents_max=int(params["ents_max"]),
+            ents_used=entries,
+            elems_max=int(params["elems_max"]),
+            elems_used=elements,
+            elems_low=max(0, elements - doubt),
+            elems_high=elements + doubt,
+            usage_pct=pools_pct(store, entries, elements),
+            alterable=scm_bytes == 0,
+            policy_pending=self.policy_pending or None,
+            auto_alters=self.auto_alters if self.config.allow_auto_alter else None,
+            offloaded_messages=int(scalars["offloaded_messages"]),
+            offloaded_bytes=int(scalars["offloaded_bytes"]),
+            offload_rule=rule,
+            smds={qmgr: data_set_state(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)},
+            scm=scm_state(store),
+        )

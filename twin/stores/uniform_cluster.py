@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels.clock import SECOND, TICK
@@ -22,6 +23,7 @@ from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, la
 from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.events import Measured
+from twin.records import HostState, StateRecord, UniformClusterState
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import SharedStore
 from twin.units import percent
@@ -294,32 +296,31 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         )
 
     @override
-    def _fields(self) -> dict[str, Any]:
+    def _record(self, common: StateRecord) -> UniformClusterState:
         has_reports = bool(self._cluster.depths)
-        counted = {
-            "members": len(self._active_members()),
-            "rate": round(self._rate(), 3),
-            "load": round(self.load, 3),
-            "capacity": round(self._capacity(), 3),
-            "usage_pct": self._usage_pct(),
-            "members_needed": self._needed_members(),
-            "hosts": self._host_fields(),
-        }
-        return {
-            **(counted if has_reports else dict.fromkeys(counted) | {"hosts": {}}),
-            "depth": self._depth() if self._is_known("depth", reported=has_reports) else None,
-        }
+        return UniformClusterState(
+            **asdict(common),
+            members=len(self._active_members()) if has_reports else None,
+            rate=round(self._rate(), 3) if has_reports else None,
+            load=round(self.load, 3) if has_reports else None,
+            capacity=round(self._capacity(), 3) if has_reports else None,
+            usage_pct=self._usage_pct() if has_reports else None,
+            members_needed=self._needed_members() if has_reports else None,
+            hosts=self._host_states() if has_reports else {},
+            depth=self._depth() if self._is_known("depth", reported=has_reports) else None,
+            late_reports=self._state.late_reports,
+        )
 
-    def _host_fields(self) -> dict[str, dict[str, Any]]:
+    def _host_states(self) -> dict[str, HostState]:
         """Return active members, capacity and estimated CPU of each host, of this cluster alone."""
         hosts, laws = self._hosts(), self._laws()
         is_short = self._is_short()
-        fields: dict[str, dict[str, Any]] = {}
+        states = {}
         for name, rate in laws.host_rates.items():
             members = hosts.count(name)
             carried = self._rate() * members / len(hosts) if hosts else 0.0
             is_saturated = is_short and laws.is_limit(name, hosts)
             cpu_us = message_cpu_us(carried / rate, is_saturated=is_saturated, cpu_us=self.config.cpu_us)
             cpu_pct = percent(carried * cpu_us / 1e6, self.estate.hosts[name])
-            fields[name] = {"members": members, "capacity": round(rate, 3), "cpu_pct": round(cpu_pct, 2)}
-        return fields
+            states[name] = HostState(members=members, capacity=round(rate, 3), cpu_pct=round(cpu_pct, 2))
+        return states

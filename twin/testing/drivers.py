@@ -5,7 +5,7 @@
     []
     >>> driver.wait(minutes=5)
     []
-    >>> driver.state("QSG1/APP1")["messages"]
+    >>> driver.state("QSG1/APP1").messages
     10000
 
 Events go the way of a replay: decoder, player, twins. Described in docs/testing.md.
@@ -30,6 +30,7 @@ from twin.events import Decoder, EventError
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED
 from twin.playback.replays import Player
+from twin.records import StateRecord
 from twin.stores.open import Twin, open_store
 from twin.stores.warm_up import warm
 
@@ -251,13 +252,13 @@ class Driver:
 
     # --- results ---------------------------------------------------------------------------------------------------
 
-    def state(self, store: str) -> dict[str, Any]:
+    def state(self, store: str) -> StateRecord:
         """Return the state record of a store, JSON-ready; that of a new one where it got no event."""
         self._check_store(store)
         twin = self._player.twins.get(store)
         return (open_store(self.estate, store) if twin is None else twin).state()
 
-    def states(self) -> dict[str, dict[str, Any]]:
+    def states(self) -> dict[str, StateRecord]:
         """Return the state records of all stores that got an event, by store name."""
         return self._player.states()
 

@@ -1,0 +1,131 @@
+"""The resources of a state record, each with one usage: console, exporter and tables show these, so that they agree.
+
+A usage is in percent of the present size, as `usage_pct` of alerts; what the resource can grow to stands beside it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from twin.conditions import AUGMENTED, CAPACITY, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
+from twin.records.states import (
+    CouplingFacilityState,
+    PageSetState,
+    QueueFileState,
+    StateRecord,
+    StructureState,
+    UniformClusterState,
+)
+from twin.units import percent
+
+NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
+_FILE_BLOCK_BYTES = 512  # of a queue file
+
+
+class ResourceUsage(msgspec.Struct, frozen=True):
+    """The usage of one resource of a store.
+
+    Attributes:
+        name: as in alerts: entries, elements, smds/QM01, scm, augmented, pages, file, capacity.
+        label: the resource in words.
+        used: in `unit`; None if it was neither counted nor measured.
+        total: the present size, in `unit`.
+        maximum: what it can become by expansion, in `unit`; otherwise total.
+        unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
+        pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
+        maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
+        note: a status that is not the usual one, such as EXPANDST(FAILED), or that nothing was measured; else empty.
+    """
+
+    name: str
+    label: str
+    used: float | None
+    total: float
+    maximum: float
+    unit: str
+    pct: float | None
+    maximum_pct: float | None
+    note: str = ""
+
+    @property
+    def resource(self) -> Resource:
+        """The resource."""
+        return Resource.parse(self.name)
+
+
+def resources_of(state: StateRecord) -> list[ResourceUsage]:
+    """Return the resources of a state record; none for a kind that has none, or that is not known here."""
+    match state:
+        case StructureState():
+            return _structure(state)
+        case PageSetState():
+            return _page_set(state)
+        case QueueFileState():
+            return _queue_file(state)
+        case CouplingFacilityState():
+            return _coupling_facility(state)
+        case UniformClusterState():
+            return _uniform_cluster(state)
+    return []
+
+
+def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
+    """Return the resource nearest to the most it can become; one of unknown usage, or None, where none is known."""
+    known = [resource for resource in resources if resource.maximum_pct is not None]
+    return max(known or resources[:1], key=lambda resource: resource.maximum_pct or 0.0, default=None)
+
+
+def _usage(
+    resource: Resource,
+    used: float | None,
+    total: float | None,
+    unit: str,
+    note: str = "",
+    maximum: float | None = None,
+) -> ResourceUsage:
+    """Return the usage of a resource. maximum: None where it does not expand."""
+    name, label = str(resource), resource.label
+    if used is None or total is None:
+        return ResourceUsage(name, label, None, total or 0, maximum or total or 0, unit, None, None, NOT_MEASURED)
+    limit = total if maximum is None else maximum
+    return ResourceUsage(name, label, used, total, limit, unit, percent(used, total), percent(used, limit), note)
+
+
+def _structure(state: StructureState) -> list[ResourceUsage]:
+    resources = [
+        _usage(ENTRIES, state.ents_used, state.ents_max, "entries (ENTSUSED)"),
+        _usage(ELEMENTS, state.elems_used, state.elems_max, "elements (ELEMUSED)"),
+    ]
+    for qmgr, dataset in sorted(state.smds.items()):
+        note = "" if dataset.status == "NORMAL" else f"EXPANDST({dataset.status})"
+        used, total = dataset.blocks_used, dataset.blocks_total
+        resources.append(_usage(Resource(Pool.SMDS, qmgr), used, total, "blocks (USED)", note, dataset.blocks_max))
+    if state.scm is not None and state.scm.max:
+        resources.append(_usage(SCM, state.scm.used, state.scm.max, "bytes"))
+    return resources
+
+
+def _page_set(state: PageSetState) -> list[ResourceUsage]:
+    note = "" if state.status == "NORMAL" else state.status
+    return [_usage(PAGES, state.pages_used, state.pages_total, "pages", note, state.pages_max)]
+
+
+def _queue_file(state: QueueFileState) -> list[ResourceUsage]:
+    file_bytes, allocated = state.file_bytes, state.blocks_allocated
+    used = None if file_bytes is None or allocated is None else file_bytes // _FILE_BLOCK_BYTES - allocated
+    return [_usage(FILE, used, state.file_max_bytes // _FILE_BLOCK_BYTES, "file blocks")]
+
+
+def _coupling_facility(state: CouplingFacilityState) -> list[ResourceUsage]:
+    resources = []
+    if state.scm_total:
+        resources.append(_usage(SCM, state.scm_used, state.scm_total, "bytes"))
+    augmented, free = state.augmented, state.storage_free
+    if augmented and free is not None:
+        resources.append(_usage(AUGMENTED, augmented, augmented + free, "bytes"))
+    return resources
+
+
+def _uniform_cluster(state: UniformClusterState) -> list[ResourceUsage]:
+    capacity = _usage(CAPACITY, state.load, state.capacity, "messages/s")
+    return [msgspec.structs.replace(capacity, pct=state.usage_pct, maximum_pct=state.usage_pct)]
