@@ -31,9 +31,8 @@ def test_files_hold_the_records_of_the_topics(
     assert main(["replay", str(recording), "--estate", str(estate), *names]) == 0
     expected = replay(recording, load_estate(estate))
     assert (tmp_path / "alerts").read_bytes().splitlines() == [alert.record() for alert in expected.alerts]
-    assert [json.loads(line) for line in (tmp_path / "state").read_bytes().splitlines()] == list(
-        expected.states.values()
-    )
+    lines = (tmp_path / "state").read_bytes().splitlines()
+    assert lines == [msgspec.json.encode(state) for state in expected.states.values()]
     assert (tmp_path / "dlq").read_bytes().splitlines() == [
         msgspec.json.encode(dead_letter(r)) for r in expected.rejects
     ]

@@ -28,8 +28,9 @@ from streams.query.status import JobStatus
 from tests.support.alert_entries import topic_record
 from tests.support.surfaces import filling, latest_of, wait_until
 from twin.errors import UsageError
-from twin.records import percent
+from twin.records import ResourceForecast, StateForecast
 from twin.testing import Driver
+from twin.units import percent
 
 STATUS = JobStatus(
     started_s=1000.0,
@@ -85,21 +86,21 @@ def test_every_metric_of_the_catalogue_has_samples(read: Samples) -> None:
 def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read: Samples) -> None:
     state = driver.state("QSG1/APP1")
     of_store = {"store": "QSG1/APP1", "qsg": "QSG1", "structure": "APP1", "platform": "ZOS"}
-    assert value(read, "entries", **of_store) == state["ents_max"]
-    entries = percent(state["ents_used"], state["ents_max"]) / 100
+    assert value(read, "entries", **of_store) == state.ents_max
+    entries = percent(state.ents_used, state.ents_max) / 100
     assert value(read, "usage_ratio", **of_store, resource="entries") == entries
-    dataset = state["smds"]["QM01"]
+    dataset = state.smds["QM01"]
     assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset["blocks_used"] > 1
     usage = percent(dataset["blocks_used"], dataset["blocks_total"]) / 100
     assert value(read, "usage_ratio", **of_store, resource="smds/QM01", qmgr="QM01") == usage
-    assert value(read, "queue_messages", **of_store, queue="ORDERS") == state["messages"]
+    assert value(read, "queue_messages", **of_store, queue="ORDERS") == state.messages
 
 
 def test_a_page_set_has_the_labels_of_mq_prometheus(driver: Driver, read: Samples) -> None:
     state = driver.state("QM01/PS04")
     labels = {"qmgr": "QM01", "pageset": "4", "platform": "ZOS"}
-    assert value(read, "pageset_pages_used", **labels) == state["pages_used"] > 0
-    assert value(read, "usage_ratio", **labels, resource="pages") == pytest.approx(state["usage_pct"] / 100)
+    assert value(read, "pageset_pages_used", **labels) == state.pages_used > 0
+    assert value(read, "usage_ratio", **labels, resource="pages") == pytest.approx(state.usage_pct / 100)
     assert value(read, "bufferpool_usage_ratio", **labels, bufferpool="3") == 0.4
     assert value(read, "drift_ratio", **labels) == 0.0
 
@@ -108,22 +109,23 @@ def test_a_forecast_has_a_probability_and_three_times(driver: Driver, read: Samp
     resources = [
         (store, outlook)
         for store, state in driver.states().items()
-        for outlook in (state["forecast"] or {"resources": ()})["resources"]
+        for outlook in (() if state.forecast is None else state.forecast.resources)
     ]
     assert resources
     for store, outlook in resources:
-        labels = {"store": store, "resource": outlook["resource"]}
-        assert value(read, "full_probability", **labels) == outlook["full_probability"]
-        times = outlook["time_to_full_s"] or {}
+        labels = {"store": store, "resource": outlook.resource}
+        assert value(read, "full_probability", **labels) == outlook.full_probability
+        times = outlook.time_to_full_s
         for field, quantile in (("p10", "0.1"), ("p50", "0.5"), ("p90", "0.9")):
-            expected = times.get(field)
+            expected = getattr(times, field, None)
             time_s = value(read, "time_to_full_seconds", **labels, quantile=quantile)
             assert time_s == (math.inf if expected is None else expected)
 
 
 def test_beyond_the_horizon_the_time_to_full_is_infinite(driver: Driver) -> None:
-    outlook = {"resource": "pages", "usage_pct": 50.0, "full_probability": 0.0, "time_to_full_s": None}
-    state = driver.state("QM01/PS04") | {"forecast": {"time": "2026-11-20T12:00:00Z", "resources": [outlook]}}
+    outlook = ResourceForecast(resource="pages", usage_pct=50.0, full_probability=0.0, time_to_full_s=None)
+    forecast = StateForecast(time="2026-11-20T12:00:00Z", resources=(outlook,))
+    state = msgspec.structs.replace(driver.state("QM01/PS04"), forecast=forecast)
     assert value(samples(latest_of([state])), "time_to_full_seconds", quantile="0.9") == math.inf
 
 

@@ -199,7 +199,7 @@ def query(driver: Driver, mq_port: int, tmp_path_factory: pytest.TempPathFactory
 def test_prometheus_scrapes_everything(query: Query, driver: Driver) -> None:
     assert [float(series["value"][1]) for series in query("up")] == [1.0, 1.0]
     (entries,) = query('mqtwin_entries_used{qsg="QSG1", structure="APP1"}')
-    assert float(entries["value"][1]) == driver.state("QSG1/APP1")["ents_used"]
+    assert float(entries["value"][1]) == driver.state("QSG1/APP1").ents_used
 
 
 def test_metrics_join_with_those_of_mq_prometheus(query: Query, driver: Driver) -> None:
@@ -207,7 +207,7 @@ def test_metrics_join_with_those_of_mq_prometheus(query: Query, driver: Driver) 
     page = (RULES.parents[1] / "docs" / "surfaces.md").read_text(encoding="utf-8")
     (promql,) = re.findall(r"^```promql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (series,) = query(promql)
-    expected = driver.state("QM01/PS04")["usage_pct"] / 100 - (1 - PAGES_UNUSED / PAGES_TOTAL)
+    expected = driver.state("QM01/PS04").usage_pct / 100 - (1 - PAGES_UNUSED / PAGES_TOTAL)
     assert float(series["value"][1]) == pytest.approx(expected)
     assert (series["metric"]["qmgr"], series["metric"]["pageset"]) == ("QM01", "4")
 

@@ -9,12 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.show.alerts import alert_block, alert_line
-from streams.kafka.latest import Latest, decode_state
+from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from tests.fuzz.records import RecordFuzzer, Surfaces, nested
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
-from twin.records import read_alert_record
+from twin.records import read_alert_record, read_state_record
 
 STATE = page_set("QM01/PS09", 10, usage_pct=0.1)
 ALERT = alert_event() | {"subject": "QM01/PS04", "time": "2026-11-20T12:00:00Z"}
@@ -121,7 +121,7 @@ def test_the_log_has_few_lines_of_many_unreadable_records() -> None:
     guard = RecordGuard()
     with capture_logs() as lines:
         for _ in range(1000):
-            guard.take(raw(TOPICS.state, b"\xff"), lambda record: decode_state(record.value or b""))
+            guard.take(raw(TOPICS.state, b"\xff"), lambda record: read_state_record(record.value or b""))
     assert (guard.unreadable, len(lines)) == (1000, 10)
     assert lines[-1]["unreadable"] == 512 and lines[-1]["topic"] == TOPICS.state
 

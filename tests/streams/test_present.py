@@ -30,4 +30,4 @@ def test_a_twin_takes_the_measurement_of_a_state_record(estate: Estate) -> None:
     for block in decoded.blocks(estate):
         twin.apply(block)
     state = twin.state()
-    assert state["messages"] == record["messages"] == 100
+    assert state.messages == record.messages == 100

@@ -219,7 +219,7 @@ def test_a_mark_ends_the_waiting_for_what_has_not_reported(packed: PackedPlan, e
     by_hand = Shared(estate, "CF01")
     by_hand.reports(*reports(3))
     assert json.loads(record.value) == by_hand.state()
-    assert by_hand.state()["scm_used"] == 3 << 20
+    assert by_hand.state().scm_used == 3 << 20
 
 
 def test_a_shared_store_applies_reports_and_has_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:

@@ -14,6 +14,7 @@ from streams.kafka.topics import Topics
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.playback.replays import Player, decoded_chunks, play
+from twin.records import StateRecord
 from twin.simulation import Scenario
 
 TOPICS = Topics()
@@ -27,7 +28,7 @@ class Moment(NamedTuple):
     record: TopicRecord
 
 
-def state_record(state: dict[str, Any], written_ms: int = 1_795_000_000_000) -> TopicRecord:
+def state_record(state: StateRecord | dict[str, Any], written_ms: int = 1_795_000_000_000) -> TopicRecord:
     return TopicRecord(TOPICS.state, written_ms, msgspec.json.encode(state), {})
 
 
@@ -46,9 +47,18 @@ def letter_record(reason: str = "unknown-op", offset: int = 4711) -> TopicRecord
 def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
     """Return the state record of a page set of 10,000 pages."""
     common = {"time": "2026-11-20T12:00:00.000000Z", "messages": used, "bytes": used, "queues": [], "events": used or 1}
+    common |= dict.fromkeys(("uncommitted", "in_doubt", "expired_held", "duplicates", "gaps", "unmatched_gets"), 0)
+    common |= dict.fromkeys(("full_puts", "queue_full_puts", "overfull_puts", "refused_alters"), 0)
     pages = {"pages_total": 10_000, "pages_max": 10_000, "pages_used": used, "status": "NORMAL"}
-    kind = {**pages, "forecast": None, "drift_pct": None}
-    return {"store": name, "kind": "page_set", **common, **kind, "gaps": 0, "unmatched_gets": 0, **fields}
+    parts = {
+        "pages_persistent": used,
+        "pages_nonpersistent": 0,
+        "pages_unused": 10_000 - (used or 0),
+        "usage_pct": None,
+    }
+    buffers = {"expansions": 0, "buffer_pool": 0, "buffer_pool_pct": None, "buffer_pool_writes": None}
+    known = {"baseline": None, "forecast": None, "drift_pct": None}
+    return {"store": name, "kind": "page_set", **common, **known, **pages, **parts, **buffers, **fields}
 
 
 def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[str, Any]:
@@ -92,7 +102,7 @@ def story(folder: Path, scenario: Scenario, estate: Estate) -> list[Moment]:
         now_us = int(piece.events["time"].max(initial=0))
         if now_us - last_us >= _STATE_PERIOD_US:
             last_us = now_us
-            moments += [Moment(state["time"], state_record(state)) for state in player.states().values()]
+            moments += [Moment(str(state.time), state_record(state)) for state in player.states().values()]
     return moments
 
 

@@ -71,7 +71,7 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
     folder = tmp_path_factory.mktemp("mixed")
     described = mixed_estate(folder)
     played = Played.replay(described, mixed_recording(folder, load_estate(described)))
-    assert {state["kind"] for state in played.replayed.states.values()} == {
+    assert {state.kind for state in played.replayed.states.values()} == {
         *("structure", "page_set", "queue_file", "queue_manager", "coupling_facility", "uniform_cluster")
     }
     conditions = {(alert.store, alert.condition) for alert in played.replayed.alerts}

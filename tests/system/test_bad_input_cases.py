@@ -495,7 +495,7 @@ def test_each_bad_event_is_one_dead_letter(output: Output, case: Case) -> None:
 
 @pytest.mark.parametrize("case", MIXES, ids=lambda case: case.name)
 def test_the_good_events_of_a_bad_record_are_kept(output: Output, case: Case) -> None:
-    depths = {queue["name"]: (queue["depth"], queue["bytes"]) for queue in output.states[MIXED]["queues"]}
+    depths = {queue.name: (queue.depth, queue.bytes) for queue in output.states[MIXED].queues}
     assert depths.get(case.queue, (0, 0)) == (case.good, 100 * case.good)
 
 
@@ -506,12 +506,12 @@ def test_nothing_else_is_a_dead_letter(output: Output) -> None:
 def test_good_records_between_bad_ones_count_and_bad_ones_do_not(output: Output) -> None:
     assert set(output.states) == {STORE, MIXED}
     state = output.states[STORE]
-    assert (state["events"], state["messages"], state["bytes"]) == (len(CASES), len(CASES), 100 * len(CASES))
+    assert (state.events, state.messages, state.bytes) == (len(CASES), len(CASES), 100 * len(CASES))
     for name in ("gaps", "duplicates", "unmatched_gets", "full_puts", "refused_alters", "overfull_puts"):
         assert state[name] == 0
-    assert state["baseline"] is None
+    assert state.baseline is None
     good = sum(case.good for case in MIXES)
-    assert (output.states[MIXED]["events"], output.states[MIXED]["messages"]) == (good, good)
+    assert (output.states[MIXED].events, output.states[MIXED].messages) == (good, good)
 
 
 def test_afterwards_the_same_checkpoint_goes_on(output: Output) -> None:

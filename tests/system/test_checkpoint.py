@@ -53,7 +53,7 @@ def stream(new_stream: NewStream, estate: Estate) -> Stream:
     stream.send(puts(0, BATCHES * PUTS))
     stream.run(max_records=PUTS)
     assert len(stream.batches) >= BATCHES
-    assert stream.states()[STORE]["messages"] == BATCHES * PUTS
+    assert stream.states()[STORE].messages == BATCHES * PUTS
     return stream
 
 
@@ -135,7 +135,7 @@ def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side
     stream.send(puts(BATCHES * PUTS, PUTS))
     process(settings_of(stream, directory), spark)
     state = stream.states()[STORE]
-    assert (state["messages"], state["events"], state["duplicates"]) == (4 * PUTS, 4 * PUTS, 0)
+    assert (state.messages, state.events, state.duplicates) == (4 * PUTS, 4 * PUTS, 0)
     check_remedies(stream, spark)
 
 
@@ -178,7 +178,7 @@ def check_remedies(stream: Stream, spark: SparkSession) -> None:
     stream.send(puts(4 * PUTS, PUTS))  # now the batch has other bounds
     stream.run()
     state = stream.states()[STORE]
-    assert (state["messages"], state["events"], state["duplicates"]) == (5 * PUTS, 5 * PUTS, 0)
+    assert (state.messages, state.events, state.duplicates) == (5 * PUTS, 5 * PUTS, 0)
 
 
 def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twice(
@@ -194,7 +194,7 @@ def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twic
     assert "30 records were deleted before they were read" in refusal(settings_of(stream, stream.checkpoint), spark)
     process(settings_of(stream, stream.checkpoint, tolerate=True), spark)
     state = stream.states()[STORE]
-    assert (state["messages"], state["events"]) == (BATCHES * PUTS + 10, BATCHES * PUTS + 10)
+    assert (state.messages, state.events) == (BATCHES * PUTS + 10, BATCHES * PUTS + 10)
 
     # The topic was deleted, and the job creates it again.
     messages = BATCHES * PUTS + 10
@@ -204,7 +204,7 @@ def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twic
     stream.send(puts(5 * PUTS, PUTS))
     process(settings_of(stream, stream.checkpoint, tolerate=True), spark)
     state = stream.states()[STORE]
-    assert (state["messages"], state["events"]) == (messages + PUTS, messages + PUTS)
+    assert (state.messages, state.events) == (messages + PUTS, messages + PUTS)
 
     # Created again with the same records in it: nothing shows that they were counted already.
     delete(stream.servers, stream.topics.events)
@@ -227,7 +227,7 @@ def test_a_second_job_is_refused_and_the_first_goes_on(
     finally:
         first.stop()
     stream.run()
-    assert stream.states()[STORE]["messages"] == PUTS
+    assert stream.states()[STORE].messages == PUTS
 
 
 def test_state_without_a_manifest_is_looked_at_before_it_gets_one(

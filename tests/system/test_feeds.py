@@ -89,5 +89,5 @@ def test_every_live_format_becomes_states_in_the_stream(
     stream.run()
     states = stream.states()
     assert states.keys() >= {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES", "CF01"}
-    assert states["QSG1/APP1"]["drift_pct"] is not None
-    assert states["QMD1/INVOICES"]["events"] > 0
+    assert states["QSG1/APP1"].drift_pct is not None
+    assert states["QMD1/INVOICES"].events > 0

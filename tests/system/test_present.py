@@ -77,13 +77,11 @@ def test_where_kafka_has_deleted_events_the_state_record_says_what_is_held(
     record = stream.states()[STORE]
     present = read_present({"bootstrap.servers": stream.servers}, stream.topics, filling.estate, STORE)
     state = present.twin.state()
-    counted = state["events"] - 1  # the measurement is an event, too
-    assert 0 < present.lost < record["events"] and present.lost == record["events"] - counted
-    assert {name: state[name] for name in ("messages", "ents_used", "elems_used")} == {
-        name: record[name] for name in ("messages", "ents_used", "elems_used")
-    }
-    assert {q: used["blocks_used"] for q, used in state["smds"].items()} == {
-        q: used["blocks_used"] for q, used in record["smds"].items()
+    counted = state.events - 1  # the measurement is an event, too
+    assert 0 < present.lost < record.events and present.lost == record.events - counted
+    assert (state.messages, state.ents_used, state.elems_used) == (record.messages, record.ents_used, record.elems_used)
+    assert {q: used.blocks_used for q, used in state.smds.items()} == {
+        q: used.blocks_used for q, used in record.smds.items()
     }
     assert ask(stream, filling, "--json") == 0
     output = capsys.readouterr()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from deploy.cli import main
@@ -13,6 +12,7 @@ from tests.support.estates import TRACE_SERVICE_RATE, trace_estate
 from tests.system.harness import Stream, by_id, read_topic
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
+from twin.records import read_state_record
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
@@ -55,14 +55,14 @@ def test_the_real_trace_gives_the_same_alerts_and_states(
     assert stream.letters() == []
 
     state = stream.states()[STORE]
-    assert state["full_puts"] > 0  # the real system was full
-    assert state["events"] == 2 * REQUESTS - state["full_puts"]
-    assert state["messages"] == state["gaps"] == state["unmatched_gets"] == 0  # all were served
-    assert state["smds"]["QM01"]["blocks_total"] > 0
+    assert state.full_puts > 0  # the real system was full
+    assert state.events == 2 * REQUESTS - state.full_puts
+    assert state.messages == state.gaps == state.unmatched_gets == 0  # all were served
+    assert state.smds["QM01"].blocks_total > 0
     opened = {(a["data"]["condition"], a["data"]["resource"]) for a in stream.alerts().values()}
     assert opened >= {("threshold", "elements"), ("full", "entries")}
     if max_records is not None:  # the states between batches show the bursts
         records = read_topic(kafka, stream.topics.state)
-        between = [msgspec.json.decode(record.value) for record in records]
-        assert max(state["offloaded_messages"] for state in between) > 0
-        assert max(state["offload_rule"] for state in between) > 0
+        between = [read_state_record(record.value) for record in records]
+        assert max(state.offloaded_messages for state in between) > 0
+        assert max(state.offload_rule for state in between) > 0

@@ -69,7 +69,7 @@ def test_a_record_of_a_time_beyond_sparks_range_is_skipped_and_nothing_else(
         "batch cut",
         "record skipped",
     ]
-    assert stream.states()[STORE]["messages"] == EVENTS
+    assert stream.states()[STORE].messages == EVENTS
     (letter,) = stream.letters()
     assert (letter.headers["reason"], letter.headers["offset"]) == ("bad-time", str(BAD_OFFSET))
     assert json.loads(letter.value)["time"] == 1_795_176_000_000_000 + BAD_OFFSET

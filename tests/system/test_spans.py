@@ -120,5 +120,5 @@ def test_spans_can_be_added_to_a_job_that_has_run_without(new_stream: NewStream,
     send(kafka, stream.otlp_topic, [request_of([put])])
     send(kafka, stream.otlp_topic, [request_of([later], 2)], partition=1)
     stream.run()
-    assert stream.states()["QSG1/APP1"]["messages"] == 2
+    assert stream.states()["QSG1/APP1"].messages == 2
     assert not stream.letters()

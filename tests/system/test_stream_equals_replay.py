@@ -73,7 +73,7 @@ def test_an_open_forecast_goes_on_after_a_restart(
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
         stream.run(max_records=5 + 2 * number)
         check_equal(stream, expected)
-        assert (expected.states["QSG1/APP1"]["forecast"] is not None) == (part == parts[0])
+        assert (expected.states["QSG1/APP1"].forecast is not None) == (part == parts[0])
 
 
 @pytest.mark.nightly

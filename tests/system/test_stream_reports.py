@@ -65,7 +65,7 @@ def check_reports(stream: Stream, replayed: Replayed) -> None:
     """Assert that a stream has the output of a replay, in which stores that others share raise and clear alerts."""
     changes = {(alert.condition, alert.change) for alert in replayed.alerts}
     assert {("scm-overcommitted", "opened"), ("scm-overcommitted", "cleared"), ("capacity", "opened")} <= changes
-    assert stream.states()["CF01"]["late_reports"] == 0
+    assert stream.states()["CF01"].late_reports == 0
     check_equal(stream, replayed)
     assert not stream.letters()
 

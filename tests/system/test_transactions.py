@@ -66,7 +66,7 @@ def test_what_a_producer_aborts_is_in_neither_stream_nor_recording(
         producer.commit_transaction() if is_good else producer.abort_transaction()
     with capture_logs() as logs:
         stream.run()
-    assert stream.states()[STORE]["messages"] == 110
+    assert stream.states()[STORE].messages == 110
     assert sum(batch["events"] for batch in stream.batches) == 110
     assert (stream.batches[-1]["behind"], stream.batches[-1]["held"]) == (0, 0)  # though control records are at the end
     assert not [entry for entry in logs if "transaction" in entry["event"]]
@@ -103,7 +103,7 @@ def test_an_open_transaction_is_named_and_counted_as_not_read(
 
     producer.commit_transaction()
     stream.run()
-    assert stream.states()[STORE]["messages"] == 65
+    assert stream.states()[STORE].messages == 65
     assert (stream.batches[-1]["behind"], stream.batches[-1]["held"]) == (0, 0)
     assert recorded(stream, tmp_path / "after.ndjson").events == 65
 

@@ -47,33 +47,33 @@ def both(tick: int, passed: int | None = None, **values: int) -> list:
 
 def test_before_any_report_the_estate_says_what_is_there(facility: Shared) -> None:
     state = facility.state()
-    assert state["time"] is None
-    assert state["scm_total"] == 4 * GB
-    assert state["scm_committed"] == 4 * GB, "the sum of SCMMAXSIZE"
-    assert state["scm_used"] is None, "no structure has counted it yet"
-    assert state["augmented"] == 2 * 8 * MIB, "the fixed augmented space of two structures with SCM"
+    assert state.time is None
+    assert state.scm_total == 4 * GB
+    assert state.scm_committed == 4 * GB, "the sum of SCMMAXSIZE"
+    assert state.scm_used is None, "no structure has counted it yet"
+    assert state.augmented == 2 * 8 * MIB, "the fixed augmented space of two structures with SCM"
     allocated = 4 * GB + GB + 2 * GB  # APP2 at its INITSIZE, PLAIN without SCM
-    assert state["storage_free"] == 16 * GB - allocated - 2 * 8 * MIB
+    assert state.storage_free == 16 * GB - allocated - 2 * 8 * MIB
 
 
 def test_reports_say_what_is_used_now(facility: Shared) -> None:
     facility.reports(*both(1, scm_used=2 * GB, aug_dynamic=40 * MIB, size=5 * GB))
     state = facility.state()
-    assert (state["scm_used"], state["augmented"]) == (2 * GB, 56 * MIB)
-    assert state["storage_free"] == 16 * GB - 5 * GB - GB - 2 * GB - 56 * MIB
-    assert state["time"] == "2026-11-20T12:00:10.000000Z"
+    assert (state.scm_used, state.augmented) == (2 * GB, 56 * MIB)
+    assert state.storage_free == 16 * GB - 5 * GB - GB - 2 * GB - 56 * MIB
+    assert state.time == "2026-11-20T12:00:10.000000Z"
     assert facility.alerts == []
 
 
 def test_scm_that_others_use_is_not_left_for_a_structure(facility: Shared) -> None:
     facility.reports(*both(1, scm_used=2 * GB, scm_max=3 * GB, size=4 * GB))
     used = {APP1: {"scm_used": 2 * GB, "scm_left": GB}, APP2: {"scm_used": 0, "scm_left": GB}}
-    assert facility.state()["structures"] == used, "of its own SCMMAXSIZE"
+    assert facility.state().structures == used, "of its own SCMMAXSIZE"
     facility.reports(*both(2, scm_used=3 * GB + GB // 2, scm_max=8 * GB, size=4 * GB))
-    left = {name: values["scm_left"] for name, values in facility.state()["structures"].items()}
+    left = {name: values["scm_left"] for name, values in facility.state().structures.items()}
     assert left == {APP1: GB // 2, APP2: GB // 2}, "of the 4 GB of the coupling facility"
     facility.reports(*both(3, scm_used=5 * GB, scm_max=8 * GB, size=4 * GB))
-    assert {values["scm_left"] for values in facility.state()["structures"].values()} == {0}
+    assert {values["scm_left"] for values in facility.state().structures.values()} == {0}
 
 
 # --- over-committed --------------------------------------------------------------------------------------------------
@@ -130,8 +130,8 @@ def test_a_facility_known_by_its_policy_only_claims_nothing(tmp_path: Path) -> N
     facility = Shared(estate, "CF01")
     facility.reports(*both(1, scm_used=GB))
     assert facility.alerts == []
-    assert facility.state()["storage_free"] is None
-    assert facility.state()["scm_used"] == GB
+    assert facility.state().storage_free is None
+    assert facility.state().scm_used == GB
 
 
 # --- exhausted -------------------------------------------------------------------------------------------------------
@@ -164,14 +164,14 @@ def test_it_clears_two_points_below_for_a_minute(facility: Shared) -> None:
 
 
 def test_augmented_space_is_exhausted_when_no_storage_is_left_for_it(facility: Shared) -> None:
-    free = facility.state()["storage_free"]
+    free = facility.state().storage_free
     facility.reports(*both(1, aug_dynamic=free - 1))
-    assert facility.alerts == [] and facility.state()["storage_free"] == 1
+    assert facility.alerts == [] and facility.state().storage_free == 1
     facility.reports(*both(2, aug_dynamic=free))
     (alert,) = facility.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("augmented-exhausted", "augmented", 100.0)
     assert "16 GB" in alert.cause and "D CF,CFNAME=CF01" in alert.actions[-1]
-    assert facility.state()["storage_free"] == 0
+    assert facility.state().storage_free == 0
 
 
 # --- events of its own -----------------------------------------------------------------------------------------------
@@ -179,18 +179,18 @@ def test_augmented_space_is_exhausted_when_no_storage_is_left_for_it(facility: S
 
 def test_an_alter_counts_at_the_first_tick_after_it(facility: Shared) -> None:
     facility.event(15, "ALTER", attributes={"size": "32G"})
-    assert facility.state()["storage_free"] < 16 * GB, "no structure has passed its time yet"
+    assert facility.state().storage_free < 16 * GB, "no structure has passed its time yet"
     facility.reports(*both(1))
-    assert facility.state()["storage_free"] < 16 * GB
+    assert facility.state().storage_free < 16 * GB
     facility.reports(*both(2))
-    assert facility.state()["storage_free"] > 16 * GB
+    assert facility.state().storage_free > 16 * GB
 
 
 def test_heartbeats_are_counted(facility: Shared) -> None:
     facility.event(1, "HEARTBEAT")
     facility.event(2, "RESTART")
     state = facility.state()
-    assert state["events"] == 2 and state["time"] == "2026-11-20T12:00:02.000000Z"
+    assert state.events == 2 and state.time == "2026-11-20T12:00:02.000000Z"
 
 
 def test_without_structures_that_report_events_act_at_once(tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_without_structures_that_report_events_act_at_once(tmp_path: Path) -> No
     facility = Shared(shared_estate(tmp_path, *text), "CF01")
     facility.event(1, "ALTER", attributes={"size": "8G", "scm": None})
     state = facility.state()
-    assert (state["storage_free"], state["scm_total"], state["augmented"]) == (GB, 0, 0)
+    assert (state.storage_free, state.scm_total, state.augmented) == (GB, 0, 0)
     facility.event(2, "MEASURE", measured={"scm_used": 7})
-    assert facility.state()["baseline"] == {"scm_used": 7, "augmented": None}
+    assert facility.state().baseline == {"scm_used": 7, "augmented": None}
 
 
 def test_the_first_measurement_is_the_baseline_and_drift_stays_away(facility: Shared) -> None:
@@ -208,11 +208,11 @@ def test_the_first_measurement_is_the_baseline_and_drift_stays_away(facility: Sh
     facility.event(15, "MEASURE", measured={"scm_used": 2 * GB})
     facility.reports(*both(2, scm_used=GB))
     state = facility.state()
-    assert state["baseline"] == {"scm_used": GB, "augmented": None}
-    assert (state["scm_used"], state["drift_pct"]) == (2 * GB, 0.0)
+    assert state.baseline == {"scm_used": GB, "augmented": None}
+    assert (state.scm_used, state.drift_pct) == (2 * GB, 0.0)
     facility.event(25, "MEASURE", measured={"scm_used": GB + GB // 2})
     facility.reports(*both(3, scm_used=GB))
-    assert facility.state()["scm_used"] == GB + GB // 2, "what a later measurement does not find has been worked off"
+    assert facility.state().scm_used == GB + GB // 2, "what a later measurement does not find has been worked off"
 
 
 def test_drift_opens_after_three_measurements_beyond_five_percent(facility: Shared) -> None:
@@ -224,7 +224,7 @@ def test_drift_opens_after_three_measurements_beyond_five_percent(facility: Shar
         assert facility.alerts == []
     facility.reports(*both(5))
     (alert,) = facility.alerts
-    assert (alert.condition, alert.resource, facility.state()["drift_pct"]) == ("drift", "scm", -25.0)
+    assert (alert.condition, alert.resource, facility.state().drift_pct) == ("drift", "scm", -25.0)
     facility.event(55, "MEASURE", measured={"scm_used": 0})
     facility.reports(*both(6))
     assert changes(facility.alerts)[-1] == ("drift", "cleared")
@@ -237,25 +237,25 @@ def test_a_structure_that_took_leave_is_neither_counted_nor_waited_for(facility:
     facility.reports(*both(1, scm_used=GB))
     facility.reports(leave_report(APP1, 2), structure_report(APP2, 2, 500, scm_used=5, size=GB, scm_max=GB))
     state = facility.state()
-    assert (state["scm_used"], state["scm_committed"]) == (5, GB)
+    assert (state.scm_used, state.scm_committed) == (5, GB)
     facility.reports(structure_report(APP2, 501, scm_used=6, size=GB, scm_max=GB))
-    assert facility.state()["scm_used"] == 6
+    assert facility.state().scm_used == 6
 
 
 def test_a_structure_that_the_estate_has_no_more_is_forgotten(facility: Shared, tmp_path: Path) -> None:
     facility.reports(*both(1, scm_used=GB))
     facility.reopen(shared_estate(tmp_path, ('size = "4G"\nscm_max_size = "3G"', 'size = "4G"')))
-    assert facility.state()["scm_used"] == 0
+    assert facility.state().scm_used == 0
     facility.reports(structure_report(APP2, 2, scm_used=7, size=GB, scm_max=GB))
-    assert facility.state()["scm_used"] == 7
+    assert facility.state().scm_used == 7
 
 
 def test_the_estate_wins_where_it_changed_and_events_where_not(facility: Shared, tmp_path: Path) -> None:
     facility.event(5, "ALTER", attributes={"size": "32G", "scm": "5G"})
     facility.reports(*both(1))
     facility.reopen(shared_estate(tmp_path, ('scm = "4G"', 'scm = "6G"')))
-    assert facility.state()["scm_total"] == 6 * GB
-    assert facility.state()["storage_free"] > 16 * GB
+    assert facility.state().scm_total == 6 * GB
+    assert facility.state().storage_free > 16 * GB
 
 
 def test_structures_report_by_themselves_in_a_replay(estate: Estate) -> None:
@@ -267,8 +267,8 @@ def test_structures_report_by_themselves_in_a_replay(estate: Estate) -> None:
         ]
         player.feed(decoder.json([msgspec.json.encode(event) for event in events]))
     state = player.states()["CF01"]
-    assert state["time"] == "2026-11-20T12:01:30.000000Z"
-    assert state["storage_free"] == 16 * GB - 7 * GB - 16 * MIB
+    assert state.time == "2026-11-20T12:01:30.000000Z"
+    assert state.storage_free == 16 * GB - 7 * GB - 16 * MIB
 
 
 def test_a_structure_moved_by_rebuild_takes_leave(tmp_path: Path) -> None:
@@ -286,9 +286,9 @@ def test_a_structure_moved_by_rebuild_takes_leave(tmp_path: Path) -> None:
     for second in range(62, 120, 5):
         feed(second, op="HEARTBEAT")
     states = player.states()
-    assert states["CF01"]["scm_committed"] == GB
-    assert states["CF02"]["scm_committed"] == 3 * GB
-    assert states["CF01"]["time"] >= "2026-11-20T12:01:40"
+    assert states["CF01"].scm_committed == GB
+    assert states["CF02"].scm_committed == 3 * GB
+    assert states["CF01"].time >= "2026-11-20T12:01:40"
 
 
 def test_a_structure_that_is_not_used_hides_nothing(tmp_path: Path) -> None:
@@ -312,10 +312,10 @@ queue_managers = ["QM01"]
         writer.write([put | {"time": START_US + i * 500_000, "msgid": f"m{i}"} for i in range(3 * 7200)])
     replayed = replay(tmp_path / "unused.ndjson", estate)
     state = replayed.states["CF01"]
-    used = replayed.states["QSG1/AA"]["scm"]["used"]
-    assert state["scm_used"] == state["structures"]["QSG1/AA"]["scm_used"] == used > 0
-    assert state["structures"]["QSG1/AA"]["scm_left"] == min(8 * MIB - used, state["scm_total"] - used)
-    assert state["structures"]["QSG1/BB"] == {"scm_used": None, "scm_left": None}, "nothing is known of it"
+    used = replayed.states["QSG1/AA"].scm["used"]
+    assert state.scm_used == state.structures["QSG1/AA"]["scm_used"] == used > 0
+    assert state.structures["QSG1/AA"]["scm_left"] == min(8 * MIB - used, state.scm_total - used)
+    assert state.structures["QSG1/BB"] == {"scm_used": None, "scm_left": None}, "nothing is known of it"
     opened = next(alert for alert in replayed.alerts if alert.store == "CF01")
     assert (opened.condition, opened.change) == ("scm-overcommitted", "opened")
     assert opened.time == START_US + 10_000_000

@@ -135,7 +135,7 @@ def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
     for resync, used in ((False, 900), (True, 400)):
         with RecordingWriter(path) as writer:
             writer.write(Intake(estate, resync=resync).sift(events))
-        assert replay(path, estate).states["QSG1/APP1"]["ents_used"] == used
+        assert replay(path, estate).states["QSG1/APP1"].ents_used == used
 
 
 def test_points_are_bounded_and_the_latest_is_kept():

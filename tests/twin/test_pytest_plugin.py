@@ -108,7 +108,7 @@ def test_a_marker_names_recording_and_estate_at_every_level(pytester: pytest.Pyt
         @pytest.mark.parametrize("store", ["QSG1/APP1", "QSG1/APP2"])
         def test_large(replayed, store):
             assert not replayed.alerts
-            assert replayed.states[store]["full_puts"] == 0
+            assert replayed.states[store].full_puts == 0
         """
     )
     run(pytester).assert_outcomes(passed=3)

@@ -75,11 +75,11 @@ class QueueManager:
 
     def files(self, seconds: float) -> dict[str, int]:
         """Return the blocks of the files."""
-        return {file["name"]: file["bytes"] // 512 for file in self.state(seconds)["files"]}
+        return {file["name"]: file["bytes"] // 512 for file in self.state(seconds).files}
 
 
 def log(state: dict[str, Any]) -> tuple[int, int, int]:
-    return state["log_records"], state["checkpoints"], state["records_to_replay"]
+    return state.log_records, state.checkpoints, state.records_to_replay
 
 
 # --- the estate ------------------------------------------------------------------------------------------------------
@@ -119,15 +119,15 @@ def test_a_queue_that_is_not_used_stops_no_log(estate: Estate, tmp_path: Path) -
     events += [{"qmgr": "QMD1", "op": "GET", "queue": queue, "time": START_US + 40_020_000_000} for queue in "AB"]
     state = played(tmp_path, estate, sorted(events, key=lambda event: event["time"]))
     assert log(state) == (40_000, 22, 390), "a put is a record, and one in a second; a checkpoint every 1,800 s"
-    assert state["late_reports"] == 0
+    assert state.late_reports == 0
 
 
 def test_a_queue_that_is_used_no_longer_stops_no_log(estate: Estate, tmp_path: Path) -> None:
     events = puts("A", 0, 12_000, 1) + puts("B", 0, 300, 1) + puts("B", 8_000, 1, 1)
     state = played(tmp_path, estate, sorted(events, key=lambda event: event["time"]))
-    assert state["time"] == "2026-11-20T15:17:50.000000Z", "two minutes in which B may still be heard"
-    assert state["log_records"] == 11_870 + 300, "the last one of B is reported when B is heard again"
-    assert state["late_reports"] == 0
+    assert state.time == "2026-11-20T15:17:50.000000Z", "two minutes in which B may still be heard"
+    assert state.log_records == 11_870 + 300, "the last one of B is reported when B is heard again"
+    assert state.late_reports == 0
 
 
 # --- log records -----------------------------------------------------------------------------------------------------
@@ -213,8 +213,8 @@ def test_a_checkpoint_that_other_queues_bring_truncates_the_file_of_a_queue_with
     assert qmgr.files(20) == {"A": 40, "B": 40, "C": 0}
     qmgr.send(21, "PUT", "C", persistent=True, count=10_000)
     assert qmgr.files(40) == {"A": 1, "B": 40, "C": 10_000}, "B had no persistent update"
-    assert qmgr.state(41)["truncations"] == 1
-    assert qmgr.state(42)["file_bytes"] == (1 + 40 + 10_000) * 512
+    assert qmgr.state(41).truncations == 1
+    assert qmgr.state(42).file_bytes == (1 + 40 + 10_000) * 512
 
 
 def test_a_checkpoint_that_other_queues_bring_stops_at_the_last_block_in_use(estate: Estate) -> None:
@@ -331,4 +331,4 @@ def test_checkpoints_and_records_to_replay_follow_from_the_number_of_records(
         since += count if persistent else 0
         checkpoints, since = checkpoints + since // 10_000, since % 10_000
     state = qmgr.state(time + 20)
-    assert (state["checkpoints"], state["records_to_replay"]) == (checkpoints, since)
+    assert (state.checkpoints, state.records_to_replay) == (checkpoints, since)

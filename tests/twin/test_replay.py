@@ -53,7 +53,7 @@ def test_alerts_come_by_time_then_store(whole: Replayed) -> None:
 def test_states_are_those_of_the_stores_that_got_an_event(whole: Replayed, estate: Estate) -> None:
     concerned = {route.store for route in estate.routes if route.qmgr in ("QM01", "QM02")}  # by its heartbeats
     assert list(whole.states) == [name for name in estate.stores if name in concerned]
-    assert all(state["store"] == name for name, state in whole.states.items())
+    assert all(state.store == name for name, state in whole.states.items())
 
 
 def test_a_store_without_an_event_has_no_state(estate: Estate, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_on_a_larger_estate_none_is_refused(recording: Path, tmp_path: Path) -> 
     assert outcome.recorded.full > 0 and outcome.recorded.first_full is not None
     assert (outcome.replayed.full, outcome.replayed.first_full) == (0, None)
     state = replayed.states[STORE]
-    assert (state["full_puts"], state["overfull_puts"]) == (0, 0)
+    assert (state.full_puts, state.overfull_puts) == (0, 0)
     assert not [alert for alert in replayed.alerts if alert.condition == "full"]
 
 
@@ -73,8 +73,8 @@ def test_a_put_of_many_is_asked_message_by_message(tmp_path: Path) -> None:
     replayed = asked(path, small_estate(tmp_path, size="8M", smds="2M"))
     outcome, state = replayed.refusals[STORE], replayed.states[STORE]
     assert 0 < outcome.replayed.full < 5_000
-    assert state["messages"] + outcome.replayed.full == 5_000 and state["overfull_puts"] == 0
-    assert (state["duplicates"], state["gaps"]) == (0, 0)
+    assert state.messages + outcome.replayed.full == 5_000 and state.overfull_puts == 0
+    assert (state.duplicates, state.gaps) == (0, 0)
 
 
 def test_the_command_shows_both_outcomes(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

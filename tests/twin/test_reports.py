@@ -113,9 +113,9 @@ def test_what_a_source_says_after_a_silence_counts_and_is_not_late(estate: Estat
     for tick in range(2, 200):
         store.reports(file_report(FILES[0], tick, puts=600, gets=600))
     store.reports(file_report(FILES[1], 2, 199, puts=60, gets=60, depth=7))
-    assert store.state()["depth"] == 7
-    assert store.state()["members"] == 1, "its traffic was before the silence"
-    assert store.state()["late_reports"] == 0
+    assert store.state().depth == 7
+    assert store.state().members == 1, "its traffic was before the silence"
+    assert store.state().late_reports == 0
 
 
 def test_a_report_delivered_again_is_dropped() -> None:
@@ -128,9 +128,9 @@ def test_a_report_behind_what_was_acted_on_counts_as_late(estate: Estate) -> Non
     store = Shared(estate, "UC01")
     store.reports(*(file_report(name, tick) for name in FILES[:2] for tick in range(1, 21)))
     store.reports(file_report(FILES[2], 18, puts=60, gets=60, depth=7))
-    assert (store.state()["late_reports"], store.state()["depth"]) == (1, 0), "it waits for the next tick"
+    assert (store.state().late_reports, store.state().depth) == (1, 0), "it waits for the next tick"
     store.reports(*(file_report(name, 21) for name in FILES[:2]), file_report(FILES[2], 19, 21, depth=8))
-    assert (store.state()["late_reports"], store.state()["depth"]) == (1, 8)
+    assert (store.state().late_reports, store.state().depth) == (1, 8)
 
 
 # --- any interleaving, any cutting -----------------------------------------------------------------------------------

@@ -55,19 +55,19 @@ def test_a_cluster_goes_back_when_the_last_source_has(estate: Estate) -> None:
         store.reports(*(file_report(name, tick, puts=10, gets=10) for name in FILES))
     store.reports(file_report(FILES[0], FUTURE, puts=10, gets=10, depth=5))
     store.reports(file_report(FILES[0], FUTURE + SKEW_TICKS, puts=10, gets=10, depth=5))
-    assert store.state()["time"] > "2027"
+    assert store.state().time > "2027"
     store.reports(*(file_report(name, 4, puts=20, gets=20) for name in FILES[1:]))
     store.reports(turned(file_report(FILES[0], 5, puts=30, gets=30, depth=7)))
     store.reports(*(file_report(name, 5, puts=30, gets=30) for name in FILES[1:]))
-    assert store.state()["time"] == as_text((START + 5) * 10_000_000)
-    assert store.state()["depth"] == 7
+    assert store.state().time == as_text((START + 5) * 10_000_000)
+    assert store.state().depth == 7
     before = store.state()
     store.reopen()
     assert store.state() == before
     store.reports(
         *(turned(file_report(name, 6, puts=0)) if name == FILES[0] else file_report(name, 6) for name in FILES)
     )
-    assert store.state()["time"] == as_text((START + 6) * 10_000_000)
+    assert store.state().time == as_text((START + 6) * 10_000_000)
 
 
 def test_a_time_that_comes_again_gives_another_alert_id(estate: Estate) -> None:
@@ -80,7 +80,7 @@ def test_a_time_that_comes_again_gives_another_alert_id(estate: Estate) -> None:
     store.reports(*(turned(structure_report(name, 1, 60, scm_max=GB)) for name in STRUCTURES))
     opened = [alert for alert in store.alerts if alert.change == "opened"]
     assert [alert.alert_id.endswith("/1") for alert in opened] == [False, True]
-    assert store.state()["late_reports"] == 0
+    assert store.state().late_reports == 0
 
 
 def test_own_events_of_a_wrong_clock_count_when_it_has_gone_back(estate: Estate) -> None:
@@ -89,9 +89,9 @@ def test_own_events_of_a_wrong_clock_count_when_it_has_gone_back(estate: Estate)
     store.event(YEARS_S, "ALTER", attributes={"scm": "1G"})
     for second in range(TRUST):
         store.event(second / 10, "HEARTBEAT")
-    assert store.state()["time"] < as_text(START_US + 60_000_000)
+    assert store.state().time < as_text(START_US + 60_000_000)
     store.reports(*(structure_report(name, 3, 20) for name in STRUCTURES))
-    assert store.state()["scm_total"] == GB
+    assert store.state().scm_total == GB
 
 
 def test_a_record_says_how_often_a_clock_went_back_and_only_then(estate: Estate) -> None:

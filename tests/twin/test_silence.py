@@ -72,14 +72,14 @@ def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estat
     assert cleared.data().cause == "QM01: events arrive again, alert cleared."
     assert cleared.alert_id == opened.alert_id == f"{STORE}/source-silent/source/QM01/{START_US + 300 * SECOND_US}"
     assert (cleared.number, cleared.actions) == (1, ())
-    assert states[STORE]["messages"] == 3
+    assert states[STORE].messages == 3
 
 
 def test_it_opens_once_and_moves_the_clock_each_time(estate: Estate) -> None:
     lines = [put(0), silent(300, 300), silent(600, 600), silent(900, 900)]
     alerts, states = play(estate, lines)
     assert silences(alerts) == [("opened", "source/QM01", 300)]
-    assert states[STORE]["time"] == "2026-11-20T12:15:00.000000Z"
+    assert states[STORE].time == "2026-11-20T12:15:00.000000Z"
 
 
 def test_only_events_of_that_queue_manager_clear_it(estate: Estate) -> None:

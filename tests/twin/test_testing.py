@@ -48,7 +48,7 @@ def test_a_structure_that_is_filled_and_drained_opens_and_clears_an_alert(estate
         driver.get("ORDERS", count=1000)
         driver.wait(hours=1)
     assert {alert.change for alert in driver.alerts} == {"opened", "cleared"}
-    assert driver.state("QSG1/APP1")["messages"] == 0
+    assert driver.state("QSG1/APP1").messages == 0
 
 
 def test_a_call_returns_the_alerts_it_brought_and_the_sink_has_all(estate: Estate) -> None:
@@ -68,22 +68,22 @@ def test_units_of_work_end_by_commit_backout_or_restart(estate: Estate) -> None:
     driver.put("ORDERS", length=100, count=3, uow="u1")
     driver.put("ORDERS", length=100, count=4, uow="u2")
     driver.put("ORDERS", length=100, count=5, uow="u3", qmgr="QM02")
-    assert driver.state("QSG1/APP1")["uncommitted"] == 12
+    assert driver.state("QSG1/APP1").uncommitted == 12
     driver.commit("ORDERS", "u1")
     driver.backout("ORDERS", "u2")
     driver.restart("QM02")
     state = driver.state("QSG1/APP1")
-    assert (state["messages"], state["uncommitted"]) == (3, 0)
+    assert (state.messages, state.uncommitted) == (3, 0)
 
 
 def test_an_alter_a_rebuild_and_a_measurement_reach_the_store(estate: Estate) -> None:
     driver = Driver(estate)
     driver.alter("QSG1/APP1", size="512K")
-    assert driver.state("QSG1/APP1")["size"] == 512 << 10
+    assert driver.state("QSG1/APP1").size == 512 << 10
     driver.rebuild("QSG1/APP1", size="2M")
-    assert driver.state("QSG1/APP1")["size"] == 2 << 20
+    assert driver.state("QSG1/APP1").size == 2 << 20
     driver.measure("QSG1/APP1", messages=10, ents_used=10, elems_used=60)
-    assert driver.state("QSG1/APP1")["messages"] == 10
+    assert driver.state("QSG1/APP1").messages == 10
 
 
 def test_expired_messages_are_removed(estate: Estate) -> None:
@@ -91,7 +91,7 @@ def test_expired_messages_are_removed(estate: Estate) -> None:
     driver.put("BILLS", length=100, msgid="a1")
     driver.put("BILLS", length=100)
     driver.expire("BILLS", msgid="a1")
-    assert driver.state("QSG1/APP2")["messages"] == 1
+    assert driver.state("QSG1/APP2").messages == 1
 
 
 def test_waiting_lets_the_clocks_of_all_stores_go_on(estate: Estate) -> None:
@@ -100,9 +100,9 @@ def test_waiting_lets_the_clocks_of_all_stores_go_on(estate: Estate) -> None:
     assert driver.time == START_US + 65_000_000
     states = driver.states()
     assert set(states) == {route.store for route in estate.routes}
-    assert {state["time"] for state in states.values()} == {"2026-11-20T12:01:05.000000Z"}
-    assert states["QM01/PS04"]["events"] == 7
-    assert states["QSG1/APP1"]["events"] == 14
+    assert {state.time for state in states.values()} == {"2026-11-20T12:01:05.000000Z"}
+    assert states["QM01/PS04"].events == 7
+    assert states["QSG1/APP1"].events == 14
 
 
 def test_time_goes_on_with_the_events_that_are_sent(estate: Estate) -> None:
@@ -116,7 +116,7 @@ def test_time_goes_on_with_the_events_that_are_sent(estate: Estate) -> None:
 def test_a_store_without_an_event_is_new_and_not_among_the_states(estate: Estate) -> None:
     driver = Driver(estate)
     driver.put("ORDERS", length=1)
-    assert driver.state("QSG1/APP2")["time"] is None
+    assert driver.state("QSG1/APP2").time is None
     assert list(driver.states()) == ["QSG1/APP1"]
 
 
@@ -269,16 +269,16 @@ def test_a_crash_by_hand_forgets_what_followed_the_last_pause(estate: Estate) ->
     assert driver.alerts
     driver.abort()
     assert (driver.alerts, list(driver.states())) == ([], ["QSG1/APP1"])
-    assert driver.state("QSG1/APP1")["messages"] == 5
+    assert driver.state("QSG1/APP1").messages == 5
     driver.put("ORDERS", length=100)
-    assert driver.state("QSG1/APP1")["messages"] == 6
+    assert driver.state("QSG1/APP1").messages == 6
 
 
 def test_a_crash_in_a_script_leaves_what_was_done_before_the_script(estate: Estate) -> None:
     driver = Driver(estate, start=START_US)
     driver.put("BILLS", length=100, count=5)
     driver.play([*EVENTS[:3], ABORT])
-    assert driver.state("QSG1/APP2")["events"] == 1 + sum(event.get("queue") == "BILLS" for event in EVENTS[:3])
+    assert driver.state("QSG1/APP2").events == 1 + sum(event.get("queue") == "BILLS" for event in EVENTS[:3])
 
 
 def test_a_script_ends_at_eof_and_goes_on_behind_it(estate: Estate) -> None:

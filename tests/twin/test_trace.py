@@ -210,6 +210,6 @@ def test_the_bursts_of_the_real_trace_cross_all_offload_rules_and_run_out_of_ent
     assert outcome.events == 2 * 19_366 - structure.refused
     replayed = replay(recording, estate)
     state = replayed.states["QSG1/LLM"]
-    assert state["full_puts"] == structure.refused
-    assert (state["messages"], state["unmatched_gets"], state["gaps"], state["overfull_puts"]) == (0, 0, 0, 0)
+    assert state.full_puts == structure.refused
+    assert (state.messages, state.unmatched_gets, state.gaps, state.overfull_puts) == (0, 0, 0, 0)
     assert {alert.resource for alert in replayed.alerts} >= {"entries", "elements"}

@@ -185,8 +185,8 @@ def host_cpu_pct(estate: Estate, active: Sequence[str], reached: int) -> list[fl
     share = round(10 * reached / len(active))  # in a tick
     for tick in range(1, 8):
         cluster.reports(*(file_report(f"{name}/REQUEST", tick, None, share, share) for name in active))
-    hosts = cluster.state()["hosts"]
-    assert cluster.state()["rate"] == pytest.approx(reached, rel=0.001)
+    hosts = cluster.state().hosts
+    assert cluster.state().rate == pytest.approx(reached, rel=0.001)
     return [hosts[name]["cpu_pct"] for name in ("QMHost1", "QMHost2")]
 
 
@@ -254,41 +254,41 @@ def test_a_load_far_beyond_every_host_is_planned_at_once() -> None:
 
 def test_rate_is_that_of_the_last_minute_of_ticks(cluster: Shared) -> None:
     run(cluster, range(1, 4), 100, 50)
-    assert cluster.state()["rate"] == 75.0
+    assert cluster.state().rate == 75.0
     run(cluster, range(4, 10), 100, 50)
-    assert cluster.state()["rate"] == 150.0
+    assert cluster.state().rate == 150.0
 
 
 def test_members_are_those_with_a_put_or_get_within_a_minute(cluster: Shared) -> None:
     run(cluster, [1], 100, 50)
-    assert (cluster.state()["members"], cluster.state()["capacity"]) == (2, 2000.0)
+    assert (cluster.state().members, cluster.state().capacity) == (2, 2000.0)
     run(cluster, range(2, 7), 100)
-    assert cluster.state()["members"] == 2
+    assert cluster.state().members == 2
     run(cluster, [7], 100)
-    assert cluster.state()["members"] == 1
+    assert cluster.state().members == 1
     cluster.reports(file_report(FILES[0], 8), file_report(FILES[1], 8), file_report(FILES[2], 8, gets=1))
-    assert cluster.state()["members"] == 2, "gets count as well"
+    assert cluster.state().members == 2, "gets count as well"
 
 
 def test_depth_is_that_of_all_members(cluster: Shared) -> None:
     cluster.reports(*(file_report(name, 1, depth=number) for number, name in enumerate(FILES, 1)))
-    assert cluster.state()["depth"] == 6
+    assert cluster.state().depth == 6
     cluster.event(11, "ALTER", attributes={"queue_managers": ["UC01QM01", "UC01QM02"]})
     cluster.reports(*(file_report(name, 2, depth=number) for number, name in enumerate(FILES, 1)))
-    assert cluster.state()["depth"] == 3
+    assert cluster.state().depth == 3
 
 
 def test_a_member_that_was_taken_out_is_not_waited_for(cluster: Shared) -> None:
     cluster.event(1, "ALTER", attributes={"queue_managers": ["UC01QM01"]})
     run(cluster, [1], 100)
     cluster.reports(file_report(FILES[0], 2, 7, puts=10))
-    assert cluster.state()["time"] == "2026-11-20T12:01:10.000000Z"
+    assert cluster.state().time == "2026-11-20T12:01:10.000000Z"
 
 
 def test_an_alter_that_names_an_unknown_queue_manager_is_refused(cluster: Shared) -> None:
     cluster.event(1, "ALTER", attributes={"queue_managers": ["NOBODY"], "messages_per_second": 5})
     run(cluster, [1], 100)
-    assert (cluster.state()["refused_alters"], cluster.state()["capacity"]) == (1, 1000.0)
+    assert (cluster.state().refused_alters, cluster.state().capacity) == (1, 1000.0)
 
 
 # --- more members ----------------------------------------------------------------------------------------------------
@@ -347,9 +347,9 @@ def test_the_action_names_the_host_with_room(tmp_path: Path) -> None:
     run(cluster, range(1, 10), 1000)
     assert cluster.alerts[0].actions == ("Start UC01QM03 on B (strmqm); UC01 rebalances the connected applications",)
     state = cluster.state()
-    assert (state["members"], state["members_needed"]) == (1, 2)
-    assert state["hosts"]["A"] == {"members": 1, "capacity": 2200.0, "cpu_pct": pytest.approx(95.75 / 2.2, abs=0.02)}
-    assert state["hosts"]["B"] == {"members": 0, "capacity": 2200.0, "cpu_pct": 0.0}
+    assert (state.members, state.members_needed) == (1, 2)
+    assert state.hosts["A"] == {"members": 1, "capacity": 2200.0, "cpu_pct": pytest.approx(95.75 / 2.2, abs=0.02)}
+    assert state.hosts["B"] == {"members": 0, "capacity": 2200.0, "cpu_pct": 0.0}
 
 
 def test_members_to_create_go_to_the_host_with_room(tmp_path: Path) -> None:
@@ -423,14 +423,14 @@ def test_through_the_published_test_the_alert_asks_for_the_member_that_is_starte
             cluster.reports(*reports)
         state, last = cluster.state(), cluster.alerts[-1] if cluster.alerts else None
         is_limit = reached < 0.99 * target
-        assert state["members_needed"] == members + (is_limit and members < 8)
+        assert state.members_needed == members + (is_limit and members < 8)
         if is_limit and members < 8:
             assert last is not None and last.change in {"opened", "updated"}
             assert f"{members} active member" in last.cause and f"{members + 1} members needed" in last.cause
             assert last.actions[0].count("UC01QM") == 1, "one member is to be started"
         else:
             assert last is None or last.change == "cleared"
-    assert cluster.state()["members_needed"] == 12
+    assert cluster.state().members_needed == 12
     assert cluster.alerts[-1].change == "cleared"
 
 
@@ -492,9 +492,9 @@ def test_queue_files_of_members_report_by_themselves_in_a_replay(estate: Estate)
         idle = {"time": START_US + second * 1_000_000, "qmgr": MEMBERS[2], "op": "HEARTBEAT"}
         alerts += player.feed(decoder.json([msgspec.json.encode(event) for event in (*events, idle)]))
     state = player.states()["UC01"]
-    assert state["time"] == "2026-11-20T12:02:00.000000Z"
-    assert (state["members"], state["rate"], state["capacity"]) == (2, 2000.0, 2000.0)
-    assert state["depth"] == 120 * 1000, "those put to a waiting getter never waited"
+    assert state.time == "2026-11-20T12:02:00.000000Z"
+    assert (state.members, state.rate, state.capacity) == (2, 2000.0, 2000.0)
+    assert state.depth == 120 * 1000, "those put to a waiting getter never waited"
     cluster_changes = changes(alert for alert in alerts if alert.store == "UC01")
     assert cluster_changes[0] == ("capacity", "opened") and ("capacity", "cleared") not in cluster_changes
 
@@ -520,8 +520,8 @@ def test_the_first_of_twelve_members_is_seen_although_the_others_are_not_started
     """Test Scenario: "A single QM (UC01QM01) ... is started"; the others are started later, one after the other."""
     replayed = play(tmp_path, document_estate(tmp_path), carried("UC01QM01", 0, 3600, ONE_MEMBER))
     state = replayed.states["UC01"]
-    assert (state["members"], state["rate"], state["capacity"]) == (1, ONE_MEMBER, ONE_MEMBER)
-    assert state["time"] == "2026-11-20T12:59:50.000000Z"
+    assert (state.members, state.rate, state.capacity) == (1, ONE_MEMBER, ONE_MEMBER)
+    assert state.time == "2026-11-20T12:59:50.000000Z"
     alert = next(alert for alert in replayed.alerts if alert.store == "UC01")
     assert (alert.condition, alert.change) == ("capacity", "opened")
     assert alert.time == START_US + 60_000_000
@@ -532,8 +532,8 @@ def test_a_member_that_is_stopped_delays_the_others_for_five_minutes_only(tmp_pa
     estate = document_estate(tmp_path)
     events = carried("UC01QM01", 0, 3600, 15_000) + carried("UC01QM07", 0, 1800, 15_000)
     state = play(tmp_path, estate, events + carried("UC01QM01", 1800, 3600, 7_000)).states["UC01"]
-    assert (state["members"], state["rate"], state["late_reports"]) == (1, 22_000, 0)
-    assert state["time"] == "2026-11-20T12:57:50.000000Z", "known to be silent, it may still be heard for two minutes"
+    assert (state.members, state.rate, state.late_reports) == (1, 22_000, 0)
+    assert state.time == "2026-11-20T12:57:50.000000Z", "known to be silent, it may still be heard for two minutes"
 
 
 def test_events_in_any_pieces_give_the_same_with_silent_members(tmp_path: Path) -> None:
@@ -552,7 +552,7 @@ def test_events_in_any_pieces_give_the_same_with_silent_members(tmp_path: Path) 
     assert [alert for alert in alerts if alert.store == "UC01"] == [
         alert for alert in whole.alerts if alert.store == "UC01"
     ]
-    assert whole.alerts and whole.states["UC01"]["late_reports"] == 0
+    assert whole.alerts and whole.states["UC01"].late_reports == 0
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------
@@ -562,5 +562,5 @@ def test_drift_is_in_percent_of_the_capacity(cluster: Shared) -> None:
     run(cluster, range(1, 7), 500)
     cluster.event(61, "MEASURE", measured={"rate": 600, "depth": 4})
     run(cluster, [7], 500)
-    assert cluster.state()["drift_pct"] == -10.0
-    assert cluster.state()["baseline"] == {"depth": 4}
+    assert cluster.state().drift_pct == -10.0
+    assert cluster.state().baseline == {"depth": 4}

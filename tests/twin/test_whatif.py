@@ -108,7 +108,7 @@ def test_offload_rules_act_in_time_in_a_structure_that_fills_in_minutes(tmp_path
     driver = Driver(tmp_path / "estate.toml")
     after_rest(driver, STORE, length=4_000, rate=rate)
     seconds = 0
-    while driver.state(STORE)["usage_pct"] < 100:
+    while driver.state(STORE).usage_pct < 100:
         driver.put(QUEUE, length=4_000, count=10 * rate)
         driver.wait(seconds=10)
         seconds += 10
@@ -203,7 +203,7 @@ def test_an_event_of_a_wrong_clock_does_not_end_the_moment(tmp_path: Path):
     path = tmp_path / "clock.ndjson"
     path.write_text("\n".join(lines), encoding="utf-8")
     moment = at_moment(path, estate, STORE, "2026-11-20T00:01:00Z")
-    assert moment.twin.state()["messages"] == 20
+    assert moment.twin.state().messages == 20
 
 
 def test_traffic_of_a_few_seconds_is_no_traffic(recording: Path):

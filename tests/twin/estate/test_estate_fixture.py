@@ -96,5 +96,5 @@ def test_events_of_its_page_sets_are_simulated(estate: Estate) -> None:
     event = {"time": 1_795_176_000_000_000, "qmgr": "QM01", "op": "PUT"}
     assert player.feed(Decoder(estate).json([json.dumps(event | put).encode() for put in puts])) == []
     states = player.states()
-    assert (states["QM01/PS04"]["pages_nonpersistent"], states["QM01/PS04"]["buffer_pool"]) == (5000, 3)
-    assert (states["QM01/PS02"]["pages_persistent"], states["QM01/PS02"]["pages_total"]) == (40, 50_035)
+    assert (states["QM01/PS04"].pages_nonpersistent, states["QM01/PS04"].buffer_pool) == (5000, 3)
+    assert (states["QM01/PS02"].pages_persistent, states["QM01/PS02"].pages_total) == (40, 50_035)

@@ -30,8 +30,8 @@ def test_statistics_of_queues_replay_into_the_state_of_a_structure(tmp_path, est
     intake, replayed = imported(tmp_path, estate, "smf", data, recording)
     state = replayed.states["QSG1/APP1"]
     assert replayed.dead_letters == 0
-    assert state["messages"] == 2 * (100 - 90)
-    assert state["queues"][0]["name"] == "ORDERS"
+    assert state.messages == 2 * (100 - 90)
+    assert state.queues[0].name == "ORDERS"
     assert intake.events == replayed.events
 
 
@@ -49,14 +49,14 @@ def test_a_measurement_at_the_end_of_an_interval_comes_after_its_puts_and_gets(t
     sections = [data_set(blocks_total=65536, blocks_used=30, blocks_free=65506, messages=12)]
     data = record(2, sections) + record(216, [queue_statistics()])
     _, replayed = imported(tmp_path, estate, "smf", data)
-    assert replayed.states["QSG1/APP1"]["baseline"]["smds"]["QM01"]["messages"] == 12
+    assert replayed.states["QSG1/APP1"].baseline["smds"]["QM01"]["messages"] == 12
 
 
 def test_page_sets_and_structures_of_command_output_replay(tmp_path, estate):
     _, replayed = imported(tmp_path, estate, "display", SYSPRINT.encode())
     assert replayed.dead_letters == 0
-    assert replayed.states["QSG1/APP1"]["baseline"]["entries"] == 6372
-    assert replayed.states["QM01/PS04"]["pages_used"] == 8
+    assert replayed.states["QSG1/APP1"].baseline["entries"] == 6372
+    assert replayed.states["QM01/PS04"].pages_used == 8
 
 
 def test_an_activity_trace_replays_with_units_of_work(tmp_path, estate):
@@ -64,14 +64,14 @@ def test_an_activity_trace_replays_with_units_of_work(tmp_path, estate):
     steps += [operation("Cmit", 10), get(11, msgId=f"{1:048X}"), operation("Cmit", 12), get(13, msgId=f"{2:048X}")]
     _, replayed = imported(tmp_path, estate, "amqsevt", json_text(activity(*steps)))
     state = replayed.states["QMD1/ORDERS"]
-    assert (state["messages"], state["uncommitted"], state["unmatched_gets"]) == (4, 1, 0)
+    assert (state.messages, state.uncommitted, state.unmatched_gets) == (4, 1, 0)
     assert replayed.dead_letters == 0
 
 
 def test_statistics_of_a_distributed_queue_manager_replay(tmp_path, estate):
     _, replayed = imported(tmp_path, estate, "amqsevt", json_text(STATISTICS))
     assert replayed.dead_letters == 0
-    assert replayed.states["QMD1/INVOICES"]["messages"] == 110 - 80 - 5
+    assert replayed.states["QMD1/INVOICES"].messages == 110 - 80 - 5
 
 
 def test_events_of_unknown_names_go_to_a_recording_of_their_own(tmp_path, estate):
@@ -90,7 +90,7 @@ def test_the_line_for_an_unknown_queue_makes_the_estate_take_it(tmp_path, estate
     path = tmp_path / "estate.toml"
     path.write_text(f"{path.read_text(encoding='utf-8')}\n{table}]\n{value}\n", encoding="utf-8")
     intake, replayed = imported(tmp_path, load_estate(path), "smf", data)
-    assert (intake.aside, replayed.states["QSG1/APP1"]["messages"]) == (0, 10)
+    assert (intake.aside, replayed.states["QSG1/APP1"].messages) == (0, 10)
 
 
 def test_a_missing_file_is_an_error_and_leaves_no_recording(tmp_path, estate):
@@ -121,8 +121,8 @@ def test_page_sets_of_a_real_queue_manager_replay_to_their_measured_pages(tmp_pa
     intake = import_files("smf", [path], tmp_path / "out.ndjson", estate)
     state = replay(tmp_path / "out.ndjson", estate).states["MQ1A/PS01"]
     assert intake.events > 0
-    assert (state["pages_total"], state["baseline"] is not None) == (600441, True)
-    assert state["drift_pct"] is not None
+    assert (state.pages_total, state.baseline is not None) == (600441, True)
+    assert state.drift_pct is not None
 
 
 def test_the_page_growth_of_real_short_messages_is_one_page_each(tmp_path, shared):
@@ -154,7 +154,7 @@ storage_class = "DEFAULT"
     with RecordingWriter(tmp_path / "puts.ndjson") as writer:
         writer.write([event])
     state = replay(tmp_path / "puts.ndjson", estate).states["MQ1A/PS01"]
-    assert state["pages_nonpersistent"] == growth
+    assert state.pages_nonpersistent == growth
     assert intake.peaks["SQ29/APPLICATION1"].entries == 34
 
 
@@ -180,4 +180,4 @@ storage_class = "PS05"
     path = shared / "fixtures" / "smf" / "TEST116.dat"
     import_files("smf", [path], tmp_path / "out.ndjson", estate, FeedOptions(flows="accounting"))
     state = replay(tmp_path / "out.ndjson", estate).states["MQPC/PS05"]
-    assert (state["messages"], state["bytes"], state["pages_used"]) == (2, 354 + 713, 2)
+    assert (state.messages, state.bytes, state.pages_used) == (2, 354 + 713, 2)

@@ -102,7 +102,7 @@ def test_two_structures_with_room_run_out_of_the_scm_they_share(tmp_path: Path) 
     assert max(peaks) < 90  # neither has used up its SCMMAXSIZE
     assert 95 < sum(peaks) <= 100.5
     states = replay(path, shared).states
-    assert states[FIRST]["full_puts"] == outcome.stores[FIRST].refused
+    assert states[FIRST].full_puts == outcome.stores[FIRST].refused
     alone, _ = play_story("scm-over-committed", shared, tmp_path, reach=0.4)
     assert alone.first_full is None
 

@@ -80,9 +80,9 @@ def test_a_page_set_that_cannot_expand_fills_while_the_getter_is_away(mixed: Est
     assert 1.5 < first_full_hours(outcome, "QM01/PS04") < 2.6
     assert outcome.stores["QM01/PS04"].peak_pct > 99
     replayed = replay(path, mixed)
-    assert replayed.states["QM01/PS04"]["full_puts"] == outcome.stores["QM01/PS04"].refused > 10
-    assert replayed.states["QM01/PS04"]["overfull_puts"] == 0
-    assert replayed.states["QM01/PS04"]["expansions"] == 0
+    assert replayed.states["QM01/PS04"].full_puts == outcome.stores["QM01/PS04"].refused > 10
+    assert replayed.states["QM01/PS04"].overfull_puts == 0
+    assert replayed.states["QM01/PS04"].expansions == 0
     assert play_story("page-set-expand-none", mixed, tmp_path, full_at=1.5)[0].first_full is None
 
 
@@ -93,7 +93,7 @@ def test_a_page_set_that_expands_is_another_story(tmp_path: Path) -> None:
         play_story("page-set-expand-none", expands, tmp_path)
     outcome, path = play_story("getter-outage", expands, tmp_path, store="QM01/PS04")
     assert 1.5 < first_full_hours(outcome, "QM01/PS04") < 2.6
-    assert replay(path, expands).states["QM01/PS04"]["expansions"] >= 9
+    assert replay(path, expands).states["QM01/PS04"].expansions >= 9
 
 
 def test_a_queue_file_grows_is_cut_back_and_grows_to_its_end(mixed: Estate, tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ def test_a_queue_file_grows_is_cut_back_and_grows_to_its_end(mixed: Estate, tmp_
     first, between, _ = Recorded(path).depth("INVOICES", 1.0, 2.4, 4.0)
     assert first > 1_000 > 20 * between
     state = replay(path, mixed).states["QMD1/INVOICES"]
-    assert state["truncations"] >= 2
-    assert state["checkpoints"] >= state["truncations"]
-    assert state["full_puts"] == outcome.stores["QMD1/INVOICES"].refused > 10
-    assert state["overfull_puts"] == 0
+    assert state.truncations >= 2
+    assert state.checkpoints >= state.truncations
+    assert state.full_puts == outcome.stores["QMD1/INVOICES"].refused > 10
+    assert state.overfull_puts == 0
     outcome, path = play_story("queue-file-growth", mixed, tmp_path, reach=0.6, hours=6)
     assert outcome.first_full is None
-    assert replay(path, mixed).states["QMD1/INVOICES"]["file_bytes"] < 1 << 20
+    assert replay(path, mixed).states["QMD1/INVOICES"].file_bytes < 1 << 20
 
 
 def test_the_table_of_the_seed_is_the_ramp() -> None:
@@ -138,7 +138,7 @@ def test_members_are_started_one_after_the_other_and_carry_what_they_can(cluster
     assert not recorded.persistent[puts].any()
     replayed = replay(path, cluster)
     assert replayed.dead_letters == 0
-    assert all(state["unmatched_gets"] == 0 for name, state in replayed.states.items() if name != "UC01")
+    assert all(state.unmatched_gets == 0 for name, state in replayed.states.items() if name != "UC01")
     assert {alert.condition for alert in replayed.alerts if alert.store == "UC01"} == {"capacity"}
 
 

@@ -86,7 +86,7 @@ def test_the_twin_finds_nothing_impossible_in_what_is_simulated(
     for store, state in replayed.states.items():
         wrong = {key: state[key] for key in ("duplicates", "gaps", "unmatched_gets", "overfull_puts")}
         assert wrong == dict.fromkeys(wrong, 0), store
-        assert state["full_puts"] == outcome.stores[store].refused
+        assert state.full_puts == outcome.stores[store].refused
 
 
 def test_the_getter_outage_is_full_late_in_the_outage_and_drains_after_it(
@@ -94,7 +94,7 @@ def test_the_getter_outage_is_full_late_in_the_outage_and_drains_after_it(
 ) -> None:
     outcome, path = played["getter-outage"]
     assert 1.5 < first_full_hours(outcome) < 2.45
-    assert replay(path, small).states["QSG1/APP1"]["messages"] < 200
+    assert replay(path, small).states["QSG1/APP1"].messages < 200
 
 
 def test_the_slow_consumer_is_full_before_it_catches_up(played: dict[str, tuple[Outcome, Path]]) -> None:

@@ -144,7 +144,7 @@ def test_a_unit_of_work_holds_its_place_until_it_backs_out(tell: Tell, small: Es
     assert ends.sum() == 3  # one a queue manager
     held = sum((recorded.uow == unit).sum() for unit in recorded.uow[ends])
     assert held > 3_000
-    assert replay(path, small).states[STORE]["messages"] < 100
+    assert replay(path, small).states[STORE].messages < 100
     assert first_full_hours(tell("long-unit-of-work", reach=1.5)[0]) < 2.5
     _, path = tell("long-unit-of-work", commits=1)
     assert ((Recorded(path).op == "COMMIT") & (np.abs(Recorded(path).hours - 2.5) < 1e-6)).sum() == 3
