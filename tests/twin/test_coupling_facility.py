@@ -21,6 +21,7 @@ from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Player, replay
 from twin.recordings.files import RecordingWriter
+from twin.records import ScmShare
 
 MIB = 1 << 20
 APP1, APP2 = STRUCTURES
@@ -67,13 +68,13 @@ def test_reports_say_what_is_used_now(facility: Shared) -> None:
 
 def test_scm_that_others_use_is_not_left_for_a_structure(facility: Shared) -> None:
     facility.reports(*both(1, scm_used=2 * GB, scm_max=3 * GB, size=4 * GB))
-    used = {APP1: {"scm_used": 2 * GB, "scm_left": GB}, APP2: {"scm_used": 0, "scm_left": GB}}
+    used = {APP1: ScmShare(scm_used=2 * GB, scm_left=GB), APP2: ScmShare(scm_used=0, scm_left=GB)}
     assert facility.state().structures == used, "of its own SCMMAXSIZE"
     facility.reports(*both(2, scm_used=3 * GB + GB // 2, scm_max=8 * GB, size=4 * GB))
-    left = {name: values["scm_left"] for name, values in facility.state().structures.items()}
+    left = {name: values.scm_left for name, values in facility.state().structures.items()}
     assert left == {APP1: GB // 2, APP2: GB // 2}, "of the 4 GB of the coupling facility"
     facility.reports(*both(3, scm_used=5 * GB, scm_max=8 * GB, size=4 * GB))
-    assert {values["scm_left"] for values in facility.state().structures.values()} == {0}
+    assert {values.scm_left for values in facility.state().structures.values()} == {0}
 
 
 # --- over-committed --------------------------------------------------------------------------------------------------
@@ -312,10 +313,10 @@ queue_managers = ["QM01"]
         writer.write([put | {"time": START_US + i * 500_000, "msgid": f"m{i}"} for i in range(3 * 7200)])
     replayed = replay(tmp_path / "unused.ndjson", estate)
     state = replayed.states["CF01"]
-    used = replayed.states["QSG1/AA"].scm["used"]
-    assert state.scm_used == state.structures["QSG1/AA"]["scm_used"] == used > 0
-    assert state.structures["QSG1/AA"]["scm_left"] == min(8 * MIB - used, state.scm_total - used)
-    assert state.structures["QSG1/BB"] == {"scm_used": None, "scm_left": None}, "nothing is known of it"
+    used = replayed.states["QSG1/AA"].scm.used
+    assert state.scm_used == state.structures["QSG1/AA"].scm_used == used > 0
+    assert state.structures["QSG1/AA"].scm_left == min(8 * MIB - used, state.scm_total - used)
+    assert state.structures["QSG1/BB"] == ScmShare(scm_used=None, scm_left=None), "nothing is known of it"
     opened = next(alert for alert in replayed.alerts if alert.store == "CF01")
     assert (opened.condition, opened.change) == ("scm-overcommitted", "opened")
     assert opened.time == START_US + 10_000_000

@@ -75,7 +75,7 @@ class QueueManager:
 
     def files(self, seconds: float) -> dict[str, int]:
         """Return the blocks of the files."""
-        return {file["name"]: file["bytes"] // 512 for file in self.state(seconds).files}
+        return {file.name: file.bytes // 512 for file in self.state(seconds).files}
 
 
 def log(state: dict[str, Any]) -> tuple[int, int, int]:

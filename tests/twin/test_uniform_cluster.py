@@ -22,6 +22,7 @@ from twin.estate import Estate, UniformCluster, load_estate
 from twin.events import Decoder
 from twin.playback.replays import Player, Replayed, replay
 from twin.recordings.files import RecordingWriter
+from twin.records import HostState
 from twin.stores.reports import Report
 from twin.stores.uniform_cluster import SPARE_PCT
 
@@ -187,7 +188,7 @@ def host_cpu_pct(estate: Estate, active: Sequence[str], reached: int) -> list[fl
         cluster.reports(*(file_report(f"{name}/REQUEST", tick, None, share, share) for name in active))
     hosts = cluster.state().hosts
     assert cluster.state().rate == pytest.approx(reached, rel=0.001)
-    return [hosts[name]["cpu_pct"] for name in ("QMHost1", "QMHost2")]
+    return [hosts[name].cpu_pct for name in ("QMHost1", "QMHost2")]
 
 
 def test_cpu_of_both_hosts_within_five_points_in_every_row_of_table_1(tmp_path: Path) -> None:
@@ -348,8 +349,8 @@ def test_the_action_names_the_host_with_room(tmp_path: Path) -> None:
     assert cluster.alerts[0].actions == ("Start UC01QM03 on B (strmqm); UC01 rebalances the connected applications",)
     state = cluster.state()
     assert (state.members, state.members_needed) == (1, 2)
-    assert state.hosts["A"] == {"members": 1, "capacity": 2200.0, "cpu_pct": pytest.approx(95.75 / 2.2, abs=0.02)}
-    assert state.hosts["B"] == {"members": 0, "capacity": 2200.0, "cpu_pct": 0.0}
+    assert state.hosts["A"] == HostState(members=1, capacity=2200.0, cpu_pct=43.52)
+    assert state.hosts["B"] == HostState(members=0, capacity=2200.0, cpu_pct=0.0)
 
 
 def test_members_to_create_go_to_the_host_with_room(tmp_path: Path) -> None:
