@@ -25,29 +25,24 @@ from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
 from streams.kafka.publish import Pace
-from tests.support.console_feed import in_pieces
+from tests.support.console_feed import in_pieces, page_set
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import Player, decoded_chunks
 from twin.playback.replays import play as play_events
-from twin.records import AlertRecord
+from twin.records import AlertRecord, ResourceForecast, StateRecord, TimeToFull, read_state_record
 from twin.scoring import play, score
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 from twin.units import as_span
 
 STORE = "QSG1/APP1"
-FORECAST: dict[str, Any] = {
-    "time": "2026-11-20T01:40:20.000000Z",
-    "resources": [
-        {
-            "resource": "elements",
-            "usage_pct": 74.5,
-            "full_probability": 0.71,
-            "time_to_full_s": {"p10": 1440.0, "p50": 1620.0, "p90": 1860.0},
-        }
-    ],
-}
+FORECAST = ResourceForecast(
+    resource="elements",
+    usage_pct=74.5,
+    full_probability=0.71,
+    time_to_full_s=TimeToFull(p10=1440.0, p50=1620.0, p90=1860.0),
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Story:
     estate: Estate
     outcome: Outcome
     alerts: list[AlertRecord]
-    states: dict[str, dict[str, Any]]
+    states: dict[str, StateRecord]
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +64,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
     player = Player(estate)
     alerts: list[AlertRecord] = []
-    states: dict[str, dict[str, Any]] = {}
+    states: dict[str, StateRecord] = {}
     for _, opened in play_events(decoded_chunks(recording, estate), player, in_pieces):
         alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in opened]
         if not states and any(alert.data.condition == "full-forecast" for alert in alerts):
             states = player.states()
     return Story(recording, estate, outcome, alerts, states)
+
+
+def applied(events: int) -> StateRecord:
+    return read_state_record(msgspec.json.encode(page_set("QM01/PS04", 0, events=events)))
 
 
 def foreseen(alerts: list[AlertRecord]) -> list[AlertRecord]:
@@ -97,9 +96,8 @@ def test_a_forecast_names_the_resource_the_time_left_its_interval_and_how_likely
 
 
 def test_no_time_is_said_for_what_is_not_likely_to_fill() -> None:
-    hardly = FORECAST["resources"][0] | {"full_probability": 0.02}
-    text = forecast_text({**FORECAST, "resources": [hardly]})
-    assert text == "nothing likely to be full (elements: probability 2 %)"
+    hardly = msgspec.structs.replace(FORECAST, full_probability=0.02)
+    assert forecast_text(hardly) == "nothing likely to be full (elements: probability 2 %)"
 
 
 def test_nothing_foreseen_is_no_word() -> None:
@@ -107,13 +105,13 @@ def test_nothing_foreseen_is_no_word() -> None:
 
 
 def test_a_resource_that_does_not_fill_is_said_not_to() -> None:
-    never = FORECAST["resources"][0] | {"time_to_full_s": None, "full_probability": 0.0}
-    assert forecast_text({**FORECAST, "resources": [never]}) == "nothing full within the horizon"
+    never = msgspec.structs.replace(FORECAST, time_to_full_s=None, full_probability=0.0)
+    assert forecast_text(never) == "nothing full within the horizon"
 
 
 def test_what_is_full_has_no_time_left_and_no_probability() -> None:
-    full = FORECAST["resources"][0] | {"time_to_full_s": {"p10": 0.0, "p50": 0.0, "p90": 12.0}}
-    assert forecast_text({**FORECAST, "resources": [full]}) == "elements full now"
+    full = msgspec.structs.replace(FORECAST, time_to_full_s=TimeToFull(p10=0.0, p50=0.0, p90=12.0))
+    assert forecast_text(full) == "elements full now"
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ def test_the_picture_shows_the_forecast_of_each_store_and_when_it_is_full_by_its
 
 
 def test_a_store_without_a_forecast_says_so(story: Story) -> None:
-    quiet = {STORE: story.states[STORE] | {"forecast": None}}
+    quiet = {STORE: msgspec.structs.replace(story.states[STORE], forecast=None)}
     assert re.search(r"forecast +no resource is rising", printed(picture(quiet, [], story.outcome.events, 240.0)))
 
 
@@ -253,7 +251,7 @@ def test_before_the_first_states_the_picture_says_what_is_waited_for() -> None:
 
 
 def test_the_heading_fits_eighty_columns_and_says_where_the_job_is_slower_than_asked(story: Story) -> None:
-    many = {STORE: story.states[STORE] | {"events": 135_506}}
+    many = {STORE: msgspec.structs.replace(story.states[STORE], events=135_506)}
     [heading, *_] = printed(picture(many, [], 373_565, 118.4, 359.9)).splitlines()
     assert "118x real time, asked 360x" in heading and heading.endswith(" 135,506 of 373,565 events")
     [heading, *_] = printed(picture(many, [], 373_565, 355.0, 359.9)).splitlines()
@@ -272,14 +270,14 @@ def test_the_story_begins_when_every_store_has_a_state_and_waits_for_a_job_that_
 
     threading.Thread(target=publish, daemon=True).start()
     assert not passed.acquire(timeout=0.3)  # the first events were sent and nothing came back
-    gate.apply({"A": {"events": 10}})
+    gate.apply({"A": applied(10)})
     assert passed.acquire(timeout=5) and not gate.is_open  # all that was sent came back, and B had no event yet
     assert not passed.acquire(timeout=0.3)
-    gate.apply({"A": {"events": 10}, "B": {"events": 1}})
+    gate.apply({"A": applied(10), "B": applied(1)})
     assert gate.is_open
     assert passed.acquire(timeout=5) and passed.acquire(timeout=5)  # 20 and 110 are within the window
     assert not passed.acquire(timeout=0.3)  # 200 is not
-    gate.apply({"A": {"events": 100}, "B": {"events": 1}})
+    gate.apply({"A": applied(100), "B": applied(1)})
     assert passed.acquire(timeout=5)
     [rows] = pace.slices(np.array([0], np.int64))
     assert 0.8 < rows.due_s < 10.0  # the time of waiting is not made up for
@@ -320,7 +318,9 @@ def test_the_commands_at_the_end_work_as_they_are_printed(
 
 
 def test_the_clock_is_that_of_the_slowest_store_and_each_has_its_own(story: Story) -> None:
-    late = {name: state | {"time": "2026-11-20T00:21:00.000000Z"} for name, state in story.states.items()}
+    late = {
+        name: msgspec.structs.replace(state, time="2026-11-20T00:21:00.000000Z") for name, state in story.states.items()
+    }
     text = printed(picture({**story.states, STORE: late[STORE]}, [], 1000, 240.0))
     assert text.splitlines()[0].startswith("mqtwin demo  00:21:00")
     assert "QSG1/APP1  00:21  " in text

@@ -90,8 +90,8 @@ def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read
     entries = percent(state.ents_used, state.ents_max) / 100
     assert value(read, "usage_ratio", **of_store, resource="entries") == entries
     dataset = state.smds["QM01"]
-    assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset["blocks_used"] > 1
-    usage = percent(dataset["blocks_used"], dataset["blocks_total"]) / 100
+    assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset.blocks_used > 1
+    usage = percent(dataset.blocks_used, dataset.blocks_total) / 100
     assert value(read, "usage_ratio", **of_store, resource="smds/QM01", qmgr="QM01") == usage
     assert value(read, "queue_messages", **of_store, queue="ORDERS") == state.messages
 

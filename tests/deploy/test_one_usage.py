@@ -16,23 +16,28 @@ from deploy.metrics.catalogue import resource_labels
 from deploy.metrics.collector import TwinCollector
 from deploy.show.usage import HEADINGS, usage_lines, usage_notes
 from tests.naive.estates import data_set
-from tests.support.console_feed import TOPICS, state_record
+from tests.support.console_feed import TOPICS, page_set, state_record
 from tests.support.shared import FILES, Shared, file_report, shared_estate, structure_report
 from tests.support.surfaces import latest_of
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts.episodes import Alert
+from twin.records import StateRecord, read_state_record
 
-Moment = tuple[dict[str, Any], Alert]  # a state record, and an alert of the same event
+Moment = tuple[StateRecord | dict[str, Any], Alert]  # a state record, and an alert of the same event
 
 
-def console_pcts(state: dict[str, Any]) -> dict[str, float]:
+def record_of(state: StateRecord | dict[str, Any]) -> StateRecord:
+    return read_state_record(msgspec.json.encode(state))
+
+
+def console_pcts(state: StateRecord | dict[str, Any]) -> dict[str, float]:
     model = ConsoleModel(TOPICS)
     model.fold([state_record(state)])
     (store,) = msgspec.json.decode(model.changes(0)[1])["stores"]
     return {resource["name"]: resource["pct"] for resource in store["resources"]}
 
 
-def exported_pct(state: dict[str, Any], resource: str) -> float:
+def exported_pct(state: StateRecord | dict[str, Any], resource: str) -> float:
     families = {
         family.name: family
         for family in TwinCollector(latest_of([state]), threading.Lock(), lambda: None, lambda: True).collect()
@@ -54,7 +59,7 @@ def assert_agree(moments: Iterable[Moment], resources: set[str]) -> None:
         pct = console_pcts(state)[alert.resource]
         assert pct == pytest.approx(alert.usage_pct, abs=1e-9), alert
         assert exported_pct(state, alert.resource) == pytest.approx(pct, abs=1e-9), alert
-        (line,) = usage_lines([state])
+        (line,) = usage_lines([record_of(state)])
         row = dict(zip(HEADINGS, line, strict=True))
         assert row["usage"] in {f"{usage:.1f} %" for usage in console_pcts(state).values()}, alert
         if len(console_pcts(state)) == 1:
@@ -100,7 +105,7 @@ def test_the_file_of_a_queue_agrees() -> None:
 
 def test_storage_class_memory_and_storage_of_a_coupling_facility_agree(tmp_path: Path) -> None:
     facility = Shared(shared_estate(tmp_path), "CF01")
-    free = facility.state()["storage_free"]
+    free = facility.state().storage_free
     gib = 1 << 30
     for tick, values in ((1, {"scm_used": 2 * gib}), (2, {"aug_dynamic": free // 2 + 1})):
         sources = ("QSG1/APP1", "QSG1/APP2")
@@ -119,7 +124,7 @@ def test_capacity_of_a_uniform_cluster_agrees_though_messages_wait(tmp_path: Pat
             break
     (alert,) = cluster.alerts
     state = cluster.state()
-    assert state["load"] > state["rate"]
+    assert state.load > state.rate
     assert_agree([(state, alert)], {"capacity"})
 
 
@@ -130,30 +135,31 @@ def test_a_full_data_set_is_in_the_table() -> None:
     )
     for _ in range(9):
         state = driver.put(8_000)
-    (line,) = usage_lines([state])
+    (line,) = usage_lines([record_of(state)])
     assert dict(zip(HEADINGS, line, strict=True))["unit"] == "blocks of SMDS QM01"
     assert dict(zip(HEADINGS, line, strict=True))["usage"] == "100.0 %"
 
 
 def test_the_table_says_what_an_expanding_resource_can_become() -> None:
     state = PageSetDriver(expand="USER", secondary_pages=50, max_pages=200).put(4_000)
-    (line,) = usage_lines([state])
+    (line,) = usage_lines([record_of(state)])
     assert line[5].startswith("pages, up to ")
 
 
 def test_the_table_says_not_measured_and_leaves_out_logs() -> None:
     driver = PageSetDriver()
-    (line,) = usage_lines([driver.wait(1)])
+    (line,) = usage_lines([record_of(driver.wait(1))])
     row = dict(zip(HEADINGS, line, strict=True))
     assert (row["messages"], row["used"], row["usage"]) == ("not measured", "", "not measured")
     state = driver.measure(pages_used=20, pages_total=500)
-    (line,) = usage_lines([state])
+    (line,) = usage_lines([record_of(state)])
     assert (line[2], line[3]) == ("not measured", "20")
-    assert usage_notes([state]) == [
+    assert usage_notes([record_of(state)]) == [
         "QM01/PS04: an estimated 20 more messages, one a page or block, as only these were measured",
         "QM01/PS04, pages: pages_total is 98 in the twin, 500 measured",
     ]
-    log = {"store": "QMD1", "kind": "queue_manager", "records_to_replay": 7}
+    counts = dict.fromkeys(("log_records", "checkpoints", "truncations", "file_bytes", "late_reports"), 0)
+    log = record_of(page_set("QMD1", 0) | counts | {"kind": "queue_manager", "records_to_replay": 7, "files": []})
     assert usage_lines([log]) == []
     assert usage_notes([log]) == ["QMD1: 7 log records since its last checkpoint"]
 

@@ -56,8 +56,8 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", INFO)
     assert opened.data().level == "watch"
     assert opened.time_to_full_s is not None
-    assert 24 * 60 <= opened.time_to_full_s["p50"] <= 30 * 60
-    assert opened.time_to_full_s["p10"] <= opened.time_to_full_s["p50"] <= opened.time_to_full_s["p90"]
+    assert 24 * 60 <= opened.time_to_full_s.p50 <= 30 * 60
+    assert opened.time_to_full_s.p10 <= opened.time_to_full_s.p50 <= opened.time_to_full_s.p90
     assert opened.full_probability is not None
     assert opened.full_probability >= 0.5
     assert opened.fillers[0].queue == "A.QUEUE"
@@ -120,7 +120,7 @@ def test_horizon_lead_and_probability_are_the_estates() -> None:
     story.go_on(80, puts=10, gets=0)
     [opened, *_] = story.foreseen()
     assert opened.time_to_full_s is not None
-    assert 40 * 60 <= opened.time_to_full_s["p50"] <= 50 * 60
+    assert 40 * 60 <= opened.time_to_full_s.p50 <= 50 * 60
 
 
 def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> None:

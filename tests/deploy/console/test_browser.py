@@ -309,8 +309,8 @@ def test_two_hundred_stores_at_one_hertz(browser: Browser):
 def _one_of_many(number: int, used: int, moment: str) -> dict[str, Any]:
     """Return the state record of a page set; the first ten of them fill."""
     times = {"p10": 2_000.0 - used, "p50": 3_000.0 - used, "p90": 4_000.0 - used}
-    first = {"resource": "pages", "time_to_full_s": times, "full_probability": 0.8}
-    forecast = {"resources": [first]} if number < 10 else None
+    first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": times, "full_probability": 0.8}
+    forecast = {"time": moment, "resources": [first]} if number < 10 else None
     return page_set(f"QM01/PS{number:03}", used, time=moment, forecast=forecast)
 
 
@@ -343,7 +343,8 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
     times = {"p10": 5_400.0, "p50": 6_100.0, "p90": 6_800.0}
 
     def forecast(probability: float) -> dict[str, Any]:
-        return {"resources": [{"resource": "pages", "time_to_full_s": times, "full_probability": probability}]}
+        first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": times, "full_probability": probability}
+        return {"time": "2026-11-20T12:00:00Z", "resources": [first]}
 
     model.fold([state_record(page_set("QM01/PS04", 8_800, forecast=forecast(0.02))), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
@@ -379,8 +380,10 @@ def test_the_worst_of_the_open_alerts_comes_first(browser: Browser):
 def test_a_time_and_its_interval_have_the_same_unit(browser: Browser, times: tuple[int, ...], words: str):
     model = ConsoleModel(TOPICS)
     quantiles = dict(zip(("p10", "p50", "p90"), times, strict=True))
-    first = {"resource": "pages", "time_to_full_s": quantiles, "full_probability": 0.8}
-    model.fold([state_record(page_set("QM01/PS04", 8_800, forecast={"resources": [first]}))])
+    first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": quantiles, "full_probability": 0.8}
+    model.fold(
+        [state_record(page_set("QM01/PS04", 8_800, forecast={"time": "2026-11-20T12:00:00Z", "resources": [first]}))]
+    )
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left, (middle, interval) = page.locator(".card .left"), words.split(" (")
         expect(left.locator(".big")).to_have_text(middle)
@@ -444,9 +447,10 @@ def test_names_of_forty_eight_characters_fit(browser: Browser, size: str):
     model = ConsoleModel(TOPICS)
     filler = [{"queue": LONG.rpartition("/")[2], "share": 0.97}]
     alert = {"store": LONG, "severity": "critical", "fillers": filler, "cause": f"Pages of {LONG}: 91.5 % in use."}
-    first = {"resource": "pages", "time_to_full_s": {"p10": 300.0, "p50": 400.0, "p90": 500.0}, "full_probability": 0.9}
+    times = {"p10": 300.0, "p50": 400.0, "p90": 500.0}
+    first = {"resource": "pages", "usage_pct": 91.5, "time_to_full_s": times, "full_probability": 0.9}
     queues = [{"name": filler[0]["queue"], "depth": 100, "bytes": 100}]
-    full = page_set(LONG, 9_150, forecast={"resources": [first]}, queues=queues)
+    full = page_set(LONG, 9_150, forecast={"time": "2026-11-20T12:00:00Z", "resources": [first]}, queues=queues)
     steady = page_set(LONG.replace("0", "1"), 50)
     model.fold([state_record(full), state_record(steady), alert_record(alert_event(**alert))])
     for path in ("#/", f"#/store/{quote(LONG, safe='')}", "#/alerts", "#/drift"):

@@ -6,13 +6,15 @@ import itertools
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from deploy.console import model as module
 from deploy.console.model import ConsoleModel, commands_in
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
-from twin.records import resources_of
+from tests.support.twin_driver import ScmDriver
+from twin.records import PageSetState, StructureState, resources_of
 
 FILLING = {
     "time": "2026-11-20T12:00:00Z",
@@ -193,15 +195,10 @@ def test_commands_are_found_in_the_words_of_an_action(action, commands):
 
 
 def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
-    state = {
-        "kind": "structure",
-        "ents_used": 50,
-        "ents_max": 100,
-        "elems_used": 10,
-        "elems_max": 100,
-        "smds": {"QM01": {"blocks_used": 3, "blocks_total": 4, "blocks_max": 4, "status": "FAILED"}},
-        "scm": {"used": 0, "max": 1024},
-    }
+    empty = msgspec.convert(ScmDriver().state(), StructureState)
+    scm = replace(empty.scm, used=0, max=1024)
+    failed = replace(empty.smds["QM01"], blocks_used=3, blocks_total=4, blocks_max=4, status="FAILED")
+    state = replace(empty, ents_used=50, ents_max=100, elems_used=10, elems_max=100, smds={"QM01": failed}, scm=scm)
     entries, elements, data_set, scm = resources_of(state)
     assert (entries.pct, entries.unit) == (50.0, "entries (ENTSUSED)")
     assert elements.pct == 10.0 and scm.name == "scm"
@@ -209,9 +206,9 @@ def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
 
 
 def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what_it_can_become():
-    state = {"kind": "page_set", "pages_used": 30, "pages_total": 40, "pages_max": 120, "status": "NORMAL"}
+    state = msgspec.convert(page_set("QM01/PS04", 30, pages_total=40, pages_max=120), PageSetState)
     [pages] = resources_of(state)
-    [expanded] = resources_of(state | {"pages_total": 80})
+    [expanded] = resources_of(replace(state, pages_total=80))
     assert (pages.pct, pages.maximum_pct, pages.total, pages.maximum) == (75.0, 25.0, 40, 120)
     assert (expanded.pct, expanded.maximum_pct) == (37.5, 25.0)  # the history, as the forecast, is of the maximum
 
