@@ -30,8 +30,9 @@ from twin.conditions import CLEARED, UPDATED
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = msgspec.json.encode(
-    {"store": "CF01", "kind": "coupling_facility", "time": None, "scm_total": 8, "scm_used": 2}
-    | {"augmented": 0, "storage_free": 64}
+    page_set("CF01", 0, kind="coupling_facility", time=None)
+    | {"scm_total": 8, "scm_committed": 0, "scm_used": 2, "augmented": 0, "storage_free": 64, "structures": {}}
+    | {"late_reports": 0}
 )
 
 
@@ -66,7 +67,7 @@ def test_states_alerts_and_new_dead_letters_are_folded(kafka: str, topic_prefix:
         assert not reader.is_caught_up
         read_all(reader, latest)
         entry = latest.states["CF01"]
-        assert entry.state["scm_used"] == 4 and abs(time.time() - entry.written_s) < 300
+        assert entry.state.scm_used == 4 and abs(time.time() - entry.written_s) < 300
         assert {record.alert.id[-2:] for record in latest.alerts.values()} == {"/1", "/0"}
         send(kafka, topics.dlq, [b"x", b"y"], headers=letter("not-json"))
         send(kafka, topics.dlq, [b"z"], headers=letter("of a newer job"))

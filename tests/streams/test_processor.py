@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,15 +14,16 @@ from streams.query.rows import FIGURES
 from tests.streams.stage_help import as_json, blocks_of, figure, new_tester, of_topic, plan, put
 from twin.events import Decoder
 from twin.playback.replays import Player
+from twin.records import StateRecord, read_state_record
 
 STORE = "QSG1/APP1"
 
 
-def records(output: list[Row], topic: str) -> list[Any]:
-    return [msgspec.json.decode(row.value) for row in of_topic(output, topic)]
+def states(output: list[Row]) -> list[StateRecord]:
+    return [read_state_record(row.value) for row in of_topic(output, "mqtwin.state")]
 
 
-def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, Any]:
+def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, StateRecord]:
     """Return the states after those events, by the twin alone."""
     estate = packed.unpack().estate
     player = Player(estate)
@@ -37,7 +37,7 @@ def test_a_batch_gives_one_state_record(tmp_path: Path) -> None:
     output = new_tester(packed).test(STORE, blocks_of(packed, values))
     assert [row.topic for row in output] == ["mqtwin.state"]
     assert [row.key for row in output] == [STORE.encode()]
-    assert records(output, "mqtwin.state") == [replayed(packed, values)[STORE]]
+    assert states(output) == [replayed(packed, values)[STORE]]
 
 
 def test_event_batches_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_event_batches_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> 
     values = [as_json(put(n)) for n in range(30)]
     parts = [blocks_of(packed, values[start : start + 10], start) for start in (20, 0, 10)]
     output = new_tester(packed).test(STORE, [row for part in parts for row in part])
-    (state,) = records(output, "mqtwin.state")
+    (state,) = states(output)
     assert state == replayed(packed, values)[STORE]
     assert figure(output, "blocks") == 3
 
@@ -57,7 +57,7 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
     for start in range(0, 3000, 1000):
         open_twins.cache_clear()
         output = job.test(STORE, blocks_of(packed, values[start : start + 1000], start))
-    assert records(output, "mqtwin.state") == [replayed(packed, values)[STORE]]
+    assert states(output) == [replayed(packed, values)[STORE]]
     assert figure(output, "loaded") == 1
 
 

@@ -127,8 +127,8 @@ def test_of_a_full_store_it_is_said_how_many_gets_more_it_takes(tmp_path: Path) 
         driver.get("A.QUEUE", count=25)
         driver.wait(seconds=10)
     twin = driver._player.twins["QSG1/APP1"]
-    assert twin.state()["usage_pct"] < 100 or twin.state()["overfull_puts"] > 0
-    while twin.state()["usage_pct"] < 100:
+    assert twin.state().usage_pct < 100 or twin.state().overfull_puts > 0
+    while twin.state().usage_pct < 100:
         driver.put("A.QUEUE", length=1_000, count=50)
         driver.get("A.QUEUE", count=25)
         driver.wait(seconds=10)

@@ -208,7 +208,7 @@ def check_any_order(estate: Estate, name: str, sequences: list[list[Report]], ev
     again = data.draw(st.lists(st.integers(0, len(mixed) - 1), max_size=6), label="delivered again")
     pieces = [mixed[start:end] + [mixed[i] for i in again if i < end] for start, end in pairwise(sorted(cuts))]
     assert fed(estate, name, pieces, events, backlog=backlog) == item
-    assert item[1]["late_reports"] == 0
+    assert item[1].late_reports == 0
 
 
 @given(sequences=file_sequences(), data=st.data())

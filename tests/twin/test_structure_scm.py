@@ -241,13 +241,13 @@ def test_a_structure_whose_scm_is_pending_keeps_its_storage_and_has_no_augmented
     total = facility.config.size
     facility.take(reports)
     state = facility.state()
-    assert (total - state["storage_free"], state["augmented"], state["scm_committed"]) == (size, 0, 0)
+    assert (total - state.storage_free, state.augmented, state.scm_committed) == (size, 0, 0)
     driver.reopen().wait(10)
     driver.rebuild()
     driver.wait(10)
     facility.take(driver.twin.drain_reports())
     state = facility.state()
-    assert (total - state["storage_free"], state["augmented"], state["scm_committed"]) == (size + 8 * MIB, 8 * MIB, GIB)
+    assert (total - state.storage_free, state.augmented, state.scm_committed) == (size + 8 * MIB, 8 * MIB, GIB)
 
 
 # -- over-committed SCM

@@ -117,6 +117,6 @@ def test_statistics_of_a_queue_that_is_used_no_longer_keep_the_log_moving(estate
     assert "QMD1/C" not in states
     assert states["QMD1/B"].time == states["QMD1/A"].time == "2026-11-20T14:00:00.000000Z"
     log = states["QMD1"]
-    assert log["time"] == "2026-11-20T14:00:00.000000Z"
-    assert log["log_records"] == 9 * 9_000 - 100, "without the 100 of the last ten seconds, which the next tick counts"
-    assert log["late_reports"] == 0
+    assert log.time == "2026-11-20T14:00:00.000000Z"
+    assert log.log_records == 9 * 9_000 - 100, "without the 100 of the last ten seconds, which the next tick counts"
+    assert log.late_reports == 0
