@@ -32,7 +32,23 @@ from twin.events.measured import (
     Measured,
 )
 from twin.events.rules import Rules, parse
-from twin.records import AlertData, AlertRecord, Filler
+from twin.records import (
+    STATES,
+    AlertData,
+    AlertRecord,
+    DataSetState,
+    DeepQueue,
+    FileSize,
+    Filler,
+    HostState,
+    ResourceForecast,
+    ScmShare,
+    ScmState,
+    SizePair,
+    StateForecast,
+    StateRecord,
+    TimeToFull,
+)
 from twin.stores.open import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
@@ -225,6 +241,45 @@ def test_the_fields_of_an_alert_are_those_of_its_record() -> None:
     assert set(Filler.__struct_fields__) == set(data["properties"]["fillers"]["items"]["properties"])
     nullable = {field.name for field in msgspec.inspect.type_info(AlertData).fields if _takes_null(field.type)}
     assert nullable == {name for name, own in data["properties"].items() if "null" in own.get("type", ())}
+
+
+def test_the_fields_of_a_state_record_are_those_of_its_struct() -> None:
+    """Fields and which of them may be null; what a struct has by default is what records of version 0.1.0 lack."""
+    state = schema("state")
+    assert list(STATES) == state["properties"]["kind"]["enum"]
+    assert_fields(StateRecord, state)
+    for kind, struct in STATES.items():
+        own = state["$defs"][kind]
+        common = {name: field for name, field in state["properties"].items() if name not in own["properties"]}
+        assert_fields(struct, {"properties": common | own["properties"], "required": [*common, *own["required"]]})
+    structure = state["$defs"]["structure"]["properties"]
+    forecast = state["properties"]["forecast"]
+    outlook = forecast["properties"]["resources"]["items"]
+    nested = {
+        DeepQueue: state["properties"]["queues"]["items"],
+        SizePair: state["properties"]["sizes_measured"]["additionalProperties"]["additionalProperties"],
+        StateForecast: forecast,
+        ResourceForecast: outlook,
+        TimeToFull: outlook["properties"]["time_to_full_s"],
+        DataSetState: structure["smds"]["additionalProperties"],
+        ScmState: structure["scm"],
+        ScmShare: state["$defs"]["coupling_facility"]["properties"]["structures"]["additionalProperties"],
+        HostState: state["$defs"]["uniform_cluster"]["properties"]["hosts"]["additionalProperties"],
+        FileSize: state["$defs"]["queue_manager"]["properties"]["files"]["items"],
+    }
+    for struct, own in nested.items():
+        assert_fields(struct, own)
+
+
+def assert_fields(struct: type[msgspec.Struct], described: dict[str, Any]) -> None:
+    """Assert that a struct has the fields of an object of a schema, all required, and null where the schema has it."""
+    fields = {field.name: field for field in msgspec.inspect.type_info(struct).fields}
+    assert fields.keys() == described["properties"].keys() == set(described["required"]), struct
+    assert {name for name, field in fields.items() if _takes_null(field.type)} == {
+        name
+        for name, own in described["properties"].items()
+        if "null" in own.get("type", ()) or None in own.get("enum", ())
+    }, struct
 
 
 def _takes_null(own: msgspec.inspect.Type) -> bool:

@@ -4,9 +4,11 @@ from twin.records.alerts import AlertData, AlertRecord, Filler, level_of, read_a
 from twin.records.letters import ReplayedLetter
 from twin.records.states import (
     STATES,
+    Baseline,
     CouplingFacilityState,
     DataSetState,
     DeepQueue,
+    ExpandStatus,
     FileSize,
     HostState,
     MessageStoreState,
@@ -31,9 +33,11 @@ __all__ = [
     "STATES",
     "AlertData",
     "AlertRecord",
+    "Baseline",
     "CouplingFacilityState",
     "DataSetState",
     "DeepQueue",
+    "ExpandStatus",
     "FileSize",
     "Filler",
     "HostState",

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
-Baseline = dict[str, object]  # of the baseline: what was measured beyond the model, by field
+Baseline = dict[str, object]  # what was measured beyond the model, by field
 
 
 class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resour
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import CouplingFacilityState, ScmShare, StateRecord
+from twin.records import Baseline, CouplingFacilityState, ScmShare, StateRecord
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -193,7 +193,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     # --- measurements ----------------------------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         facility, usage = self._facility, self._usage()
         facility.base_scm = max(0, measured.get("scm_used", 0) - usage.scm_used)
         facility.base_augmented = max(0, measured.get("augmented", 0) - usage.augmented)

@@ -7,14 +7,13 @@ down; what later ones find is `drift_pct`, and an alert where it stays. Sources:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import WARNING, Condition, Resource
-from twin.records import SizePair
+from twin.records import Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
@@ -56,7 +55,7 @@ class Drift(msgspec.Struct, kw_only=True):
     when the last alert was cleared.
     """
 
-    baseline: dict[str, Any] | None = None
+    baseline: Baseline | None = None
     measured: list[str] = []
     pct: float | None = None
     resource: str | None = None
@@ -64,7 +63,7 @@ class Drift(msgspec.Struct, kw_only=True):
     streak: int = 0
     cleared_at: int | None = None
 
-    def take(self, fields: set[str], baseline: dict[str, Any]) -> None:
+    def take(self, fields: set[str], baseline: Baseline) -> None:
         """Add measured fields to a baseline: what it has for them, and what it had for others."""
         before = {name: value for name, value in (self.baseline or {}).items() if value is not None}
         self.baseline = {**baseline, **before, **{name: value for name, value in baseline.items() if value is not None}}

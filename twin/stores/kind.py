@@ -14,7 +14,7 @@ from twin.conditions import Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
-from twin.records import MessageStoreState, StateRecord
+from twin.records import Baseline, MessageStoreState, StateRecord
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
@@ -69,7 +69,7 @@ class StoreKind(ABC):
         """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
 
     @abstractmethod
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`.
 
         It has null for what was not measured.

@@ -19,7 +19,7 @@ from kernels import layout, pools, scm, smds
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.events import Measured
 from twin.events.measured import without_nulls
-from twin.records import StateRecord
+from twin.records import Baseline, StateRecord
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.state_record import data_sets_of
@@ -83,9 +83,7 @@ def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> 
 # --- structures ------------------------------------------------------------------------------------------------------
 
 
-def set_structure_baseline(
-    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured
-) -> dict[str, Any]:
+def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> Baseline:
     """Keep what the real system holds beyond the model; return the state record's `baseline`.
 
     Args:

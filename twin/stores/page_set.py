@@ -20,7 +20,7 @@ from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.records import PageSetState, StateRecord
+from twin.records import Baseline, PageSetState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
@@ -151,7 +151,7 @@ class PageSetTwin(MessageStore):
         self._set_params()
 
     @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 
         Where only `pages_used` is measured, all pages of the baseline count as persistent, so that a restart drops

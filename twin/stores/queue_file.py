@@ -20,7 +20,7 @@ from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.records import QueueFileState, StateRecord
+from twin.records import Baseline, QueueFileState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
@@ -112,7 +112,7 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 
         Where `messages` is not measured, the baseline has one message per block. The file grows to at least its
@@ -125,7 +125,8 @@ class QueueFileTwin(MessageStore):
         if "messages" in measured:
             messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
         added_bytes = excess(measured.get("file_bytes"), int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
-        file_bytes = added_bytes + ((self.drift.baseline or {}).get("file_bytes") or 0)
+        before = (self.drift.baseline or {}).get("file_bytes")
+        file_bytes = added_bytes + (before if isinstance(before, int) else 0)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages

@@ -21,7 +21,7 @@ from kernels.clock import TICK
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
-from twin.records import StateRecord
+from twin.records import Baseline, StateRecord
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, drift_finding, judge
 from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
@@ -378,7 +378,7 @@ class SharedStore(ABC, Generic[Config]):
     def _can_alter(self, changes: dict[str, Any]) -> bool:
         """Return True if the estate has everything that an ALTER names."""
 
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:  # noqa: ARG002 -- some kinds are not measured
+    def _set_baseline(self, measured: Measured) -> Baseline:  # noqa: ARG002 -- some kinds are not measured
         """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
         return {}
 

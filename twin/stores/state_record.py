@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from kernels import expiry, layout, pools
 from twin.events import Measured
 from twin.events.measured import without_nulls
-from twin.records import DataSetState, DeepQueue, StateForecast, StateRecord, StructureState
-from twin.records.states import ExpandStatus
+from twin.records import DataSetState, DeepQueue, ExpandStatus, StateForecast, StateRecord, StructureState
 from twin.stores.drift import Drift
 from twin.units import as_text
 

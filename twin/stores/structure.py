@@ -20,7 +20,7 @@ from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
-from twin.records import StateRecord, StructureState
+from twin.records import Baseline, StateRecord, StructureState
 from twin.stores import alerting, alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
@@ -287,7 +287,7 @@ class StructureTwin(MessageStore):
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         return measurement.set_structure_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
     @override

@@ -23,7 +23,7 @@ from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, la
 from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.events import Measured
-from twin.records import HostState, StateRecord, UniformClusterState
+from twin.records import Baseline, HostState, StateRecord, UniformClusterState
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import SharedStore
 from twin.units import percent
@@ -271,7 +271,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     # --- measurements ----------------------------------------------------------------------------------------------
 
     @override
-    def _set_baseline(self, measured: Measured) -> dict[str, Any]:
+    def _set_baseline(self, measured: Measured) -> Baseline:
         self._cluster.base_depth = max(0, measured.get("depth", 0) - self._depth())
         return {"depth": self._cluster.base_depth if "depth" in measured else None}
 
