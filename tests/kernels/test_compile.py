@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 WARM_A_PART = """
-from twin import warm
+from twin.stores import warm_up as warm
 # Only what opening and decoding call: seconds instead of minutes.
 warm._look = warm._run = warm._run_scm = lambda *_: None
 print(warm.warm())

@@ -508,7 +508,7 @@ def test_good_records_between_bad_ones_count_and_bad_ones_do_not(output: Output)
     state = output.states[STORE]
     assert (state.events, state.messages, state.bytes) == (len(CASES), len(CASES), 100 * len(CASES))
     for name in ("gaps", "duplicates", "unmatched_gets", "full_puts", "refused_alters", "overfull_puts"):
-        assert state[name] == 0
+        assert getattr(state, name) == 0
     assert state.baseline is None
     good = sum(case.good for case in MIXES)
     assert (output.states[MIXED].events, output.states[MIXED].messages) == (good, good)
@@ -518,7 +518,7 @@ def test_afterwards_the_same_checkpoint_goes_on(output: Output) -> None:
     assert output.later_letters == len(output.letters)
     assert output.later_states[MIXED] == output.states[MIXED]
     later = output.later_states[STORE]
-    assert (later["events"], later["messages"], later["gaps"]) == (len(CASES) + 1, len(CASES) + 1, 0)
+    assert (later.events, later.messages, later.gaps) == (len(CASES) + 1, len(CASES) + 1, 0)
 
 
 @pytest.mark.nightly

@@ -39,7 +39,7 @@ class File(ResourceView):
 
     @override
     def _read_usage_pct(self) -> float:
-        return percent(int(queue_file.overflow(self._store)), int(self._store.params[0]["file_max"]))
+        return percent(int(queue_file.overflow(self._store)), max(1, int(self._store.params[0]["file_max"])))
 
     @property
     @override
@@ -88,4 +88,4 @@ class Blocks(File):
     def _read_usage_pct(self) -> float:
         params = self._store.params[0]
         used = int(queue_file.nonpersistent_in_use(self._store)) + int(queue_file.persistent_in_use(self._store))
-        return percent(used, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"]))
+        return percent(used, max(1, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"])))

@@ -11,7 +11,7 @@ from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
-from twin.simulation import START, Outcome, fits, make_scenario, simulate
+from twin.simulation import START, Outcome, make_scenario, simulate
 from twin.simulation.site import Site
 
 pytestmark = pytest.mark.nightly
@@ -124,7 +124,7 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
     site = Site.find(load_estate(tmp_path / "estate.toml"), FIRST)
     traffic = make_scenario("scm-fills-behind").traffic
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
-    monkeypatch.setattr(fits, "_MAX_TRIAL_BYTES", 8 << 20)
+    monkeypatch.setattr("twin.simulation.site._MAX_TRIAL_BYTES", 8 << 20)
     assert site.capacity(traffic, np.random.default_rng(1)).messages == pytest.approx(whole, rel=0.05)
 
 
