@@ -115,4 +115,4 @@ def test_5_gb_of_2_kb_messages_need_4_gb_of_scm_beside_a_structure_of_4_gb(
     assert (loaded(twin, messages) > 0) == is_refused
     state = twin.state()
     if not is_refused:
-        assert state["messages"] == messages
+        assert state.messages == messages

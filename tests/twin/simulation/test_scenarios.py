@@ -84,7 +84,7 @@ def test_the_twin_finds_nothing_impossible_in_what_is_simulated(
     assert replayed.events == outcome.events
     assert replayed.dead_letters == 0
     for store, state in replayed.states.items():
-        wrong = {key: state[key] for key in ("duplicates", "gaps", "unmatched_gets", "overfull_puts")}
+        wrong = {key: getattr(state, key) for key in ("duplicates", "gaps", "unmatched_gets", "overfull_puts")}
         assert wrong == dict.fromkeys(wrong, 0), store
         assert state.full_puts == outcome.stores[store].refused
 
