@@ -231,7 +231,11 @@ def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser
         chart = page.locator(".chart")
         expect(chart.locator("canvas")).to_be_visible()
         chart.focus()
-        page.keyboard.press("Home")
+        for _ in range(50):  # the canvas is there before its points are
+            page.keyboard.press("Home")
+            if page.locator("#announce").text_content():
+                break
+            page.wait_for_timeout(100)
         expect(page.locator("#announce")).to_contain_text("00:0")
         page.keyboard.press("ArrowRight")
         expect(page.locator("figcaption")).to_contain_text("elements")
