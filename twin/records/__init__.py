@@ -1,6 +1,16 @@
 """Records that other programs read: alerts, dead letters of a replay, states of stores and their resources' usage."""
 
-from twin.records.alerts import AlertData, AlertRecord, Filler, level_of, read_alert_record
+from twin.records.alerts import (
+    PART,
+    ROOT,
+    AlertData,
+    AlertRecord,
+    Filler,
+    IncidentRole,
+    level_of,
+    read_alert_record,
+)
+from twin.records.incidents import URGENCIES, Change, Incident, IncidentChange, Incidents, urgency_of
 from twin.records.letters import ReplayedLetter
 from twin.records.states import (
     STATES,
@@ -30,10 +40,14 @@ from twin.records.usage import NOT_MEASURED, ResourceUsage, fullest_of, resource
 
 __all__ = [
     "NOT_MEASURED",
+    "PART",
+    "ROOT",
     "STATES",
+    "URGENCIES",
     "AlertData",
     "AlertRecord",
     "Baseline",
+    "Change",
     "CouplingFacilityState",
     "DataSetState",
     "DeepQueue",
@@ -41,6 +55,10 @@ __all__ = [
     "FileSize",
     "Filler",
     "HostState",
+    "Incident",
+    "IncidentChange",
+    "IncidentRole",
+    "Incidents",
     "MessageStoreState",
     "PageSetState",
     "QueueFileState",
@@ -61,4 +79,5 @@ __all__ = [
     "read_alert_record",
     "read_state_record",
     "resources_of",
+    "urgency_of",
 ]

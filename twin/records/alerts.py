@@ -9,6 +9,8 @@ import msgspec
 from twin.conditions import CLEARED, INFO, PAGE, WATCH
 from twin.records.states import TimeToFull
 
+ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
+PART = "part"  # role of its other alerts
 _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 
 
@@ -17,6 +19,17 @@ class Filler(msgspec.Struct, frozen=True):
 
     queue: str
     share: float
+
+
+class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
+    """The incident to which an alert belongs. opened: event time of its first alert; role: ROOT or PART."""
+
+    id: str
+    role: str
+    opened: str
+
+
+_NO_INCIDENT = IncidentRole(id="", role=ROOT, opened="")
 
 
 class AlertData(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +50,18 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     status: str
     level: str = ""
+    resources: tuple[str, ...] = ()
+    incident: IncidentRole = _NO_INCIDENT
 
     def __post_init__(self) -> None:
-        """Add the level, which early records do not have."""
+        """Add what early records do not have; each of their alerts is an incident of its own."""
         if not self.level:
             msgspec.structs.force_setattr(self, "level", level_of(self.severity))
+        if not self.resources:
+            msgspec.structs.force_setattr(self, "resources", (self.resource,))
+        if not self.incident.id:
+            own = IncidentRole(id=self.alert_id, role=ROOT, opened=self.time)
+            msgspec.structs.force_setattr(self, "incident", own)
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
