@@ -17,13 +17,13 @@ URGENCIES = (WATCH, PAGE, CRITICAL, FULL)  # how bad an incident is, the worst l
 
 
 class Change(StrEnum):
-    """Changes of an incident; people are told of those but UPDATED and of a WATCHED one as they wish."""
+    """Changes of an incident."""
 
     WATCHED = "watched"  # it opened, as a watch
     PAGED = "paged"  # it became a page: call somebody
     ESCALATED = "escalated"  # it is worse than it ever was: tell who was called
     UPDATED = "updated"  # anything else
-    OVER = "over"  # every alert of it is cleared
+    OVER = "over"  # nothing of it is a page any more; of one that never was a page, every alert is cleared
 
 
 class Incident:
@@ -50,8 +50,13 @@ class Incident:
         return any(alert.is_open for alert in self.alerts.values())
 
     @property
+    def is_calling(self) -> bool:
+        """True while any of its alerts is a page."""
+        return any(alert.is_open and alert.data.level == PAGE for alert in self.alerts.values())
+
+    @property
     def root(self) -> AlertRecord:
-        """The record that says what is wrong: of the open root, else of the root that cleared last."""
+        """The record that says what is wrong: of the open root, else of the root that cleared last; it has an alert."""
         records = list(self.alerts.values())
         roots = [record for record in records if record.data.incident.role == ROOT] or records
         return max(roots, key=lambda record: (record.is_open, record.data.time))
@@ -88,26 +93,37 @@ class Incidents:
         self.by_id: dict[str, Incident] = {}
         self._of_alert: dict[str, str] = {}  # id of the incident, by alert id
 
-    def take(self, record: AlertRecord) -> IncidentChange:
-        """Take a record, in the order of the topic or of a compacted one; return what it changes."""
-        reference = record.data.incident
-        incident = self.by_id.get(reference.id)
-        is_new = incident is None
+    def take(self, record: AlertRecord) -> list[IncidentChange]:
+        """Take a record, in the order of the topic or of a compacted one; return what it changes, mostly one thing.
+
+        An alert may pass from an incident that has paged to the next one of its store: then two change.
+        """
+        reference, alert_id = record.data.incident, record.data.alert_id
+        incident, is_new = self.by_id.get(reference.id), False
         if incident is None:
             self._forget_over(record.data.store)
-            incident = self.by_id[reference.id] = Incident(reference.id, record.data.store, reference.opened)
-        former = self._of_alert.get(record.data.alert_id)
-        if former is not None and former != reference.id:
-            self.by_id[former].alerts.pop(record.data.alert_id, None)
-        self._of_alert[record.data.alert_id] = reference.id
-        was_open = incident.is_open
-        incident.alerts[record.data.alert_id] = record
-        before, incident.urgency = incident.urgency, max(incident.urgency, urgency_of(record.data))
-        if record.is_open and incident.urgency > before:
-            return IncidentChange(incident, Change.ESCALATED if before else Change.PAGED, record)
-        if was_open and not incident.is_open:
-            return IncidentChange(incident, Change.OVER, record)
-        return IncidentChange(incident, Change.WATCHED if is_new and record.is_open else Change.UPDATED, record)
+            incident, is_new = Incident(reference.id, record.data.store, reference.opened), True
+            self.by_id[reference.id] = incident
+        changes = []
+        former = self.by_id.get(self._of_alert.get(alert_id, reference.id), incident)
+        if former is not incident:
+            state = _state(former)
+            left = former.alerts.pop(alert_id)
+            if _is_over(former, *state):
+                changes.append(IncidentChange(former, Change.OVER, left))
+            if not former.alerts:
+                del self.by_id[former.id]
+        self._of_alert[alert_id] = reference.id
+        state, before = _state(incident), incident.urgency
+        incident.alerts[alert_id] = record
+        if record.is_open and reference.role == ROOT:
+            incident.urgency = max(before, urgency_of(record.data))
+        change = Change.WATCHED if is_new and record.is_open else Change.UPDATED
+        if incident.urgency > before:
+            change = Change.ESCALATED if before else Change.PAGED
+        elif _is_over(incident, *state):
+            change = Change.OVER
+        return [*changes, IncidentChange(incident, change, record)]
 
     def open(self) -> list[Incident]:
         """Return the open incidents, the most urgent first, then the one that opened first."""
@@ -122,6 +138,18 @@ class Incidents:
             for alert_id in incident.alerts:
                 self._of_alert.pop(alert_id, None)
             del self.by_id[incident.id]
+
+
+def _state(incident: Incident) -> tuple[bool, bool]:
+    """Return (whether it is open, whether it calls people)."""
+    return incident.is_open, incident.is_calling
+
+
+def _is_over(incident: Incident, was_open: bool, was_calling: bool) -> bool:  # noqa: FBT001 -- as `_state` returns them
+    """Return True if an incident is over by what has just changed."""
+    if incident.urgency:
+        return was_calling and not incident.is_calling
+    return was_open and not incident.is_open
 
 
 def urgency_of(data: AlertData) -> int:
