@@ -1,26 +1,46 @@
-"""Alerts and their life cycle: opened, updated, cleared, with one id per episode.
+"""Alerts and their life cycle: opened, updated, cleared, with one id per episode; and the incidents that hold them.
 
 An id consists of store, condition, resource and the event time of the opening, so the same input gives the same ids
 however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id then ends in
 the number of times the clock went back. The records are described in docs/alerts.md.
+
+An incident is what one person has to do about a store: every alert from the first one until all have been cleared for
+ten minutes. The worst open alert is its root, the others are its parts. Where nothing of an incident that has paged has
+been a page for ten minutes, the next page begins another incident, which takes over what is still open: an alert that
+stays open for days, such as `drift`, hides no danger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.conditions import CLEARED, OPENED, UPDATED, Resource
-from twin.records import AlertData, Filler, TimeToFull, level_of
+from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
+from twin.records import PART, ROOT, AlertData, Filler, IncidentRole, TimeToFull, level_of
 from twin.units import as_datetime, as_text
 
-CALM_FOR = 60_000_000  # microseconds for which a condition must be over before its alert is cleared
+CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
+SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
+_OF_DATA = (  # conditions about what is known, how it is set up, or who holds it: puts do not fail for them
+    *(Condition.DRIFT, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
+    *(Condition.SCM_OVERCOMMITTED, Condition.NOT_ALTERABLE),
+)
+_OF_QUEUES = (Condition.QUEUE_FULL_FORECAST, Condition.QUEUE_FULL)
+_OF_FILLING = (  # the later, the more it says about what to do
+    *(Condition.CAPACITY, Condition.FAULT_WAIT, Condition.THRESHOLD, Condition.SCM_OVERRUN),
+    *(Condition.AUGMENTED_EXHAUSTED, Condition.SCM_EXHAUSTED, Condition.CANNOT_EXPAND),
+    *(Condition.FULL_FORECAST, Condition.FULL),
+)
+_RANKED = (*_OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the one that tells most about a store last
+_CLASS: dict[str, int] = {
+    condition: number for number, those in enumerate((_OF_DATA, _OF_QUEUES, _OF_FILLING)) for condition in those
+}
 _format = JSONFormat()
 
 
@@ -42,6 +62,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     actions: tuple[str, ...]
     evidence: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
+    incident: IncidentRole
 
     @property
     def when(self) -> datetime:
@@ -71,6 +93,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
             evidence=self.evidence,
             status=CLEARED if self.change == CLEARED else "open",
             level=self.level,
+            resources=self.resources,
+            incident=self.incident,
         )
 
     def record(self) -> bytes:
@@ -102,6 +126,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     time_to_full_s: TimeToFull | None = None
     fillers: tuple[Filler, ...] = ()
     evidence: tuple[str, ...] = ()
+    others: tuple[Resource, ...] = ()  # further resources that passed the same line at the same tick
 
 
 class Episode(msgspec.Struct, kw_only=True):
@@ -114,20 +139,73 @@ class Episode(msgspec.Struct, kw_only=True):
     severity: str
     usage_pct: float  # last published; 0 for a resource that has no usage
     calm_since: int | None = None  # microseconds: time since which the condition no longer holds
+    opened: int = 0  # microseconds; 0 in state of earlier versions
+    last: Finding | None = None  # last published; None in state of earlier versions
 
     @property
     def resource(self) -> Resource:
         """The resource that the alert is about."""
         return Resource.parse(self.resource_text)
 
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The resources that the alert is about, `resource` first."""
+        return (self.resource, *(self.last.others if self.last else ()))
+
+    @property
+    def weight(self) -> tuple[bool, int, int, int]:
+        """How much the alert tells about its store: the open alert with most is the root of its incident."""
+        is_page, number = self.severity != INFO, _class_of(self.condition)
+        return is_page, number, SEVERITIES.index(self.severity), _RANKED.index(Condition(self.condition))
+
+    def last_finding(self) -> Finding:
+        """Return the finding that was published last."""
+        if self.last is not None:
+            return self.last
+        cause = f"{self.resource.label}: {self.usage_pct:.1f} % in use."
+        return Finding(
+            condition=self.condition,
+            resource=self.resource,
+            severity=self.severity,
+            usage_pct=self.usage_pct,
+            cause=cause,
+        )
+
+
+class OpenIncident(msgspec.Struct, kw_only=True):
+    """The incident of a store, part of its state, until the next one begins.
+
+    Attributes:
+        id: its id.
+        opened: event time of its first alert, microseconds.
+        root: id of the alert that is its root; "": none is open.
+        has_paged: True once one of its alerts was a page.
+        last_open: event time at which an alert of it was last open, microseconds, as of the last that was cleared.
+        last_paged: the same of pages, by class of condition (see `_CLASS`).
+    """
+
+    id: str
+    opened: int
+    root: str = ""
+    has_paged: bool = False
+    last_open: int = 0
+    last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * len(set(_CLASS.values())))
+
 
 class Episodes:
-    """Open alerts of one store by condition and resource."""
+    """Open alerts of one store by condition and resource.
 
-    def __init__(self, store: str, episodes: list[Episode], turns: int = 0) -> None:
+    Attributes:
+        incident: the incident that holds them, or the last one; None before the first.
+    """
+
+    def __init__(
+        self, store: str, episodes: Sequence[Episode] = (), turns: int = 0, incident: OpenIncident | None = None
+    ) -> None:
         self._store = store
         self._turns = turns
         self._open = {(episode.condition, episode.resource): episode for episode in episodes}
+        self.incident = incident
 
     def __iter__(self) -> Iterator[Episode]:
         return iter(self.as_list())
@@ -142,8 +220,11 @@ class Episodes:
         return bool(self._open)
 
     def get(self, condition: str, resource: Resource) -> Episode | None:
-        """Return the open episode of a condition and resource, or None."""
-        return self._open.get((condition, resource))
+        """Return the open episode of a condition that names a resource, or None."""
+        episode = self._open.get((condition, resource))
+        if episode is not None:
+            return episode
+        return next((one for one in self if one.condition == condition and resource in one.resources), None)
 
     def turn_back(self, now: int, turns: int) -> None:
         """Continue from an earlier time.
@@ -156,28 +237,31 @@ class Episodes:
         for episode in self._open.values():
             if episode.calm_since is not None:
                 episode.calm_since = min(episode.calm_since, now)
+        if self.incident is not None:
+            self.incident.last_open = min(self.incident.last_open, now)
+            self.incident.last_paged = [min(time, now) for time in self.incident.last_paged]
 
-    def open(self, finding: Finding, time: int) -> Alert:
-        """Open an episode and return the record to publish."""
-        alert_id = f"{self._store}/{finding.condition}/{finding.resource}/{time}"
-        if self._turns:
-            alert_id += f"/{self._turns}"
+    def open(self, finding: Finding, time: int) -> list[Alert]:
+        """Open an episode and return the records to publish."""
         episode = Episode(
-            alert_id=alert_id,
+            alert_id=self._id(f"{finding.condition}/{finding.resource}", time),
             condition=finding.condition,
             resource_text=str(finding.resource),
             published=0,
             severity=finding.severity,
             usage_pct=finding.usage_pct or 0.0,
+            opened=time,
         )
+        if self.incident is None or (not self._open and time - self.incident.last_open >= CALM_FOR):
+            self.incident = OpenIncident(id=self._id("", time), opened=time)
         self._open[finding.condition, finding.resource] = episode
-        return self._record(episode, finding, OPENED, time)
+        return self._publish(episode, finding, OPENED, time)
 
-    def update(self, episode: Episode, finding: Finding, time: int) -> Alert:
-        """Update an episode and return the record to publish."""
+    def update(self, episode: Episode, finding: Finding, time: int) -> list[Alert]:
+        """Update an episode and return the records to publish."""
         episode.severity = finding.severity
         episode.usage_pct = finding.usage_pct or 0.0
-        return self._record(episode, finding, UPDATED, time)
+        return self._publish(episode, finding, UPDATED, time)
 
     def settle(
         self,
@@ -188,7 +272,7 @@ class Episodes:
         is_over: bool,
         calm_for: int = CALM_FOR,
     ) -> list[Alert]:
-        """Clear an episode whose condition has been over for long enough; return the record, if it is cleared.
+        """Clear an episode whose condition has been over for long enough; return the records, if it is cleared.
 
         Args:
             episode: the episode.
@@ -202,15 +286,66 @@ class Episodes:
             return []
         if episode.calm_since is None:
             episode.calm_since = now
-        return [self.clear(episode, make_cleared(), now)] if now - episode.calm_since >= calm_for else []
+        return self.clear(episode, make_cleared(), now) if now - episode.calm_since >= calm_for else []
 
-    def clear(self, episode: Episode, finding: Finding, time: int) -> Alert:
-        """End an episode and return the record to publish."""
+    def clear(self, episode: Episode, finding: Finding, time: int) -> list[Alert]:
+        """End an episode and return the records to publish; if it was the root, the worst alert left is the next."""
+        incident = self._incident(time)
         del self._open[episode.condition, episode.resource]
-        return self._record(episode, finding, CLEARED, time)
+        incident.last_open = time
+        if episode.severity != INFO:
+            incident.last_paged[_class_of(episode.condition)] = time
+        records = [self._record(episode, finding, CLEARED, time)]
+        if incident.root == episode.alert_id:
+            worst = max(self._open.values(), key=lambda one: one.weight, default=None)
+            incident.root = "" if worst is None else worst.alert_id
+            if worst is not None:
+                records.append(self._record(worst, worst.last_finding(), UPDATED, time))
+        return records
+
+    def _publish(self, episode: Episode, finding: Finding, change: str, time: int) -> list[Alert]:
+        """Return the records of an episode that opens or is updated, behind those of the alerts that it displaces."""
+        incident, displaced = self._incident(time), []
+        if episode.severity != INFO:
+            if self._is_another_incident(episode, time):
+                self.incident = incident = OpenIncident(id=self._id("", time), opened=time, root=episode.alert_id)
+                displaced = [one for one in self if one is not episode]
+            incident.has_paged = True
+        root = next((one for one in self if one.alert_id == incident.root), None)
+        if root is not episode and (root is None or episode.weight > root.weight):
+            incident.root = episode.alert_id
+            displaced = [] if root is None else [root]
+        records = [self._record(one, one.last_finding(), UPDATED, time) for one in displaced]
+        episode.last = finding
+        return [*records, self._record(episode, finding, change, time)]
+
+    def _is_another_incident(self, episode: Episode, time: int) -> bool:
+        """Return True if an episode that is a page belongs to none: the incident has paged, and calls no more."""
+        incident, number = self._incident(time), _class_of(episode.condition)
+        if not incident.has_paged or time <= incident.opened:
+            return False
+        calls = any(one.severity != INFO and _class_of(one.condition) >= number for one in self if one is not episode)
+        return not calls and not self._was_page(episode) and time - max(incident.last_paged[number:]) >= CALM_FOR
+
+    def _was_page(self, episode: Episode) -> bool:
+        """Return True if the last record of an episode was a page."""
+        return episode.last is not None and episode.last.severity != INFO
+
+    def _incident(self, time: int) -> OpenIncident:
+        """Return the incident; state of earlier versions with open alerts has none, so it begins now."""
+        if self.incident is None:
+            has_paged = any(episode.severity != INFO for episode in self)
+            self.incident = OpenIncident(id=self._id("", time), opened=time, has_paged=has_paged)
+        return self.incident
+
+    def _id(self, name: str, time: int) -> str:
+        """Return the id of what begins at a time, microseconds. name: of an alert in its store; "": an incident."""
+        text = f"{self._store}/{name}/{time}" if name else f"{self._store}/{time}"
+        return f"{text}/{self._turns}" if self._turns else text
 
     def _record(self, episode: Episode, finding: Finding, change: str, time: int) -> Alert:
-        number = episode.published
+        number, incident = episode.published, self._incident(time)
+        role = ROOT if incident.root == episode.alert_id else PART
         episode.published += 1
         return Alert(
             change=change,
@@ -228,4 +363,11 @@ class Episodes:
             cause=finding.cause,
             actions=finding.actions,
             evidence=finding.evidence,
+            resources=tuple(map(str, (finding.resource, *finding.others))),
+            incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),
         )
+
+
+def _class_of(condition: str) -> int:
+    """Return what a condition is about: 0 what is known of the store, 1 a queue, 2 how the store fills."""
+    return _CLASS[condition]

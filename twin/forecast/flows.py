@@ -112,6 +112,12 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     )
 
 
+def is_known(store: Store, tick: int) -> bool:
+    """Return True if `present` finds a regime at a tick."""
+    since = int(store.scalars["steady_from"][0])
+    return since != NEVER and tick - max(since, _turned(store, tick)) >= regime.MIN_BINS
+
+
 def _service(stay: Array, leave: Array, held: float) -> float:
     """Return the share of the messages held that is got in a bin, 0 where gets do not follow the backlog.
 

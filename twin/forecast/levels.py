@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels import chance, resources
 from kernels.meter_rows import RISE
-from twin.forecast.extension import Extension
+from twin.forecast.extension import MIN_LEVELS, Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.laws import SIMILAR
@@ -37,6 +37,12 @@ class Levels(msgspec.Struct, kw_only=True):
 
     ticks: list[int] = []
     shares: dict[str, list[float]] = {}
+
+    def are_known(self, tick: int) -> bool:
+        """Return True if there are enough levels to extend, and the last one is not old."""
+        if len(self.ticks) < MIN_LEVELS:
+            return False
+        return tick - self.ticks[-1] <= _STALE_GAPS * float(np.median(np.diff(self.ticks)))
 
     def note(self, tick: int, fill: FillModel) -> None:
         """Add the levels of a store that has just taken over a measurement.
@@ -68,7 +74,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     """
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
     fits = {number: fit for number in shares if (fit := Extension.fit(levels.ticks, shares[number])) is not None}
-    if not fits or tick - levels.ticks[-1] > _STALE_GAPS * float(np.median(np.diff(levels.ticks))):
+    if not fits or not levels.are_known(tick):
         return None
     doubts = np.empty((PATHS, 3))
     chance.normal(np.uint64(seed_of(name, tick)), doubts[: PATHS // 2])

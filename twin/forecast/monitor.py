@@ -17,8 +17,9 @@ from typing import NamedTuple, Self
 import msgspec
 import numpy as np
 
-from kernels import shares
+from kernels import regime, shares
 from kernels.clock import SECOND, TICK
+from kernels.layout import NEVER
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.forecast import flows, remedies, rule
@@ -154,6 +155,18 @@ class ForecastMonitor:
         self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
 
+    def can_foresee(self, view: ForecastView, tick: int) -> bool:
+        """Return True if a forecast can be made at a tick, or is about to: flows are known half a minute after a put.
+
+        Of a store whose puts and gets nothing reports it takes some measured levels.
+        """
+        if not self.enabled:
+            return False
+        if _has_only_levels(view):
+            return self.memory.levels.are_known(tick)
+        began = int(view.tables.store.scalars["steady_from"][0])
+        return began == NEVER or tick - began < regime.MIN_BINS or flows.is_known(view.tables.store, tick)
+
     def note_levels(self, view: ForecastView, tick: int) -> None:
         """Keep the levels of a store that has just taken over a measurement, unless its puts are known."""
         if self.enabled and _has_only_levels(view):
@@ -197,7 +210,7 @@ class ForecastMonitor:
         if (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):
             return []
         memory.danger_since = memory.calm_since = None
-        return [view.episodes.open(self._finding(view, summary, times, None), summary.tick * TICK)]
+        return view.episodes.open(self._finding(view, summary, times, None), summary.tick * TICK)
 
     def _review(self, view: ForecastView, episode: Episode, summary: _Summary) -> list[Alert]:
         memory, config, tick, times = self.memory, view.config, summary.tick, summary.times
@@ -209,7 +222,7 @@ class ForecastMonitor:
                 return []
             memory.calm_since = None
             over = view.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
-            return [view.episodes.clear(episode, over, tick * TICK)]
+            return view.episodes.clear(episode, over, tick * TICK)
         memory.calm_since = None
         if times is None or summary.probability < config.forecast_probability:
             return []  # it may be over soon: no update until it is, or until it is likely again
@@ -217,7 +230,7 @@ class ForecastMonitor:
         is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
         if severity == episode.severity and not is_sooner and not self._has_other_filler(view, summary):
             return []
-        return [view.episodes.update(episode, self._finding(view, summary, times, episode.severity), tick * TICK)]
+        return view.episodes.update(episode, self._finding(view, summary, times, episode.severity), tick * TICK)
 
     def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
         """Return True if another queue fills most; asked every ten minutes, since the messages are counted for it."""

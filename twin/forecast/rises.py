@@ -22,6 +22,8 @@ from twin.forecast import laws
 from twin.state.arrays import Array
 
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
+_MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [assumed]
+_BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
 _WEEK = 7 * 86_400 * SECOND
 
 
@@ -106,6 +108,17 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
     """Return RISE[n], a copy of the past rises that a store keeps of a row of `tides`."""
     rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]
     return np.asarray(rows[rows["tide"] == tide_row])
+
+
+def is_beyond_past(store: Store) -> bool:
+    """Return True if a store rises, and is clearly fuller than at the end of every rise that it keeps.
+
+    Of a store of which fewer than three rises are known, nothing is known to be unusual.
+    """
+    if not store.tides[TOTAL_TIDE]["rising"]:
+        return False
+    tops = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"]
+    return tops.size >= _MIN_KNOWN and float(store.tides["share"].max()) > float(tops.max()) + _BEYOND
 
 
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:

@@ -145,7 +145,7 @@ def _state(incident: Incident) -> tuple[bool, bool]:
     return incident.is_open, incident.is_calling
 
 
-def _is_over(incident: Incident, was_open: bool, was_calling: bool) -> bool:  # noqa: FBT001 -- as `_state` returns them
+def _is_over(incident: Incident, was_open: bool, was_calling: bool) -> bool:
     """Return True if an incident is over by what has just changed."""
     if incident.urgency:
         return was_calling and not incident.is_calling

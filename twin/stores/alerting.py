@@ -2,6 +2,10 @@
 
 Kernels mark in `fired` which conditions have begun, and each is marked once until it is armed again: when its alert is
 cleared. A tick looks at what is to come, and reviews the alerts that are open.
+
+A line that is passed informs, for the forecast knows better whether the store will be full. It is a page where there is
+no forecast, and where a structure has passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise:
+docs/alerts.md, "Incidents".
 """
 
 from __future__ import annotations
@@ -9,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import msgspec
 import numpy as np
 
 from kernels import clock, watch
-from twin.alerts.episodes import STEP, Alert, Episode
+from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import ResourceView
-from twin.conditions import Condition, Pool, Resource
+from twin.conditions import ELEMENTS, ENTRIES, INFO, Condition, Pool, Resource
 from twin.estate import Estate
+from twin.forecast import rises
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
 from twin.stores import depth_forecast, in_doubt
@@ -31,6 +37,11 @@ _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
     *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
 )
+_INFORMING = (  # about the way to full, of which the forecast knows more
+    *(Condition.THRESHOLD, Condition.CANNOT_EXPAND),
+    *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
+)
+_TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
 
 class AlertedStore(ForecastView, Protocol):
@@ -82,12 +93,72 @@ def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
         for row in np.flatnonzero(queues["fired"]).tolist()
     ]
     scalars["fired"] = datasets["fired"] = queues["fired"] = 0
-    viewer = view.viewer()
-    return [
-        view.episodes.open(viewer.finding(condition, resource, None), now)
-        for condition, resource in fired
-        if not view.is_relieved(condition, resource)
-    ]
+    by_condition: dict[str, list[Resource]] = {}
+    alerts: list[Alert] = []
+    for condition, resource in fired:
+        if view.is_relieved(condition, resource):
+            continue
+        if resource.pool in _TOGETHER:
+            by_condition.setdefault(condition, []).append(resource)
+        else:
+            alerts += view.episodes.open(_finding(view, condition, (resource,), None, now), now)
+    for condition, resources in by_condition.items():
+        alerts += _open_together(view, condition, resources, now)
+    return alerts
+
+
+def _open_together(view: AlertedStore, condition: str, resources: list[Resource], now: int) -> list[Alert]:
+    """Open one alert for the resources that have passed a line, or add them to that of the same tick."""
+    same_tick = (
+        one for one in view.episodes if one.condition == condition and one.opened // clock.TICK == now // clock.TICK
+    )
+    episode = next(same_tick, None)
+    if episode is not None:
+        every = (*episode.resources, *(one for one in resources if one not in episode.resources))
+        return view.episodes.update(episode, _finding(view, condition, every, episode, now), now)
+    foreseen = [forecast.resource for forecast in view.monitor.memory.last]
+
+    def order(resource: Resource) -> tuple[int, float]:
+        """Return where a resource stands: the one that is full first in front, else the fuller one."""
+        place = foreseen.index(str(resource)) if str(resource) in foreseen else len(foreseen)
+        return place, -view.view(resource).usage_pct
+
+    return view.episodes.open(_finding(view, condition, tuple(sorted(resources, key=order)), None, now), now)
+
+
+def _finding(
+    view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
+) -> Finding:
+    """Return the finding about a condition that holds for resources, the first in front."""
+    finding = view.viewer().finding(condition, resources[0], None if episode is None else episode.severity)
+    also = "".join(f" {view.view(other).describe(condition)}." for other in resources[1:])
+    return msgspec.structs.replace(
+        finding,
+        severity=_severity(view, condition, resources, episode, now),
+        cause=finding.cause + also,
+        others=resources[1:],
+    )
+
+
+def _severity(
+    view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
+) -> str:
+    """Return the severity of a condition that holds: info where it informs only. A page does not become a watch."""
+    before = None if episode is None else episode.severity
+    is_page = before not in (None, INFO)
+    if condition in _INFORMING and not is_page and not _is_page_by_itself(view, condition, resources[0], now):
+        return INFO
+    severities = [view.view(resource).severity(condition, before) for resource in resources]
+    return max(severities, key=SEVERITIES.index)
+
+
+def _is_page_by_itself(view: AlertedStore, condition: str, resource: Resource, now: int) -> bool:
+    """Return True if no forecast says more about a line that is passed, or if the store was never as full."""
+    tick = now // clock.TICK
+    if not view.monitor.can_foresee(view, tick):
+        return True
+    has_full_threshold = condition == Condition.THRESHOLD and resource in (ENTRIES, ELEMENTS)
+    return has_full_threshold and rises.is_beyond_past(view.tables.store)
 
 
 def arm(view: AlertedStore, condition: str, resource: Resource) -> None:
@@ -127,18 +198,21 @@ def foresee(view: AlertedStore, tick: int) -> list[Alert]:
 
 def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
     """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
-    resource, viewer = episode.resource, view.viewer()
-    of_resource = view.view(resource)
-    is_over = of_resource.is_over(episode.condition, now)
-    cleared = view.episodes.settle(
-        episode, lambda: viewer.over(episode.condition, resource, episode.severity), now, is_over=is_over
-    )
+    resources = episode.resources
+    is_over = all(view.view(resource).is_over(episode.condition, now) for resource in resources)
+
+    def make_cleared() -> Finding:
+        over = view.viewer().over(episode.condition, resources[0], episode.severity)
+        return msgspec.structs.replace(over, others=resources[1:])
+
+    cleared = view.episodes.settle(episode, make_cleared, now, is_over=is_over)
     if cleared:
-        arm(view, episode.condition, resource)
+        for resource in resources:
+            arm(view, episode.condition, resource)
     if is_over:
         return cleared
-    severity = of_resource.severity(episode.condition, episode.severity)
-    if severity == episode.severity and min(100.0, of_resource.usage_pct) < episode.usage_pct + STEP:
+    severity = _severity(view, episode.condition, resources, episode, now)
+    usage_pct = view.view(resources[0]).usage_pct
+    if severity == episode.severity and min(100.0, usage_pct) < episode.usage_pct + STEP:
         return []
-    finding = viewer.finding(episode.condition, resource, episode.severity)
-    return [view.episodes.update(episode, finding, now)]
+    return view.episodes.update(episode, _finding(view, episode.condition, resources, episode, now), now)

@@ -19,7 +19,7 @@ from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
-from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resource
+from twin.conditions import AUGMENTED, CRITICAL, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
@@ -141,7 +141,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return Finding(
             condition=Condition.SCM_OVERCOMMITTED,
             resource=SCM,
-            severity=WARNING,
+            severity=INFO,
             usage_pct=usage.scm_committed_pct,
             cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
             actions=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),

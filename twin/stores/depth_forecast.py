@@ -72,7 +72,7 @@ def check(
         if episode is not None:
             alerts += _review(episode, episodes, view_of(resource), left, span_s, lead_s, now)
         elif is_known and 0 < left <= lead_s:  # at MAXDEPTH `queue-full` is open
-            alerts.append(episodes.open(_finding(view_of(resource), left, span_s), now))
+            alerts += episodes.open(_finding(view_of(resource), left, span_s), now)
     return alerts
 
 
@@ -83,7 +83,7 @@ def _review(
     is_over = left > _CALM_LEAD_RATIO * lead_s
     cleared = episodes.settle(episode, lambda: _finding(view, None, span_s), now, is_over=is_over)
     has_risen = left > 0 and (view.usage_pct or 0.0) >= episode.usage_pct + 2 * STEP
-    return [episodes.update(episode, _finding(view, left, span_s), now)] if has_risen and not is_over else cleared
+    return episodes.update(episode, _finding(view, left, span_s), now) if has_risen and not is_over else cleared
 
 
 def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:

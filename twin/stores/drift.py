@@ -12,7 +12,7 @@ import msgspec
 
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import WARNING, Condition, Resource
+from twin.conditions import INFO, Condition, Resource
 from twin.records import Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
@@ -122,10 +122,10 @@ def judge(
     episode = next((episode for episode in episodes if episode.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
     if episode is None and drift.streak >= _ALERT_STREAK and drift.cleared_at != now:
-        return [episodes.open(make_finding(resource), now)]
+        return episodes.open(make_finding(resource), now)
     if episode is not None and drift.streak == 0:
         drift.cleared_at = now
-        return [episodes.clear(episode, make_finding(episode.resource), now)]
+        return episodes.clear(episode, make_finding(episode.resource), now)
     return []
 
 
@@ -156,7 +156,7 @@ def drift_finding(
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,
-        severity=WARNING,
+        severity=INFO,
         usage_pct=usage_pct,
         cause=cause,
         actions=actions,

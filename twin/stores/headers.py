@@ -8,7 +8,7 @@ import msgspec
 
 from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far_behind, latest_behind
 from kernels.layout import NEVER
-from twin.alerts.episodes import Episode
+from twin.alerts.episodes import Episode, OpenIncident
 from twin.forecast.monitor import ForecastMemory
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
@@ -47,6 +47,7 @@ class Header(msgspec.Struct, kw_only=True):
     began: int | None = None  # see MessageStore
     counted: list[str] = []  # queues, see MessageStore
     is_counted: bool = False  # see MessageStore
+    incident: OpenIncident | None = None
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:
@@ -128,6 +129,7 @@ class SharedState(msgspec.Struct, kw_only=True):
     episodes: list[Episode] = []
     drift: Drift = msgspec.field(default_factory=Drift)
     kind_state: bytes = b""  # see SharedStore._kind_state
+    incident: OpenIncident | None = None
 
 
 def decode_shared_state(content: bytes, name: str) -> SharedState:

@@ -74,9 +74,9 @@ def check(
         return alerts
     finding = _finding(store, estate, name, qmgrs, oldest, now)
     if episode is None:
-        return [episodes.open(finding, now)]
+        return episodes.open(finding, now)
     is_worse = (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
-    return [episodes.update(episode, finding, now)] if is_worse else []
+    return episodes.update(episode, finding, now) if is_worse else []
 
 
 def _finding(

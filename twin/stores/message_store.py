@@ -112,7 +112,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.episodes = Episodes(self.name, [])
+        self.episodes = Episodes(self.name)
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
@@ -129,7 +129,8 @@ class MessageStore(StoreKind):
             self.tables.load(pages)
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
-        self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
+        turns = int(self.tables.store.scalars[0]["turns"])
+        self.episodes = Episodes(self.name, header.episodes, turns, header.incident)
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
@@ -188,7 +189,7 @@ class MessageStore(StoreKind):
             silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
             now = int(self.tables.store.scalars[0]["clock"])
             event = block.events[change.row]
-            alerts.append(silence.make_alert(change, event, silent_s, self.episodes, self.name, now))
+            alerts += silence.make_alerts(change, event, silent_s, self.episodes, self.name, now)
         return alerts + self._apply(block, start, len(block), demands)
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
@@ -447,6 +448,7 @@ class MessageStore(StoreKind):
                 attributes=self._attributes(),
                 kind_state=msgspec.Raw(msgspec.msgpack.encode(self._kind_state())),
                 episodes=self.episodes.as_list(),
+                incident=self.episodes.incident,
                 drift=self.drift,
                 forecasts=self.monitor.memory,
                 began=self.began,

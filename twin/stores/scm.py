@@ -28,7 +28,7 @@ from kernels import clock, layout, scm
 from kernels.pools import elements_in_use, entries_in_use, exceeds
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.capacity.structures import assured_scm, bounds
-from twin.conditions import CRITICAL, SCM, WARNING, Condition
+from twin.conditions import CRITICAL, INFO, SCM, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.records import ScmState
@@ -153,7 +153,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
         resource=SCM,
-        severity=CRITICAL,
+        severity=CRITICAL if exceeds(store, scm.PRESTAGE_ABOVE) else INFO,
         usage_pct=_usage_pct(store),
         cause=(
             f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
@@ -167,7 +167,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     wait = Finding(
         condition=Condition.FAULT_WAIT,
         resource=SCM,
-        severity=WARNING,
+        severity=INFO,
         usage_pct=_usage_pct(store),
         cause=(
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
@@ -190,11 +190,12 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
 def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_over: bool) -> list[Alert]:
     episode = episodes.get(finding.condition, finding.resource)
     if episode is None:
-        return [episodes.open(finding, now)] if holds else []
+        return episodes.open(finding, now) if holds else []
     cleared = f"{finding.cause.partition(':')[0]}: alert cleared."
-    return episodes.settle(
-        episode, lambda: msgspec.structs.replace(finding, cause=cleared, actions=()), now, is_over=is_over
-    )
+    if finding.severity != episode.severity and episode.severity == INFO and not is_over:
+        return episodes.update(episode, finding, now)
+    over = msgspec.structs.replace(finding, severity=episode.severity, cause=cleared, actions=())
+    return episodes.settle(episode, lambda: over, now, is_over=is_over)
 
 
 def _usage_pct(store: layout.Store) -> float:

@@ -66,7 +66,7 @@ class SharedStore(ABC, Generic[Config]):
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
         self._state = SharedState() if header is None else decode_shared_state(header, name)
-        self.episodes = Episodes(name, self._state.episodes, self._state.turns)
+        self.episodes = Episodes(name, self._state.episodes, self._state.turns, self._state.incident)
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
         if header is not None:
@@ -272,7 +272,7 @@ class SharedStore(ABC, Generic[Config]):
         now = self._state.now or 0
         episode = self.episodes.get(condition, resource)
         if episode is None:
-            return [self.episodes.open(make_finding(None), now)] if holds else []
+            return self.episodes.open(make_finding(None), now) if holds else []
         cleared = self.episodes.settle(episode, lambda: make_cleared(episode.severity), now, is_over=is_over)
         if is_over:
             return cleared
@@ -280,7 +280,7 @@ class SharedStore(ABC, Generic[Config]):
         is_worse = finding.severity != episode.severity or (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
         if not is_worse and not is_news(finding):
             return []
-        return [self.episodes.update(episode, finding, now)]
+        return self.episodes.update(episode, finding, now)
 
     # --- state -----------------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class SharedStore(ABC, Generic[Config]):
 
     def header(self) -> bytes:
         """Return the whole state."""
-        self._state.episodes = self.episodes.as_list()
+        self._state.episodes, self._state.incident = self.episodes.as_list(), self.episodes.incident
         self._state.attributes = self._attributes()
         self._state.kind_state = self._kind_state()
         return msgspec.msgpack.encode(self._state)

@@ -89,8 +89,8 @@ def find_changes(
     return sorted(changes)
 
 
-def make_alert(change: Change, event: np.void, silent_s: int, episodes: Episodes, store: str, now: int) -> Alert:
-    """Open or clear the alert of a queue manager.
+def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episodes, store: str, now: int) -> list[Alert]:
+    """Open or clear the alert of a queue manager; return what is published.
 
     Args:
         change: the change to publish.

@@ -260,7 +260,7 @@ class StructureTwin(MessageStore):
         self.tables.store.scalars["refused_alters"] += count
         if self.episodes.get(Condition.NOT_ALTERABLE, SCM) is not None:
             return []
-        return [self.episodes.open(self.viewer().finding(Condition.NOT_ALTERABLE, SCM, None), now)]
+        return self.episodes.open(self.viewer().finding(Condition.NOT_ALTERABLE, SCM, None), now)
 
     @override
     def _on_tick(self, before: int, tick: int) -> list[Alert]:

@@ -12,7 +12,7 @@ from kernels.pools import elements_in_use, entries_in_use
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, SCM, WARNING, Condition, Resource
+from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Resource
 from twin.estate import Structure
 from twin.records import Filler
 from twin.state.arrays import Array
@@ -257,7 +257,7 @@ class _Scm(ResourceView):
 
     @override
     def severity(self, condition: str, before: str | None) -> str:
-        return WARNING if condition == Condition.NOT_ALTERABLE else CRITICAL
+        return INFO if condition == Condition.NOT_ALTERABLE else CRITICAL
 
     @override
     def describe(self, condition: str) -> str:

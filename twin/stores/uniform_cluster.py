@@ -20,7 +20,7 @@ from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
-from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
+from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.events import Measured
 from twin.records import Baseline, HostState, StateRecord, UniformClusterState
@@ -240,7 +240,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         active, usage_pct = self._active_members(), self._usage_pct()
         if self._cluster.is_surplus:
             name, _ = self._spare_member()
-            severity, actions = WARNING, texts.fewer_members_actions(name or active[-1])
+            severity, actions = INFO, texts.fewer_members_actions(name or active[-1])
         else:
             is_critical = usage_pct >= (CRITICAL_UNTIL_PCT if severity_before == CRITICAL else CRITICAL_FROM_PCT)
             severity = CRITICAL if is_critical else WARNING
