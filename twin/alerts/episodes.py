@@ -141,6 +141,7 @@ class Episode(msgspec.Struct, kw_only=True):
     calm_since: int | None = None  # microseconds: time since which the condition no longer holds
     opened: int = 0  # microseconds; 0 in state of earlier versions
     last: Finding | None = None  # last published; None in state of earlier versions
+    last_at: int = 0  # microseconds: when it was
 
     @property
     def resource(self) -> Resource:
@@ -195,14 +196,28 @@ class OpenIncident(msgspec.Struct, kw_only=True):
 class Episodes:
     """Open alerts of one store by condition and resource.
 
+    Args:
+        store: name of the store.
+        episodes: those that are open.
+        turns: number of times that the store's clock has gone back.
+        incident: the incident that holds them.
+        refreshed: returns the finding about an open alert as of a time, microseconds, where nothing but its role
+            changes.
+
     Attributes:
         incident: the incident that holds them, or the last one; None before the first.
     """
 
     def __init__(
-        self, store: str, episodes: Sequence[Episode] = (), turns: int = 0, incident: OpenIncident | None = None
+        self,
+        store: str,
+        episodes: Sequence[Episode] = (),
+        turns: int = 0,
+        incident: OpenIncident | None = None,
+        refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
     ) -> None:
         self._store = store
+        self._refreshed = refreshed
         self._turns = turns
         self._open = {(episode.condition, episode.resource): episode for episode in episodes}
         self.incident = incident
@@ -300,7 +315,7 @@ class Episodes:
             worst = max(self._open.values(), key=lambda one: one.weight, default=None)
             incident.root = "" if worst is None else worst.alert_id
             if worst is not None:
-                records.append(self._record(worst, worst.last_finding(), UPDATED, time))
+                records.append(self._refresh(worst, time))
         return records
 
     def _publish(self, episode: Episode, finding: Finding, change: str, time: int) -> list[Alert]:
@@ -315,9 +330,15 @@ class Episodes:
         if root is not episode and (root is None or episode.weight > root.weight):
             incident.root = episode.alert_id
             displaced = [] if root is None else [root]
-        records = [self._record(one, one.last_finding(), UPDATED, time) for one in displaced]
-        episode.last = finding
+        records = [self._refresh(one, time) for one in displaced]
+        episode.last, episode.last_at = finding, time
         return [*records, self._record(episode, finding, change, time)]
+
+    def _refresh(self, episode: Episode, time: int) -> Alert:
+        """Return the record of an episode whose role or incident changes."""
+        finding = self._refreshed(episode, time)
+        episode.last, episode.last_at, episode.usage_pct = finding, time, finding.usage_pct or 0.0
+        return self._record(episode, finding, UPDATED, time)
 
     def _is_another_incident(self, episode: Episode, time: int) -> bool:
         """Return True if an episode that is a page belongs to none: the incident has paged, and calls no more."""

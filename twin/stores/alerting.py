@@ -140,6 +140,25 @@ def _finding(
     )
 
 
+def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
+    """Return the finding about an open alert as of `now`, microseconds, with its present severity.
+
+    What has rules of its own stays as it was told last; of a forecast, time has passed since then.
+    """
+    last = episode.last_finding()
+    if episode.condition not in _NOT_REVIEWED:
+        finding = _finding(view, episode.condition, episode.resources, episode, now)
+        return msgspec.structs.replace(finding, severity=episode.severity)
+    if episode.condition != Condition.FULL_FORECAST or last.time_to_full_s is None:
+        return last
+    times, passed = last.time_to_full_s, (now - episode.last_at) / clock.SECOND
+    p10, p50, p90 = (max(0.0, left - passed) for left in (times.p10, times.p50, times.p90))
+    foreseen = view.viewer().foreseen(
+        episode.resource, episode.severity, (p10, p50, p90), last.full_probability or 0, {}
+    )
+    return msgspec.structs.replace(foreseen, actions=last.actions, evidence=last.evidence)
+
+
 def _severity(
     view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
 ) -> str:

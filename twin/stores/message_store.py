@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares, ticks, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
-from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Viewer
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
@@ -112,7 +112,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.episodes = Episodes(self.name)
+        self.episodes = Episodes(self.name, refreshed=self._refreshed)
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
@@ -130,7 +130,7 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.episodes = Episodes(self.name, header.episodes, turns, header.incident)
+        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refreshed)
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
@@ -357,6 +357,10 @@ class MessageStore(StoreKind):
         missing = "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported"
         actions = (missing, self.check_against)
         return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
+
+    def _refreshed(self, episode: Episode, now: int) -> Finding:
+        """Return the finding about an open alert as of `now`, microseconds."""
+        return alerting.refreshed(self, episode, now)
 
     def _turn_back(self, time: int) -> None:
         """Set back a clock that most events contradict; later times in the state are set to the new time.
