@@ -132,6 +132,8 @@ class ResourceView(ABC):
             is_recent = self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
             if is_recent and usage < _EXPECTED_FULL_PCT:
                 return f"{self.text}: puts fail with 2192, but the twin counts only {usage:.1f} % in use"
+            if not is_recent and not self.is_exhausted:
+                return f"{self.text}: {usage:.1f} % in use, was full, and puts succeed again"
             return f"{self.text}: {usage:.1f} % in use, {'puts fail' if is_recent else 'the next put fails'} with 2192"
         if condition == Condition.CANNOT_EXPAND:
             return f"{self.text}: {usage:.1f} % in use, cannot expand ({self.expansion_problem})"
