@@ -20,7 +20,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
-from twin.records import PART, ROOT, AlertData, Filler, IncidentRole, TimeToFull, level_of
+from twin.records import NO_INCIDENT, PART, ROOT, AlertData, Filler, IncidentRole, TimeToFull, level_of
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
@@ -63,7 +63,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[str, ...]
     evidence: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
-    incident: IncidentRole
+    incident: IncidentRole = NO_INCIDENT
 
     @property
     def when(self) -> datetime:

@@ -1,6 +1,7 @@
 """Records that other programs read: alerts, dead letters of a replay, states of stores and their resources' usage."""
 
 from twin.records.alerts import (
+    NO_INCIDENT,
     PART,
     ROOT,
     AlertData,
@@ -40,6 +41,7 @@ from twin.records.usage import NOT_MEASURED, ResourceUsage, fullest_of, resource
 
 __all__ = [
     "NOT_MEASURED",
+    "NO_INCIDENT",
     "PART",
     "ROOT",
     "STATES",

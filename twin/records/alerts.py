@@ -29,7 +29,7 @@ class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
     opened: str
 
 
-_NO_INCIDENT = IncidentRole(id="", role=ROOT, opened="")
+NO_INCIDENT = IncidentRole(id="", role=ROOT, opened="")  # the alert is an incident of its own
 
 
 class AlertData(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     level: str = ""
     resources: tuple[str, ...] = ()
-    incident: IncidentRole = _NO_INCIDENT
+    incident: IncidentRole = NO_INCIDENT
 
     def __post_init__(self) -> None:
         """Add what early records do not have; each of their alerts is an incident of its own."""
