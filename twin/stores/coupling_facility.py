@@ -19,7 +19,7 @@ from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
-from twin.conditions import AUGMENTED, CRITICAL, INFO, SCM, Condition, Resource
+from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
@@ -152,7 +152,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return Finding(
             condition=Condition.SCM_EXHAUSTED,
             resource=SCM,
-            severity=CRITICAL,
+            severity=INFO,
             usage_pct=usage.scm_pct,
             full_probability=1.0,
             cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
@@ -164,7 +164,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return Finding(
             condition=Condition.AUGMENTED_EXHAUSTED,
             resource=AUGMENTED,
-            severity=CRITICAL,
+            severity=INFO,
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
             cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
