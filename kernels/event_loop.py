@@ -37,6 +37,7 @@ from kernels.layout import (
 MQRC_BACKED_OUT = 2003
 MQRC_NO_MSG_AVAILABLE = 2033
 MQRC_Q_FULL = 2053
+MQRC_Q_SPACE_NOT_AVAILABLE = 2056  # 2192 of distributed queue managers [IBM: MQRC 2056]
 MQRC_STORAGE_MEDIUM_FULL = 2192
 
 EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM: IBM MQ, MQMD Expiry]
@@ -45,12 +46,20 @@ DONE, TICK_DUE, TICKED, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(7)  # why `
 
 
 @kernel
+def _is_refused(reason: int) -> bool:
+    """Return True if a put with that reason found its store or its queue full."""
+    return reason in (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE, MQRC_Q_FULL)
+
+
+@kernel
 def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
     """Return True if the tables have rows for everything this event may add."""
     scalars = store.scalars[0]
     if scalars.unit_high + 1 > store.units.size:
         return False
-    if event.reason != 0 or event.flags & FLAG_DIRECT:
+    if event.reason != 0:
+        return op != PUT or store.counts.size > 0 or not _is_refused(event.reason)
+    if event.flags & FLAG_DIRECT:
         return True
     if op == PUT:
         if store.counts.size == 0:
@@ -193,10 +202,10 @@ def _act_rarely(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> 
     """Apply an accepted event other than a PUT or GET that succeeded, COMMIT and BACKOUT."""
     op = event.op
     if op == PUT:
-        if event.reason == MQRC_STORAGE_MEDIUM_FULL:
-            watch.on_refused_put(store, qmgr, event.length, event.count)
-        elif event.reason == MQRC_Q_FULL:
-            watch.on_full_queue(store, queue, event.count)
+        if event.reason == MQRC_Q_FULL:
+            watch.on_full_queue(store, queue, event.length, event.count)
+        elif _is_refused(event.reason):
+            watch.on_refused_put(store, queue, qmgr, event.length, event.count)
     elif event.reason != 0:
         return
     elif op == PREPARE:

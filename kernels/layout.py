@@ -160,7 +160,7 @@ QUEUE = np.dtype(
         ("keyed_tail", "i4"),
         ("any_head", "i4"),  # held gets of any message, oldest first
         ("any_tail", "i4"),
-        ("puts", "i8"),  # messages stored so far
+        ("puts", "i8"),  # messages stored or refused so far
         ("gets", "i8"),  # messages removed by gets so far
         ("puts_then", "i8"),  # the same at the last sample
         ("gets_then", "i8"),

@@ -14,6 +14,12 @@ YOUNG_GETS = LANES  # of messages removed soon after their put
 STORE_GETS = 2 * LANES  # of messages removed later, from the store itself
 DATA_SET_GETS = 3 * LANES  # of messages removed later, from a data set
 COUNTS = 4 * LANES  # i4 in `counts` per bin
+# Behind the classes of the first three kinds are puts refused for want of storage, four classes each; behind those of
+# the last kind are puts refused at MAXDEPTH, and their space.
+REFUSED = np.array([size // 4 * LANES + CLASSES + size % 4 for size in range(CLASSES)])  # offset in a bin, by class
+AT_MAX_DEPTH = DATA_SET_GETS + CLASSES
+SPACE_AT_MAX_DEPTH = AT_MAX_DEPTH + 1
+SPACE_PARTS = 64  # SPACE_AT_MAX_DEPTH is in such parts of an element, page or block
 BINS = 384  # bins of one tick in the ring: 64 minutes
 
 BIN = np.dtype(

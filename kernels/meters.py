@@ -15,8 +15,9 @@ import numpy as np
 
 from kernels import offload, pools, smds
 from kernels._compile import kernel, routine
-from kernels.layout import MAX_MESSAGE_BYTES, NEVER, NONE, STRUCTURE, Store, touch
+from kernels.layout import MAX_MESSAGE_BYTES, NEVER, NONE, STRUCTURE, Array, Store, touch
 from kernels.meter_rows import (
+    AT_MAX_DEPTH,
     BIN_SHIFT,
     BINS,
     CLASSES,
@@ -24,8 +25,11 @@ from kernels.meter_rows import (
     COUNTS,
     DATA_SET_GETS,
     PUTS,
+    REFUSED,
     RISE_SHIFT,
     RISES,
+    SPACE_AT_MAX_DEPTH,
+    SPACE_PARTS,
     STOCK_SHIFT,
     STORE_GETS,
     TIDE_SHIFT,
@@ -36,6 +40,8 @@ from kernels.resources import TOTAL_TIDE
 YOUNG_FOR = 30  # ticks: five minutes
 QUARTER_TICKS = 90  # a quarter of an hour
 TURN = 0.03  # share of a resource by which utilisation falls or climbs when a rise ends or begins
+
+DEMAND = CLASSES + 2  # columns of `read_demand`
 
 _MAX_COUNT = 2**31 - 1
 
@@ -72,6 +78,12 @@ def _count(store: Store, lane: int) -> None:
 
 
 @kernel
+def _add(store: Store, lane: int, number: float) -> None:
+    """Add to a count, up to what 32 bits hold."""
+    store.counts[lane] = int(min(_MAX_COUNT, store.counts[lane] + number))
+
+
+@kernel
 def count_put(store: Store, row: int, qmgr: int) -> None:
     """Count message `row`, put by queue manager `qmgr`, after it has taken its storage."""
     message = store.messages[row]
@@ -92,6 +104,76 @@ def count_put(store: Store, row: int, qmgr: int) -> None:
     store.stocks[stock_row].held_space += space
     touch(store.stocks_dirty, stock_row, STOCK_SHIFT)
     store.queues[message.queue].puts += 1
+
+
+@kernel
+def count_refused(store: Store, qmgr: int, length: int, space: float, count: int) -> None:
+    """Count messages that queue manager `qmgr` could not put for want of storage: they are demand all the same.
+
+    Args:
+        store: arrays of the store.
+        qmgr: row of the queue manager.
+        length: bytes of each message.
+        space: elements, pages or blocks that each would take of the store itself, not offloaded.
+        count: number of messages.
+    """
+    size = class_of(length)
+    first = store.scalars[0].bin * COUNTS
+    _add(store, first + REFUSED[size], count)
+    touch(store.counts_dirty, first, COUNT_SHIFT)
+    put = (qmgr + 1) * CLASSES + size
+    stock = store.stocks[put]
+    stock.puts += count
+    stock.puts_space += count * space
+    stock.puts_pages += count * smds.pages_of(store, length)
+    touch(store.stocks_dirty, put, STOCK_SHIFT)
+
+
+@kernel
+def count_at_max_depth(store: Store, space: float, count: int) -> None:
+    """Count messages that MAXDEPTH kept out, each of which would take `space` elements, pages or blocks."""
+    first = store.scalars[0].bin * COUNTS
+    _add(store, first + AT_MAX_DEPTH, count)
+    _add(store, first + SPACE_AT_MAX_DEPTH, np.ceil(count * space * SPACE_PARTS))
+    touch(store.counts_dirty, first, COUNT_SHIFT)
+
+
+@routine
+def read_demand(store: Store, since: int, demand: Array) -> int:
+    """Read the messages put, accepted or refused, of the ticks from `since` on.
+
+    Args:
+        store: arrays of the store.
+        since: first tick.
+        demand: f8[DEMAND], overwritten: by class those put or refused for want of storage, those refused at MAXDEPTH,
+            and the space of these.
+
+    Returns:
+        The first tick that is known, or NEVER: nothing is known before the present tick, which is read all the same.
+    """
+    demand[:] = 0.0
+    scalars, first = store.scalars[0], NEVER
+    if store.bins[scalars.bin].tick == NEVER:
+        _read_demand(store, scalars.bin, demand)
+        return NEVER
+    for tick in range(max(since, scalars.tick - BINS + 1), scalars.tick + 1):
+        row = int(tick % BINS)
+        if store.bins[row].tick == tick:
+            first = tick if first == NEVER else first
+            _read_demand(store, row, demand)
+    return first
+
+
+@kernel
+def _read_demand(store: Store, row: int, demand: Array) -> None:
+    """Add one bin to a demand, as `read_demand` has it."""
+    if store.counts.size == 0:
+        return
+    first = row * COUNTS
+    for size in range(CLASSES):
+        demand[size] += store.counts[first + PUTS + size] + store.counts[first + REFUSED[size]]
+    demand[CLASSES] += store.counts[first + AT_MAX_DEPTH]
+    demand[CLASSES + 1] += store.counts[first + SPACE_AT_MAX_DEPTH] / SPACE_PARTS
 
 
 @kernel

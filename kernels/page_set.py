@@ -65,6 +65,15 @@ def pages_of(length: int) -> tuple[int, int]:
 
 
 @kernel
+def space_of(store: Store, length: int) -> float:
+    """Return the pages of a message of that length; of one that shares its page, its part of that page."""
+    pages, record = pages_of(length)
+    if record == 0:
+        return float(pages)
+    return pages + record / PAGE_SPACE if store.params[0].packs == 1 else pages + 1.0
+
+
+@kernel
 def pages_in_use(store: Store) -> int:
     """Return the pages in use, including what is left of the baseline."""
     use = store.page_use[0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from kernels._compile import kernel, routine
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import Array
-from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS, YOUNG_GETS
+from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
 
 MIN_BINS = 3  # on each side of a change
 MIN_STANDARD_ERRORS = 5.5  # between the two means of a change
@@ -24,9 +24,10 @@ MIN_STANDARD_ERRORS = 5.5  # between the two means of a change
 # Columns of the totals of `read_flows`
 LAG = 0  # sum of the lags of the messages that left later, in puts
 PUT = 1  # messages put
-STAYED = 2  # messages that stayed
+STAYED = 2  # messages that stayed, or would have: those refused for want of storage
 LEFT = 3  # messages that left later
-TOTALS = 4
+REFUSED_PUTS = 4  # messages among STAYED that were refused
+TOTALS = 5
 
 
 @routine
@@ -38,8 +39,8 @@ def read_flows(bins: Array, counts: Array, since: int, until: int, flows: Array,
         counts: i4[BINS * COUNTS] of the store, or empty: no put so far.
         since: first tick.
         until: tick behind the last one.
-        flows: f8[BINS, 3 * CLASSES], rows 0..n-1 written: messages by class that stayed (puts minus young gets), that
-            left later from the store itself, that left later from data sets.
+        flows: f8[BINS, 3 * CLASSES], rows 0..n-1 written: messages by class that stayed (puts minus young gets) or
+            were refused for want of storage, that left later from the store itself, that left later from data sets.
         totals: f8[BINS, TOTALS], rows 0..n-1 written: of all classes.
     """
     n = 0
@@ -61,12 +62,14 @@ def _read_bin(counts: Array, first: int, flows: Array, totals: Array) -> None:
     """Read one bin, whose counts begin at `first`, into its rows of flows and of totals."""
     for size in range(CLASSES):
         put = counts[first + PUTS + size]
-        stayed = put - counts[first + YOUNG_GETS + size]
+        refused = counts[first + REFUSED[size]]
+        stayed = put - counts[first + YOUNG_GETS + size] + refused
         near, far = counts[first + STORE_GETS + size], counts[first + DATA_SET_GETS + size]
         flows[size], flows[CLASSES + size], flows[2 * CLASSES + size] = stayed, near, far
         totals[PUT] += put
         totals[STAYED] += stayed
         totals[LEFT] += near + far
+        totals[REFUSED_PUTS] += refused
 
 
 @routine

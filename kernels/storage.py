@@ -6,7 +6,7 @@ The event loop, units of work, held gets and chains are the same for every store
 
 from __future__ import annotations
 
-from kernels import page_set, queue_file, scm, smds, structure
+from kernels import page_set, pools, queue_file, scm, smds, structure
 from kernels._compile import kernel
 from kernels.layout import GET, MARK_IN_ORDER, PAGE_SET, QUEUE_FILE, STRUCTURE, Store
 
@@ -31,6 +31,17 @@ def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
     if kind == PAGE_SET:
         return page_set.fits(store, length)
     return queue_file.fits(store, length, persistent)
+
+
+@kernel
+def space_of(store: Store, length: int) -> float:
+    """Return the elements, pages or blocks that a put of that length would take of the store itself, not offloaded."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        return float(pools.elements_of(length))
+    if kind == PAGE_SET:
+        return float(page_set.space_of(store, length))
+    return float(queue_file.blocks_of(length))
 
 
 @kernel

@@ -8,7 +8,7 @@ Sources: [IBM: z/OS MVS System Messages, IXC585E] (structure full monitoring at 
 
 from __future__ import annotations
 
-from kernels import offload, page_set, pools, queue_file, scm, smds
+from kernels import meters, offload, page_set, pools, queue_file, scm, smds, storage
 from kernels._compile import kernel, routine
 from kernels.layout import NORMAL, PAGE_SET, QUEUE_SHIFT, STRUCTURE, Store, touch
 
@@ -80,18 +80,23 @@ def look_at_queue(store: Store, queue: int) -> bool:
 
 
 @kernel
-def on_full_queue(store: Store, queue: int, count: int) -> None:
+def on_full_queue(store: Store, queue: int, length: int, count: int) -> None:
     """Count puts that got 2053, and fire `queue-full` for their queue."""
     store.scalars[0].queue_full_puts += count
     store.queues[queue].last_full = store.scalars[0].clock
+    store.queues[queue].puts += count
+    meters.count_at_max_depth(store, storage.space_of(store, length), count)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     _fire_queue(store, queue)
 
 
 @kernel
-def on_refused_put(store: Store, qmgr: int, length: int, count: int) -> None:
-    """Count puts that got 2192, and fire `full` for the resource that is full by the model."""
+def on_refused_put(store: Store, queue: int, qmgr: int, length: int, count: int) -> None:
+    """Count puts that got 2192 or 2056, and fire `full` for the resource that is full by the model."""
     store.scalars[0].full_puts += count
+    store.queues[queue].puts += count
+    touch(store.queues_dirty, queue, QUEUE_SHIFT)
+    meters.count_refused(store, qmgr, length, storage.space_of(store, length), count)
     kind = store.params[0].kind
     if kind == STRUCTURE:
         _fire_full_of_structure(store, qmgr, length)

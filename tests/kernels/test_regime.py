@@ -29,7 +29,7 @@ def test_the_variance_is_that_of_the_jumps_without_the_largest(series: list[floa
 def random_bins(rng: np.random.Generator, until: int) -> list[NaiveBin]:
     """Return bins of ticks before `until`, some of them missing."""
     return [
-        NaiveBin(tick, int(rng.integers(0, 500)), *rng.integers(0, 90, (4, CLASSES)).tolist())
+        NaiveBin(tick, int(rng.integers(0, 500)), *rng.integers(0, 90, (5, CLASSES)).tolist())
         for tick in range(max(0, until - BINS + 1), until)
         if rng.integers(0, 4)
     ]
@@ -46,6 +46,7 @@ def as_tables(bins: list[NaiveBin]) -> tuple[Array, Array]:
         counts[row, meter_rows.YOUNG_GETS :][:CLASSES] = past.young
         counts[row, meter_rows.STORE_GETS :][:CLASSES] = past.near
         counts[row, meter_rows.DATA_SET_GETS :][:CLASSES] = past.far
+        counts[row, meter_rows.REFUSED] = past.refused
     return table, counts.ravel()
 
 
@@ -64,7 +65,7 @@ def test_bins_of_a_store_without_a_put_are_empty() -> None:
     n = regime.read_flows(table, np.zeros(0, np.int32), 0, 50, flows, totals)
     assert n > 20
     assert not flows[:n].any()
-    assert totals[:n].tolist() == [[lag, 0.0, 0.0, 0.0] for lag in table["lag"][table["tick"] >= 0].tolist()]
+    assert totals[:n].tolist() == [[lag, 0.0, 0.0, 0.0, 0.0] for lag in table["lag"][table["tick"] >= 0].tolist()]
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -10,7 +10,10 @@ CLASSES, BINS = 12, 384
 
 @dataclass
 class NaiveBin:
-    """Messages of one tick by class. lag: sum over the messages that left later: puts since their own."""
+    """Messages of one tick by class.
+
+    lag: sum over the messages that left later: puts since their own. refused: puts for which there was no storage.
+    """
 
     tick: int
     lag: int
@@ -18,20 +21,21 @@ class NaiveBin:
     young: list[int]
     near: list[int]
     far: list[int]
+    refused: list[int]
 
 
 def read_flows(bins: Sequence[NaiveBin], since: int, until: int) -> list[list[float]]:
     """Return a row per bin of ticks since..until-1 that is among the last ones kept, in order of time.
 
-    It has the messages by class that stayed, that left from the store itself, that left from data sets; then the lag,
-    all messages put, all that stayed, and all that left.
+    It has the messages by class that stayed or would have, that left from the store itself, that left from data sets;
+    then the lag, all messages put, all that stayed or would have, all that left, and all that were refused.
     """
     rows = []
     for past in sorted(bins, key=lambda past: past.tick):
         if since <= past.tick < until and until - past.tick < BINS:
-            stayed = [past.put[size] - past.young[size] for size in range(CLASSES)]
+            stayed = [past.put[size] - past.young[size] + past.refused[size] for size in range(CLASSES)]
             left = sum(past.near) + sum(past.far)
-            row = *stayed, *past.near, *past.far, past.lag, sum(past.put), sum(stayed), left
+            row = *stayed, *past.near, *past.far, past.lag, sum(past.put), sum(stayed), left, sum(past.refused)
             rows.append([float(number) for number in row])
     return rows
 

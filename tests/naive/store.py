@@ -15,6 +15,7 @@ from tests.naive.units import Message, NaiveUnits, Unit
 MQRC_BACKED_OUT = 2003
 MQRC_Q_FULL = 2053
 MQRC_STORAGE_MEDIUM_FULL = 2192
+MQRC_Q_SPACE_NOT_AVAILABLE = 2056  # of distributed queue managers
 NEVER_MEASURED = ("bytes", "uncommitted", "in_doubt", "expired_held")  # only counted
 OF_A_QUEUE = ("PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR")
 
@@ -221,10 +222,13 @@ class NaiveStore(ABC):
     def _failed(self, event: Event) -> None:
         """Apply an event with a reason other than 0, which stored or removed nothing.
 
-        A COMMIT with 2003 is a BACKOUT. A PUT with 2192 adds its `count` to `full_puts`, one with 2053 to
-        `queue_full_puts`.
+        A COMMIT with 2003 is a BACKOUT. A PUT with 2192 or 2056 adds its `count` to `full_puts`, one with 2053
+        to `queue_full_puts`.
         """
-        if event["op"] == "PUT" and event["reason"] == MQRC_STORAGE_MEDIUM_FULL:
+        if event["op"] == "PUT" and event["reason"] in (
+            MQRC_STORAGE_MEDIUM_FULL,
+            MQRC_Q_SPACE_NOT_AVAILABLE,
+        ):
             self.full_puts += event.get("count", 1)
         elif event["op"] == "PUT" and event["reason"] == MQRC_Q_FULL:
             self.queue_full_puts += event.get("count", 1)

@@ -47,7 +47,8 @@ class Regime:
     """The bins in which flows have run as they do at present.
 
     Attributes:
-        bins: f8[n, 3 * CLASSES], messages by class: that stayed, that left the store itself, that left data sets.
+        bins: f8[n, 3 * CLASSES], messages by class: that stayed or were refused for want of storage, that left the
+            store itself, that left data sets.
         since: tick of the first bin.
         net: elements, pages or blocks that a bin adds on average, unoffloaded.
         net_messages: messages that a bin adds on average.
@@ -86,7 +87,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     if n < regime.MIN_BINS:
         return None
     flows = flows[:n]
-    lag, put, stayed, left = np.ascontiguousarray(totals[:n].T)
+    lag, put, stayed, left, refused = np.ascontiguousarray(totals[:n].T)
     stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
     series = np.stack([stay @ weights, leave @ weights, stayed, left])
     usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
@@ -98,7 +99,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     put_rate = float(put[start:].mean())
     wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
     held = float(store.scalars["messages"][0])
-    service = _service(stayed, left, held)
+    service = _service(stayed - refused, left, held)
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),

@@ -276,6 +276,8 @@ class MessageStore(StoreKind):
         self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
             self.tables.reserve("counts", meter_rows.BINS * meter_rows.COUNTS)
+            if event["reason"] != 0:  # it is counted, and takes no storage
+                return
             max_kept = int(messages.max_stored(store, count))
             free = int(scalars["message_high"]) - int(scalars["messages"])
             self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
