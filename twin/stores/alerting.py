@@ -149,13 +149,18 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
     if episode.condition not in _NOT_REVIEWED:
         finding = _finding(view, episode.condition, episode.resources, episode, now)
         return msgspec.structs.replace(finding, severity=episode.severity)
-    if episode.condition != Condition.FULL_FORECAST or last.time_to_full_s is None:
+    if episode.condition != Condition.FULL_FORECAST:
         return last
-    times, passed = last.time_to_full_s, (now - episode.last_at) / clock.SECOND
+    viewer = view.viewer()
+    forecast = next((one for one in view.monitor.memory.last if one.first), None)
+    times = None if forecast is None else forecast.time_to_full_s
+    if forecast is None or times is None:
+        calm = viewer.over(episode.condition, episode.resource, episode.severity)
+        cause = f"{view.view(episode.resource).text}: {calm.usage_pct:.1f} % in use, not expected to be full any more."
+        return msgspec.structs.replace(calm, cause=cause, full_probability=0.0)
+    passed = (now - forecast.time) / clock.SECOND
     p10, p50, p90 = (max(0.0, left - passed) for left in (times.p10, times.p50, times.p90))
-    foreseen = view.viewer().foreseen(
-        episode.resource, episode.severity, (p10, p50, p90), last.full_probability or 0, {}
-    )
+    foreseen = viewer.foreseen(episode.resource, episode.severity, (p10, p50, p90), forecast.probability, {})
     return msgspec.structs.replace(foreseen, actions=last.actions, evidence=last.evidence)
 
 
