@@ -12,6 +12,7 @@ from functools import cached_property
 
 from kernels import layout
 from kernels.clock import SECOND
+from twin.alerts.episodes import CALM_FOR
 from twin.alerts.texts import NOTHING
 from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
 from twin.records import Filler
@@ -20,6 +21,7 @@ from twin.state.arrays import Array
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
 CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: getters and putters come back in waves
 CRITICAL_FROM_PCT = 95.0
+NEARLY_FULL_PCT = 90.0
 CRITICAL_UNTIL_PCT = 90.0
 _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
 
@@ -113,6 +115,13 @@ class ResourceView(ABC):
         if condition == Condition.CANNOT_EXPAND:
             return calm or self.can_expand
         return calm
+
+    def calm_for(self, condition: str) -> int:
+        """Return the microseconds for which a condition must be over before its alert is cleared.
+
+        What was full and is still nearly full is soon full again: it is one alert.
+        """
+        return 2 * CALM_FOR if condition == Condition.FULL and self.usage_pct >= NEARLY_FULL_PCT else CALM_FOR
 
     def severity(self, condition: str, before: str | None) -> str:
         """Return the severity of a condition. before: severity last published; None before the first record."""

@@ -229,7 +229,8 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
         over = view.viewer().over(episode.condition, resources[0], episode.severity)
         return msgspec.structs.replace(over, others=resources[1:])
 
-    cleared = view.episodes.settle(episode, make_cleared, now, is_over=is_over)
+    calm_for = max(view.view(resource).calm_for(episode.condition) for resource in resources)
+    cleared = view.episodes.settle(episode, make_cleared, now, is_over=is_over, calm_for=calm_for)
     if cleared:
         for resource in resources:
             arm(view, episode.condition, resource)

@@ -17,7 +17,7 @@ from twin.estate import Estate, StoreConfig
 from twin.state.tables import Tables
 from twin.stores import in_doubt
 
-_CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
+_CALM_TICKS = (CALM_AFTER_FULL + 2 * CALM_FOR) // clock.TICK + 2  # until nothing changes by time alone
 
 
 def due_ticks(tables: Tables, until: int, episodes: Episodes, is_busy: Callable[[], bool]) -> Iterator[tuple[int, int]]:
@@ -32,7 +32,7 @@ def due_ticks(tables: Tables, until: int, episodes: Episodes, is_busy: Callable[
         is_busy: True while each tick changes the store.
     """
     scalars = tables.store.scalars[0]
-    settled_tick = (int(scalars["clock"]) + CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 1
+    settled_tick = int(scalars["clock"]) // clock.TICK + _CALM_TICKS
     tick = int(scalars["tick"])
     while tick < until:
         before, busy = tick, is_busy()
