@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tests.score import page, stories, summary
 from tests.score.ablation import CASES, ablate
 from tests.score.recordings import recordings_folder
-from tests.score.work import CaseScore, score_all
+from tests.score.work import OfCase, score_all, score_case
 from twin.errors import MqtwinError
 from twin.simulation import SCENARIOS
 
@@ -38,8 +38,8 @@ def main() -> int:
     began = time.monotonic()
     numbers = list(range(arguments.first, arguments.first + arguments.cases))
     try:
-        with _progress(console, len(numbers)) as done:
-            scores = score_all(numbers, arguments.split, folder, arguments.processes, done)
+        with show_progress(console, len(numbers)) as done:
+            scores = score_all(score_case, numbers, arguments.split, folder, arguments.processes, done)
     except MqtwinError as error:
         print(f"mqtwin score: {error}", file=sys.stderr)
         return 1
@@ -77,16 +77,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", action="store_true", help="a line for every case")
     parser.add_argument("--fresh", action="store_true", help="simulate anew what is kept on disk")
     parser.add_argument("--no-pictures", action="store_true", help="tables on the terminal only")
-    parser.add_argument("--processes", type=int, default=_cores(), help="by default one a core")
+    parser.add_argument("--processes", type=int, default=cores(), help="by default one a core")
     return parser.parse_args()
 
 
-def _cores() -> int:
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager
-def _progress(console: Console, cases: int) -> Iterator[Callable[[CaseScore], None]]:
+def show_progress(console: Console, cases: int) -> Iterator[Callable[[OfCase], None]]:
     """How many are done: a bar on a terminal, a line every tenth of them elsewhere."""
     columns = (
         TextColumn("{task.description}"),
@@ -99,7 +99,7 @@ def _progress(console: Console, cases: int) -> Iterator[Callable[[CaseScore], No
         task = progress.add_task("cases", total=cases)
         began, finished = time.monotonic(), 0
 
-        def done(score: CaseScore) -> None:
+        def done(score: OfCase) -> None:
             nonlocal finished
             finished += 1
             progress.update(task, advance=1, description=score.case.scenario)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from tests.score.cases import Case, Split, draw_case
 from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
@@ -16,12 +17,16 @@ from tests.score.warm import warmed
 from twin.estate import load_estate
 from twin.scoring import (
     METHODS,
+    PAGING_METHODS,
     TWIN,
     TWIN_WATCH,
     JudgedStore,
     Measures,
+    PageCounts,
     PlayedRecording,
     ScoredRecording,
+    StorePages,
+    count_pages,
     judge,
     measure,
     play,
@@ -33,12 +38,23 @@ from twin.stores.warm_up import warm
 WARM_CASES = 110  # of the first ones, the hard ones are played with a day of history, too
 
 
+class OfCase(Protocol):
+    """Result of one case."""
+
+    @property
+    def case(self) -> Recorded: ...
+
+
+Result = TypeVar("Result", bound=OfCase)
+
+
 @dataclass(frozen=True, slots=True)
 class CaseScore:
     """One case.
 
     Attributes:
         judged: by method; of the oracle, too, where it has one.
+        pages: by method.
         warm: by method of the twin, of stores that begin with a day of history; empty: not played so.
         events: in its recording.
         seconds: seconds of simulating, and of playing and judging.
@@ -46,6 +62,7 @@ class CaseScore:
 
     case: Recorded
     judged: Mapping[str, Sequence[JudgedStore]]
+    pages: Mapping[str, Sequence[StorePages]]
     warm: Mapping[str, Sequence[JudgedStore]]
     events: int
     seconds: tuple[float, float]
@@ -70,7 +87,8 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
             warm_judged = {
                 method: score(again, withdrawing_counts=True).judged[method] for method in (TWIN, TWIN_WATCH)
             }
-    return CaseScore(case, judged, warm_judged, played.events, (simulated - began, time.monotonic() - simulated))
+    seconds = (simulated - began, time.monotonic() - simulated)
+    return CaseScore(case, judged, scored.pages, warm_judged, played.events, seconds)
 
 
 def _judged_oracle(
@@ -96,16 +114,30 @@ def scored_case(case: Recorded) -> tuple[PlayedRecording, ScoredRecording]:
 
 
 def score_all(
-    numbers: Sequence[int], split: Split, folder: Path, processes: int, progress: Callable[[CaseScore], None]
-) -> list[CaseScore]:
-    """Those cases, in the order of their numbers. progress: told of each as it is done."""
+    score_one: Callable[[int, Split, Path], Result],
+    numbers: Sequence[int],
+    split: Split,
+    folder: Path,
+    processes: int,
+    progress: Callable[[Result], None],
+) -> list[Result]:
+    """Return the results of cases, in the order of their numbers.
+
+    Args:
+        score_one: what is done with each, such as `score_case`.
+        numbers: the cases.
+        split: their set.
+        folder: folder of recordings.
+        processes: number of processes.
+        progress: called with each result.
+    """
     warm()  # compile, where it must be, once and not in every process
     if processes == 1:
-        return list(_one_by_one(numbers, split, folder, progress))
-    done: list[CaseScore] = []
+        return list(_one_by_one(score_one, numbers, split, folder, progress))
+    done: list[Result] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=warm) as pool:
-        futures = [pool.submit(score_case, number, split, folder) for number in numbers]
+        futures = [pool.submit(score_one, number, split, folder) for number in numbers]
         try:
             for future in as_completed(futures):
                 done.append(future.result())
@@ -117,10 +149,14 @@ def score_all(
 
 
 def _one_by_one(
-    numbers: Sequence[int], split: Split, folder: Path, progress: Callable[[CaseScore], None]
-) -> Iterator[CaseScore]:
+    score_one: Callable[[int, Split, Path], Result],
+    numbers: Sequence[int],
+    split: Split,
+    folder: Path,
+    progress: Callable[[Result], None],
+) -> Iterator[Result]:
     for number in numbers:
-        score = score_case(number, split, folder)
+        score = score_one(number, split, folder)
         progress(score)
         yield score
 
@@ -128,6 +164,19 @@ def _one_by_one(
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     """The measures of every method over some cases."""
     return {method: measure([score.judged[method] for score in scores]) for method in METHODS}
+
+
+def counted(scores: Sequence[CaseScore]) -> dict[str, PageCounts]:
+    """Return what people get of every method over all stores of some cases."""
+    return {
+        method: count_pages([store for score in scores for store in score.pages[method]]) for method in PAGING_METHODS
+    }
+
+
+def counted_of_stories(scores: Sequence[CaseScore]) -> PageCounts:
+    """Return what people get of the twin about the stores of the stories; the others hardly have traffic."""
+    stores = [store for score in scores for store in score.pages[TWIN] if store.store == score.case.store]
+    return count_pages(stores)
 
 
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:

@@ -1,30 +1,40 @@
-"""Alarms: calls of an operator, from the alerts of the twin or the condition of a baseline.
+"""Alarms and pages, from the alerts of the twin or the condition of a baseline.
 
-Alerts of one store that are open at the same time are one alarm, because they call one operator once: entries and
-elements that fill together, `full` after `full-forecast`.
+An **alarm** is what a forecast says: alerts `full-forecast` and `full` of one store that are open at the same time are
+one alarm: entries and elements that fill together, `full` after `full-forecast`.
+
+A **page** is what people get: an incident of the alerts topic, whatever its conditions, from when it called somebody
+until nothing of it is a page any more (`twin.records.Incidents`). A baseline calls by the same rule: once, and again
+only after ten minutes of calm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 
+from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, INFO, Condition
+from twin.records import AlertRecord, Change, Incidents
 from twin.state.arrays import Array
+from twin.units import as_text
 
-COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are scored
+COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are alarms
+CALM_FOR = 600_000_000  # microseconds without an alarm after which the next one calls again
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Alarm of a store. Times in microseconds since 1970."""
+    """Alarm or page of a store. Times in microseconds since 1970."""
 
     opened: int
     cleared: int | None  # None: open at the end
     named: str | None = None  # first queue named
+    notices: int = 1  # messages that people get: the call and its escalations
 
     def is_open(self, time: int) -> bool:
         """Return True if the alarm was open just before and at `time`."""
@@ -55,6 +65,46 @@ def from_alerts(
     return merge(alarms.values())
 
 
+def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool = False) -> list[Alarm]:
+    """Return the pages of one store, in order of time. Those of records without incidents may overlap.
+
+    Args:
+        records: records of any stores, those of each store in order.
+        store: name of the store.
+        watches: True: an incident counts from its opening, even if it calls nobody.
+    """
+    incidents = Incidents()
+    pages: dict[str, Alarm] = {}
+    for record in records:
+        if record.data.store != store:
+            continue
+        time = _microseconds(record.data.time)
+        for incident, change, _ in incidents.take(record):
+            page = pages.get(incident.id)
+            if page is None and (change is Change.PAGED or (watches and incident.is_open)):
+                named = record.data.fillers[0].queue if record.data.fillers else None
+                pages[incident.id] = Alarm(time, None, named)
+            elif page is not None:
+                is_open = incident.is_open if watches else incident.is_calling
+                cleared = None if is_open else page.cleared or time
+                told = change in (Change.PAGED, Change.ESCALATED)
+                pages[incident.id] = replace(page, cleared=cleared, notices=page.notices + told)
+    return sorted(pages.values(), key=lambda page: page.opened)
+
+
+def as_record(alert: Alert) -> AlertRecord:
+    """Return the record of the alerts topic that an alert becomes, without its bytes."""
+    time = as_text(alert.time)
+    kind = f"mqtwin.alert.{alert.change}"
+    return AlertRecord(
+        id=f"{alert.alert_id}/{alert.number}", type=kind, subject=alert.store, time=time, data=alert.data()
+    )
+
+
+def _microseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * SECOND)
+
+
 def from_condition(times: Array, holds: Array) -> list[Alarm]:
     """Return the alarms of a condition evaluated at `times`, i8[n]. holds: bool[n]."""
     edges = np.flatnonzero(np.diff(holds, prepend=False, append=False))
@@ -62,12 +112,17 @@ def from_condition(times: Array, holds: Array) -> list[Alarm]:
     return [Alarm(moments[start], moments[end]) for start, end in edges.reshape(-1, 2).tolist()]
 
 
-def merge(alarms: Iterable[Alarm]) -> list[Alarm]:
-    """Merge alarms that overlap or touch, in order of time; the first that names a queue names that of the result."""
+def merge(alarms: Iterable[Alarm], calm_for: int = 0) -> list[Alarm]:
+    """Merge alarms that overlap or touch, in order of time; the first that names a queue names that of the result.
+
+    Args:
+        alarms: the alarms.
+        calm_for: microseconds that may lie between two alarms that are merged.
+    """
     joined: list[Alarm] = []
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
         last = joined[-1] if joined else None
-        if last is None or (last.cleared is not None and last.cleared < alarm.opened):
+        if last is None or (last.cleared is not None and last.cleared + calm_for < alarm.opened):
             joined.append(alarm)
             continue
         ends = last.cleared, alarm.cleared

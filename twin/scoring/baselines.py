@@ -10,6 +10,9 @@
 - Sliding window: a line through the last 15 minutes predicts full within 60.
 
 None of them names a queue or gives an interval. Each is evaluated at every sample, twice as often as usual.
+
+As pages they are grouped like the twin's incidents: the next one after ten minutes without. A fixed line is passed
+until usage is two points below it.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.playback.samples import STEP
-from twin.scoring.alarms import Alarm, from_condition
+from twin.scoring.alarms import CALM_FOR, Alarm, from_condition, merge
 from twin.scoring.series import Predictions, Series
 from twin.state.arrays import Array
 
 SECOND = 1_000_000  # microseconds
 MINUTE, HOUR = 60.0, 3600.0  # seconds
 FULL = 100.0  # percent
+HYSTERESIS = 2.0  # points below a fixed line at which its page is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Baseline:
 
     name: str  # in tables
     judge: Callable[[Series], tuple[list[Alarm], Predictions | None]]  # returns alarms, and predictions if it makes any
+    call: Callable[[Series], list[Alarm]]  # returns pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,27 @@ class Rule:
     hold: float  # seconds for which both must hold
 
 
-def static(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
-    """Return the alarms of a fixed line: open at or above it, cleared below."""
+def static(series: Series, percent: float, *, structure_only: bool = False, hysteresis: float = 0.0) -> list[Alarm]:
+    """Return the alarms of a fixed line: open at or above it, cleared below.
+
+    Args:
+        series: the store over time.
+        percent: the line.
+        structure_only: True: of entries and elements only.
+        hysteresis: points below the line that still count as above it.
+    """
     columns = [
         column for column, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}
     ]
-    above: Array = series.usage[:, columns].max(axis=1, initial=0.0) >= percent
-    return from_condition(series.times, above)
+    usage = series.usage[:, columns].max(axis=1, initial=0.0)
+    above: Array = usage >= percent
+    decided = np.where(above | (usage < percent - hysteresis), np.arange(usage.size), 0)
+    return from_condition(series.times, above[np.maximum.accumulate(decided)])
+
+
+def static_pages(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
+    """Return the pages of a fixed line."""
+    return merge(static(series, percent, structure_only=structure_only, hysteresis=HYSTERESIS), CALM_FOR)
 
 
 def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:
@@ -130,11 +149,24 @@ def _predictions(series: Series, soonest: Array) -> Predictions:
 NODE_EXPORTER = (Rule(40, 6 * HOUR, 24 * HOUR, HOUR), Rule(20, 6 * HOUR, 4 * HOUR, HOUR))
 IN_MINUTES = (Rule(40, 6 * MINUTE, 24 * MINUTE, MINUTE), Rule(20, 6 * MINUTE, 4 * MINUTE, MINUTE))
 
+
+def _fixed(name: str, percent: float, *, structure_only: bool = False) -> Baseline:
+    return Baseline(
+        name,
+        lambda series: (static(series, percent, structure_only=structure_only), None),
+        lambda series: static_pages(series, percent, structure_only=structure_only),
+    )
+
+
+def _line(name: str, judge: Callable[[Series], tuple[list[Alarm], Predictions]]) -> Baseline:
+    return Baseline(name, judge, lambda series: merge(judge(series)[0], CALM_FOR))
+
+
 BASELINES = (
-    Baseline("static 80 %, structure", lambda series: (static(series, 80.0, structure_only=True), None)),
-    Baseline("static 80 %", lambda series: (static(series, 80.0), None)),
-    Baseline("static 85 %", lambda series: (static(series, 85.0), None)),
-    Baseline("straight line, 6 h", lambda series: straight_line(series, NODE_EXPORTER)),
-    Baseline("straight line, 6 min", lambda series: straight_line(series, IN_MINUTES)),
-    Baseline("trend, 15 min", lambda series: sliding_window(series, 15 * MINUTE, 60 * MINUTE)),
+    _fixed("static 80 %, structure", 80.0, structure_only=True),
+    _fixed("static 80 %", 80.0),
+    _fixed("static 85 %", 85.0),
+    _line("straight line, 6 h", lambda series: straight_line(series, NODE_EXPORTER)),
+    _line("straight line, 6 min", lambda series: straight_line(series, IN_MINUTES)),
+    _line("trend, 15 min", lambda series: sliding_window(series, 15 * MINUTE, 60 * MINUTE)),
 )

@@ -1,4 +1,4 @@
-"""Judgement of alarms and predictions against fillings: the same functions for the twin and for every baseline.
+"""Judgement of alarms, pages and predictions against fillings: the same functions for the twin and every baseline.
 
 Definitions:
 
@@ -16,6 +16,13 @@ Definitions:
 - **Error**: of the predicted time to the first 2192, 60, 30, 15 and 5 minutes before it, relative to the true time,
   provided the filling had lasted two minutes and a tenth of its time. No recent prediction, or one beyond the horizon,
   is an infinite error.
+
+A page is right or false as an alarm is true or false; it is right, too, if a put to the store was refused with 2053
+while it was open.
+
+- **Unheard**: a filling in which no page was open, not even at its last 2192. **Late**: none was open just before its
+  first 2192.
+- **Called again**: pages that open within ten minutes after another one of the store ended.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ from enum import StrEnum
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.scoring.alarms import Alarm
+from twin.scoring.alarms import CALM_FOR, Alarm
 from twin.scoring.series import Predictions, Series
 from twin.scoring.truth import MINUTE, Filling, onset
 
@@ -101,6 +108,23 @@ class JudgedStore:
     chances: list[Chance]  # of the whole recording, every five minutes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePages:
+    """What people get of a method about one store of one recording."""
+
+    store: str
+    days: float
+    fillings: int
+    late: int  # fillings that no page preceded, unheard ones included
+    unheard: int  # fillings without any page
+    pages: int
+    false: int
+    undecided: int
+    again: int  # pages that open within ten minutes after another one
+    notices: int  # pages and their escalations
+    leads: tuple[float, ...]  # seconds from the page to the first 2192, of the fillings that are not late
+
+
 def judge(
     series: Series,
     fillings: Sequence[Filling],
@@ -119,15 +143,8 @@ def judge(
         withdrawing_counts: True if a true alarm that clears before the first 2192 is false.
     """
     owners = [_owner(alarm, fillings) for alarm in alarms]
-    end = int(series.times[-1])
-    undecided = [
-        owner is None and alarm.cleared is None and alarm.opened > end - HORIZON
-        for alarm, owner in zip(alarms, owners, strict=True)
-    ]
-    withdrawn = [
-        withdrawing_counts and owner is not None and alarm.cleared is not None and alarm.cleared < owner.first
-        for alarm, owner in zip(alarms, owners, strict=True)
-    ]
+    undecided = _undecided(series, alarms, owners)
+    withdrawn = _withdrawn(alarms, owners, withdrawing_counts=withdrawing_counts)
     early = sum(
         owner is None and any(alarm.is_open(filling.first) for filling in fillings)
         for alarm, owner in zip(alarms, owners, strict=True)
@@ -152,6 +169,79 @@ def judge(
     )
 
 
+def judge_pages(
+    series: Series, fillings: Sequence[Filling], pages: Sequence[Alarm], *, withdrawing_counts: bool
+) -> StorePages:
+    """Compare the pages of a method with the fillings of a store.
+
+    Args:
+        series: the store over time.
+        fillings: its fillings in order of time.
+        pages: in order of time.
+        withdrawing_counts: True if a page that is over before the first 2192 is false.
+    """
+    owners = [_owner(page, fillings) for page in pages]
+    withdrawn = _withdrawn(pages, owners, withdrawing_counts=withdrawing_counts)
+    undecided = _undecided(series, pages, owners)
+    false = [
+        (owner is None or gone) and not open_end and not _had_full_queue(series, page)
+        for page, owner, gone, open_end in zip(pages, owners, withdrawn, undecided, strict=True)
+    ]
+    ends = [page.cleared for page in pages]
+    leads = [_lead(filling, pages) for filling in fillings]
+    return StorePages(
+        store=series.store,
+        days=series.days,
+        fillings=len(fillings),
+        late=leads.count(None),
+        unheard=sum(not any(_is_heard(filling, page) for page in pages) for filling in fillings),
+        pages=len(pages),
+        false=sum(false),
+        undecided=sum(undecided),
+        again=sum(any(_is_just_over(end, page.opened) for end in ends) for page in pages),
+        notices=sum(page.notices for page in pages),
+        leads=tuple(lead for lead in leads if lead is not None),
+    )
+
+
+def _lead(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
+    """Return the lead of the alarm that was open just before the first 2192, seconds; None without one."""
+    opened = next((alarm.opened for alarm in alarms if alarm.is_open(filling.first)), None)
+    return None if opened is None else (filling.first - max(opened, filling.onset - EARLY)) / SECOND
+
+
+def _is_heard(filling: Filling, page: Alarm) -> bool:
+    """Return True if a page was open at a 2192 of a filling."""
+    return page.opened <= filling.last and (page.cleared is None or page.cleared >= filling.first)
+
+
+def _is_just_over(end: int | None, time: int) -> bool:
+    return end is not None and 0 <= time - end <= CALM_FOR
+
+
+def _had_full_queue(series: Series, page: Alarm) -> bool:
+    """Return True if a put was refused with 2053 while a page was open."""
+    end = series.times[-1] if page.cleared is None else page.cleared
+    return bool(np.any((series.queue_full >= page.opened) & (series.queue_full <= end)))
+
+
+def _undecided(series: Series, alarms: Sequence[Alarm], owners: Sequence[Filling | None]) -> list[bool]:
+    """Return for each alarm whether a filling had no time to follow."""
+    end = int(series.times[-1])
+    return [
+        owner is None and alarm.cleared is None and alarm.opened > end - HORIZON
+        for alarm, owner in zip(alarms, owners, strict=True)
+    ]
+
+
+def _withdrawn(alarms: Sequence[Alarm], owners: Sequence[Filling | None], *, withdrawing_counts: bool) -> list[bool]:
+    """Return for each alarm whether it opened in a filling and was over before its first 2192, if that counts."""
+    return [
+        withdrawing_counts and owner is not None and alarm.cleared is not None and alarm.cleared < owner.first
+        for alarm, owner in zip(alarms, owners, strict=True)
+    ]
+
+
 def _owner(alarm: Alarm, fillings: Sequence[Filling]) -> Filling | None:
     """Return the filling in which an alarm opened."""
     return next((filling for filling in fillings if filling.onset - EARLY <= alarm.opened <= filling.last), None)
@@ -167,7 +257,7 @@ def _warned(
     ended = None if last_alarm is None else last_alarm.cleared
     return WarnedFilling(
         filling=filling,
-        lead=None if warning is None else (filling.first - max(warning.opened, begin)) / SECOND,
+        lead=_lead(filling, alarms),
         reopened=max(0, openings - 1),
         clear=None if ended is None else (ended - filling.last) / SECOND,
         named=_named_right(filling, warning),

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from twin.scoring.judge import AHEAD, Cause, Chance, JudgedStore, Point, WarnedFilling
+from twin.scoring.judge import AHEAD, Cause, Chance, JudgedStore, Point, StorePages, WarnedFilling
 
 ENOUGH_LEAD = 900.0  # seconds
+MONTH_DAYS = 30.0
 CHANCES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 ENOUGH_SHARE = 0.8  # of a filling that takes less than ENOUGH_LEAD
 
@@ -83,6 +84,76 @@ class Measures:
         }
         fields["interval"]["inside"] = self.interval.inside
         return fields
+
+
+class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What people get of a method over some stores of some recordings. None: nothing to divide by.
+
+    Attributes:
+        stores: Number of stores.
+        store_days: Their days.
+        fillings: Number of their fillings.
+        pages: Pages of all conditions.
+        right: Those that a refused put followed; false: those that none followed; the others are undecided.
+        precision: Share of right ones among right and false ones, 0 to 1.
+        per_month: Pages per store and 30 days.
+        per_filling: Pages about the stores in which something fills, per filling.
+        calm_stores: Number of stores in which nothing fills; calm_pages: pages about them.
+        per_calm_store: Pages per store in which nothing fills.
+        again: Pages that open within ten minutes after another one of the store ended.
+        per_page: Messages that people get per page: itself and its escalations.
+        late: Fillings without a page before the first refused put; unheard: without any page.
+        lead_p50: Median time from the page to the first refused put, seconds.
+    """
+
+    stores: int
+    store_days: float
+    fillings: int
+    pages: int
+    right: int
+    false: int
+    undecided: int
+    precision: float | None
+    per_month: float | None
+    per_filling: float | None
+    calm_stores: int
+    calm_pages: int
+    per_calm_store: float | None
+    again: int
+    per_page: float | None
+    late: int
+    unheard: int
+    lead_p50: float | None
+
+
+def count_pages(stores: Sequence[StorePages]) -> PageCounts:
+    """Count the pages of a method about some stores."""
+    pages = sum(store.pages for store in stores)
+    false, undecided = sum(store.false for store in stores), sum(store.undecided for store in stores)
+    fillings = sum(store.fillings for store in stores)
+    calm = [store for store in stores if not store.fillings]
+    calm_pages = sum(store.pages for store in calm)
+    days = sum(store.days for store in stores)
+    return PageCounts(
+        stores=len(stores),
+        store_days=days,
+        fillings=fillings,
+        pages=pages,
+        right=pages - false - undecided,
+        false=false,
+        undecided=undecided,
+        precision=_share(pages - false - undecided, pages - undecided),
+        per_month=pages * MONTH_DAYS / days if days else None,
+        per_filling=_share(pages - calm_pages, fillings),
+        calm_stores=len(calm),
+        calm_pages=calm_pages,
+        per_calm_store=_share(calm_pages, len(calm)),
+        again=sum(store.again for store in stores),
+        per_page=_share(sum(store.notices for store in stores), pages),
+        late=sum(store.late for store in stores),
+        unheard=sum(store.unheard for store in stores),
+        lead_p50=_quantile([lead for store in stores for lead in store.leads], 0.5),
+    )
 
 
 def measure(recordings: Sequence[Sequence[JudgedStore]]) -> Measures:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.errors import UsageError
-from twin.scoring.alarms import Alarm, from_alerts, from_condition
+from twin.records import AlertRecord
+from twin.scoring.alarms import CALM_FOR, Alarm, as_record, from_alerts, from_condition, from_incidents, merge
 from twin.scoring.baselines import BASELINES
-from twin.scoring.judge import JudgedStore, judge
-from twin.scoring.measures import Measures, measure
+from twin.scoring.judge import JudgedStore, StorePages, judge, judge_pages
+from twin.scoring.measures import Measures, PageCounts, count_pages, measure
 from twin.scoring.series import PlayedRecording, Predictions, Series
 from twin.scoring.truth import Filling, fillings
 from twin.state.arrays import Array
@@ -19,14 +20,16 @@ from twin.state.arrays import Array
 TWIN = "twin"  # its pages
 TWIN_WATCH = "twin, watch"  # its watches and pages: the first of both
 METHODS = (TWIN, TWIN_WATCH, *(baseline.name for baseline in BASELINES))
+PAGING_METHODS = tuple(method for method in METHODS if method != TWIN_WATCH)  # a watch is no page
 
 
 @dataclass(frozen=True, slots=True)
 class MethodOutput:
-    """Alarms and predictions of a method for one store."""
+    """Alarms, predictions and pages of a method for one store."""
 
     alarms: list[Alarm]
     predictions: Predictions | None
+    pages: list[Alarm]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class ScoredRecording:
     fillings: Mapping[str, Sequence[Filling]]  # by store
     outputs: Mapping[str, Mapping[str, MethodOutput]]  # by method, then store
     judged: Mapping[str, Sequence[JudgedStore]]  # by method, in the order of the stores
+    pages: Mapping[str, Sequence[StorePages]]  # by method that pages, in the order of the stores
 
 
 Rule = Callable[[Series], Array]
@@ -67,8 +71,10 @@ def score(
     if taken_names:
         raise UsageError(f"rule {taken_names[0]} is the name of a method; expected: another name")
     all_fillings = {name: fillings(series) for name, series in played.series.items()}
+    records = [as_record(alert) for alert in played.alerts]
     outputs = {
-        method: {name: _output(method, played, series) for name, series in played.series.items()} for method in METHODS
+        method: {name: _output(method, played, records, series) for name, series in played.series.items()}
+        for method in METHODS
     } | {
         name: {store: _output_of_rule(name, rule, series) for store, series in played.series.items()}
         for name, rule in own.items()
@@ -86,14 +92,34 @@ def score(
         ]
         for method, by_store in outputs.items()
     }
-    return ScoredRecording(all_fillings, outputs, judged)
+    pages = {
+        method: [
+            judge_pages(played.series[name], all_fillings[name], output.pages, withdrawing_counts=withdrawing_counts)
+            for name, output in by_store.items()
+        ]
+        for method, by_store in outputs.items()
+        if method != TWIN_WATCH
+    }
+    return ScoredRecording(all_fillings, outputs, judged, pages)
 
 
 def summarise(scored: Sequence[ScoredRecording]) -> dict[str, Measures]:
     """Return the measures of every method, and of the rules that all have, over some recordings."""
+    return {method: measure([recording.judged[method] for recording in scored]) for method in _methods(scored)}
+
+
+def summarise_pages(scored: Sequence[ScoredRecording]) -> dict[str, PageCounts]:
+    """Return what people get of every method, and of the rules that all have, over some recordings."""
+    return {
+        method: count_pages([store for recording in scored for store in recording.pages[method]])
+        for method in _methods(scored)
+        if method != TWIN_WATCH
+    }
+
+
+def _methods(scored: Sequence[ScoredRecording]) -> list[str]:
     rules = [name for name in (scored[0].judged if scored else ()) if all(name in own.judged for own in scored)]
-    names = (*METHODS, *(name for name in rules if name not in METHODS))
-    return {method: measure([recording.judged[method] for recording in scored]) for method in names}
+    return [*METHODS, *(name for name in rules if name not in METHODS)]
 
 
 def _output_of_rule(name: str, rule: Rule, series: Series) -> MethodOutput:
@@ -101,12 +127,15 @@ def _output_of_rule(name: str, rule: Rule, series: Series) -> MethodOutput:
     if holds.shape != series.times.shape:
         wrong = f"rule {name} returned shape {holds.shape} for {series.store}"
         raise UsageError(f"{wrong}; expected: {series.times.shape}, a value for each of its times")
-    return MethodOutput(from_condition(series.times, holds), None)
+    alarms = from_condition(series.times, holds)
+    return MethodOutput(alarms, None, merge(alarms, CALM_FOR))
 
 
-def _output(method: str, played: PlayedRecording, series: Series) -> MethodOutput:
+def _output(method: str, played: PlayedRecording, records: Sequence[AlertRecord], series: Series) -> MethodOutput:
     if method in (TWIN, TWIN_WATCH):
-        alarms = from_alerts(played.alerts, series.store, watches=method == TWIN_WATCH)
-        return MethodOutput(alarms, played.predictions[series.store])
+        watches = method == TWIN_WATCH
+        alarms = from_alerts(played.alerts, series.store, watches=watches)
+        pages = from_incidents(records, series.store, watches=watches)
+        return MethodOutput(alarms, played.predictions[series.store], pages)
     [baseline] = [known for known in BASELINES if known.name == method]
-    return MethodOutput(*baseline.judge(series))
+    return MethodOutput(*baseline.judge(series), baseline.call(series))

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from kernels.clock import SECOND
-from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
+from kernels.event_loop import MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
@@ -28,6 +28,8 @@ from twin.recordings.files import Chunk
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 
+_MQRC_Q_SPACE_NOT_AVAILABLE = 2056
+_STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, _MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
 STALE = 120 * SECOND  # age at which a prediction no longer counts
 
 
@@ -63,7 +65,8 @@ class Series:
     size: Array  # i8[n], bytes of the messages held
     queues: tuple[str, ...]
     holdings: Array  # i8[n, queues, 3]: messages, elements, 4 KB pages of each queue
-    refused: Array  # i8[m], times of the puts with reason 2192, ascending
+    refused: Array  # i8[m], times of the puts with reason 2192 or 2056, ascending
+    queue_full: Array  # i8[k], times of the puts with reason 2053, ascending
 
     @property
     def days(self) -> float:
@@ -132,30 +135,34 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     """
     player, samples = Player(estate), Samples(estate, Sample.from_twin)
     refused: defaultdict[str, list[Array]] = defaultdict(list)
+    queue_full: defaultdict[str, list[Array]] = defaultdict(list)
     alerts: list[Alert] = []
     events = 0
     stores = np.array([route.store for route in estate.routes])
     for piece, opened in play_recording(decoded_chunks(path, estate, on_chunk), player, split_by_step):
         alerts += opened
         samples.add(piece, player.twins)
-        for name, times in _refused(piece, stores):
-            refused[name].append(times)
+        for by_store, reasons in ((refused, _STORE_FULL), (queue_full, (MQRC_Q_FULL,))):
+            for name, times in _refused(piece, stores, reasons):
+                by_store[name].append(times)
         events += len(piece)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
-    series = {name: _series(name, steps, refused[name]) for name, steps in sorted(samples.by_store.items())}
+    series = {
+        name: _series(name, steps, refused[name], queue_full[name]) for name, steps in sorted(samples.by_store.items())
+    }
     predictions = {name: Predictions.from_forecasts(samples.forecasts[name]) for name in series}
     return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
 
 
-def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
-    """Return (store, times i8[n]) of the puts with reason 2192."""
+def _refused(decoded: Decoded, stores: Array, reasons: Sequence[int]) -> Iterable[tuple[str, Array]]:
+    """Return (store, times i8[n]) of the puts with one of the reasons."""
     events = decoded.events
-    full = events[(events["op"] == PUT) & (events["reason"] == MQRC_STORAGE_MEDIUM_FULL)]
+    full = events[(events["op"] == PUT) & np.isin(events["reason"], reasons)]
     owners = stores[full["route"]]
     return [(name, full["time"][owners == name].copy()) for name in np.unique(owners).tolist()]
 
 
-def _series(name: str, steps: Mapping[int, Sample], refused: Sequence[Array]) -> Series:
+def _series(name: str, steps: Mapping[int, Sample], refused: Sequence[Array], queue_full: Sequence[Array]) -> Series:
     """Return samples by STEP as a series: a row per STEP, with the previous usage where there is no sample."""
     samples, numbers = list(steps.values()), np.array(list(steps))
     raster = np.arange(numbers[0], numbers[-1] + 1)
@@ -175,4 +182,5 @@ def _series(name: str, steps: Mapping[int, Sample], refused: Sequence[Array]) ->
         queues=queues,
         holdings=holdings[rows],
         refused=np.sort(np.concatenate([np.zeros(0, np.int64), *refused])),
+        queue_full=np.sort(np.concatenate([np.zeros(0, np.int64), *queue_full])),
     )

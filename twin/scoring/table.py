@@ -9,7 +9,7 @@ from functools import partial
 from rich.table import Table
 
 from twin.scoring.judge import AHEAD
-from twin.scoring.measures import Coverage, Measures
+from twin.scoring.measures import Coverage, Measures, PageCounts
 from twin.scoring.score import TWIN
 from twin.units import as_span
 
@@ -68,6 +68,34 @@ ROWS: Mapping[str, Callable[[Measures], str]] = {
 }
 
 
+PAGE_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
+    "pages": lambda counts: f"{counts.pages:,}",
+    "right": lambda counts: f"{counts.right:,}",
+    "false": lambda counts: f"{counts.false:,}",
+    "right, of those decided": lambda counts: percent(counts.precision),
+    "pages a filling": lambda counts: number(counts.per_filling),
+    "pages a store in which nothing fills": lambda counts: number(counts.per_calm_store),
+    "pages a store and month": lambda counts: number(counts.per_month),
+    "called again within ten minutes": lambda counts: f"{counts.again:,}",
+    "messages a page": lambda counts: number(counts.per_page),
+    "fillings without a page before the first 2192": lambda counts: f"{counts.late:,}",
+    "fillings unheard": lambda counts: f"{counts.unheard:,}",
+    "lead of a page, p50": lambda counts: span(counts.lead_p50),
+}
+
+
+def page_rows(by_method: Mapping[str, PageCounts]) -> list[list[str]]:
+    """Return one row per count: its name, then one cell per method."""
+    return [[name, *(make(counts) for counts in by_method.values())] for name, make in PAGE_ROWS.items()]
+
+
+def page_table(by_method: Mapping[str, PageCounts]) -> Table:
+    """Return the table of what people get, for a terminal."""
+    counts = by_method[TWIN]
+    size = f"{counts.stores} stores, {counts.fillings} fillings, {counts.store_days:.1f} store-days"
+    return _table(f"what people get: {size}", list(by_method), page_rows(by_method))
+
+
 def rows(by_method: Mapping[str, Measures]) -> list[list[str]]:
     """Return one row per measure: its name, then one cell per method."""
     return [[name, *(make(measures) for measures in by_method.values())] for name, make in ROWS.items()]
@@ -77,11 +105,15 @@ def table(title: str, by_method: Mapping[str, Measures]) -> Table:
     """Return a table for a terminal. title: beginning of its title."""
     measures = by_method[TWIN]
     counts = f"{measures.recordings} recordings, {measures.fillings} fillings, {measures.store_days:.1f} store-days"
-    result = Table("", title=f"{title}: {counts}", title_justify="left")
-    for method in by_method:
+    return _table(f"{title}: {counts}", list(by_method), rows(by_method))
+
+
+def _table(title: str, methods: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    result = Table("", title=title, title_justify="left")
+    for method in methods:
         result.add_column(method, justify="right", style="bold" if method == TWIN else "")
-    for row in rows(by_method):
-        result.add_row(*row)
+    for line in lines:
+        result.add_row(*line)
     return result
 
 

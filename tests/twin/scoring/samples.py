@@ -25,11 +25,18 @@ def time_at(minutes: float) -> int:
 def series(
     *usage: Sequence[float] | np.ndarray,
     refused: Sequence[float] = (),
+    queue_full: Sequence[float] = (),
     resources: tuple[str, ...] = (),
     holdings: np.ndarray | None = None,
     size: np.ndarray | None = None,
 ) -> Series:
-    """Return a series with a sample every half minute from minute 0. usage: of each resource; refused: minutes."""
+    """Return a series with a sample every half minute from minute 0.
+
+    Args:
+        usage: percent in use of each resource.
+        refused: minutes of puts with 2192.
+        queue_full: minutes of puts with 2053.
+    """
     columns = np.array(usage, float).T
     count = len(columns)
     names = resources or ("entries", "elements", "smds/QM01")[: columns.shape[1]]
@@ -42,6 +49,7 @@ def series(
         queues=("A", "B"),
         holdings=np.zeros((count, 2, 3), np.int64) if holdings is None else holdings,
         refused=np.array([time_at(minute) for minute in refused], np.int64),
+        queue_full=np.array([time_at(minute) for minute in queue_full], np.int64),
     )
 
 
