@@ -1,4 +1,4 @@
-"""The scorecard of `mqtwin score`: table, JSON and pictures."""
+"""The scorecard of `mqtwin score`: tables, JSON and pictures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from twin.scoring import METHODS, TWIN, Filling, PlayedRecording, ScoredRecording, summarise
-from twin.scoring.table import percent, span, table
+from twin.scoring import (
+    METHODS,
+    TWIN,
+    Filling,
+    PageCounts,
+    PlayedRecording,
+    ScoredRecording,
+    summarise,
+    summarise_pages,
+)
+from twin.scoring.table import page_table, percent, span, table
 from twin.units import as_text
 
 _PIPE_WIDTH = 150  # characters per line if standard output is not a terminal
 
 
 def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> None:
-    """Print the table for all recordings, and one line per filling.
+    """Print what people get, the figures of the forecast, and one line per filling.
 
     Args:
         recordings: Paths of the recordings.
@@ -26,7 +35,8 @@ def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PIPE_WIDTH)
-    console.print(table("all", summarise(scored)))
+    console.print(page_table(summarise_pages(scored)))
+    console.print(table("the forecast", summarise(scored)))
     lines = [
         f"{recording.name}: {_filling_text(filling)}; lead: "
         + ", ".join(f"{method} {span(lead)}" for method, lead in leads.items())
@@ -78,6 +88,7 @@ class Scorecard(msgspec.Struct, frozen=True):
     """The scorecard as `mqtwin score --json` prints it; docs/scorecard.md describes the measures of a method."""
 
     fillings: list[FillingRecord]
+    pages: dict[str, PageCounts]
     methods: dict[str, dict[str, Any]]
 
 
@@ -104,6 +115,7 @@ def scorecard_of(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) 
             for recording, score in zip(recordings, scored, strict=True)
             for filling, leads in _leads(score)
         ],
+        pages=summarise_pages(scored),
         methods={name: measures.as_json() for name, measures in summarise(scored).items()},
     )
 

@@ -1,8 +1,8 @@
-"""The last lines of the demo: when the forecast's alert opened, and how fixed lines would have done on the same run.
+"""The last lines of the demo: when the forecast's alert opened, and how other rules would have done on the same run.
 
-The fixed lines are those of the scorecard (twin/scoring/baselines.py) on the same recording: entries and elements of a
-structure, as DISPLAY CFSTATUS and D XCF,STR show them, checked every 30 seconds. Calls, misses and leads of all are
-judged by the same function.
+The table counts what people get: pages, whatever their conditions, judged by the same function. The lines are those of
+the scorecard (twin/scoring/baselines.py) on the same recording, checked every 30 seconds: fixed lines for entries and
+elements of a structure, as DISPLAY CFSTATUS and D XCF,STR show them, and a straight line for every resource.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 from deploy.show.usage import full_in
 from kernels.clock import SECOND
-from twin.conditions import CLEARED, PAGE, Condition
+from twin.conditions import CLEARED, Condition
 from twin.estate import Estate
 from twin.records import AlertRecord
-from twin.scoring import Series, fillings, judge, play
-from twin.scoring.alarms import COUNTED, Alarm, merge
-from twin.scoring.baselines import static
+from twin.scoring import Series, fillings, judge_pages, play
+from twin.scoring.alarms import CALM_FOR, Alarm, from_incidents, merge
+from twin.scoring.baselines import IN_MINUTES, static_pages, straight_line
 from twin.simulation import Outcome
 from twin.units import as_span, as_text
 
@@ -34,22 +34,24 @@ class MethodResult:
 
     Attributes:
         method: Its name.
-        false_calls: Number of calls that no 2192 followed, or that were withdrawn before it.
-        leads_s: Seconds from the call to the first 2192 of each filling, None if it was missed; by store.
+        pages: Number of pages: incidents that called somebody.
+        false: Number of those that no 2192 followed, or that were withdrawn before it.
+        leads_s: Seconds from the page to the first 2192 of each filling, None if it was missed; by store.
     """
 
     method: str
-    false_calls: int
+    pages: int
+    false: int
     leads_s: Mapping[str, tuple[float | None, ...]]
 
     @property
     def missed(self) -> int:
-        """Number of fillings without a call before their first 2192."""
+        """Number of fillings without a page before their first 2192."""
         return sum(lead is None for leads in self.leads_s.values() for lead in leads)
 
 
 def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> list[MethodResult]:
-    """Return the results of fixed lines and of the twin's alerts. It replays the recording, without Kafka and Spark.
+    """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
 
     Args:
         recording: The recording.
@@ -61,29 +63,33 @@ def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> l
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
         f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
     }
-    methods["twin, pages"] = lambda series: _alarms(records, series.store, watches=False)
-    methods["twin, watches too"] = lambda series: _alarms(records, series.store, watches=True)
+    methods["straight line"] = lambda series: merge(straight_line(series, IN_MINUTES)[0], CALM_FOR)
+    methods["twin"] = lambda series: from_incidents(records, series.store)
+    methods["twin, watches too"] = lambda series: from_incidents(records, series.store, watches=True)
+    true_fillings = {name: fillings(series) for name, series in sorted(played.series.items())}
     results = []
-    for method, alarms_of in methods.items():
-        false_calls, leads_s = 0, dict[str, tuple[float | None, ...]]()
-        for name, series in sorted(played.series.items()):
-            judged = judge(series, fillings(series), alarms_of(series), None, withdrawing_counts=True)
-            false_calls += judged.false
-            if judged.warned:
-                leads_s[name] = tuple(warned.lead for warned in judged.warned)
-        results.append(MethodResult(method, false_calls, leads_s))
+    for method, pages_of in methods.items():
+        judged = [
+            judge_pages(played.series[name], own, pages_of(played.series[name]), withdrawing_counts=True)
+            for name, own in true_fillings.items()
+        ]
+        pages, false = sum(store.pages for store in judged), sum(store.false for store in judged)
+        results.append(
+            MethodResult(method, pages, false, {store.store: store.leads for store in judged if store.leads})
+        )
     return results
 
 
 def comparison_lines(results: Iterable[MethodResult]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the lines of the comparison: method, false calls, missed, minutes ahead by structure."""
+    """Return the headings and the lines of the comparison: method, pages, false, missed, minutes ahead by structure."""
     rows = list(results)
     stores = sorted(rows[0].leads_s)
-    headings = ["in this run", "false calls", "missed", *(f"{store}: ahead" for store in stores)]
+    headings = ["in this run", "pages", "false", "missed", *(f"{store}: ahead" for store in stores)]
     lines = [
         [
             row.method,
-            str(row.false_calls),
+            str(row.pages),
+            str(row.false),
             f"{row.missed} of {sum(map(len, row.leads_s.values()))}",
             *(
                 ", ".join("missed" if lead is None else as_span(lead) for lead in row.leads_s[store])
@@ -136,26 +142,7 @@ def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path)
 
 
 def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:
-    return lambda series: static(series, percent, structure_only=True)
-
-
-def _alarms(alerts: Iterable[AlertRecord], store: str, *, watches: bool) -> list[Alarm]:
-    """Return the alarms that the alerts of a store are, from when they are pages; with `watches` from the opening."""
-    alarms: dict[str, Alarm] = {}
-    for alert in alerts:
-        data = alert.data
-        if data.store != store or data.condition not in COUNTED:
-            continue
-        if alert.change == CLEARED:
-            if data.alert_id in alarms:
-                alarms[data.alert_id] = Alarm(alarms[data.alert_id].opened, _microseconds(data.time))
-        elif data.alert_id not in alarms and (watches or data.level == PAGE):
-            alarms[data.alert_id] = Alarm(_microseconds(data.time), None)
-    return merge(alarms.values())
-
-
-def _microseconds(time: str) -> int:
-    return round(datetime.fromisoformat(time).timestamp() * SECOND)
+    return lambda series: static_pages(series, percent, structure_only=True)
 
 
 def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecord | None:

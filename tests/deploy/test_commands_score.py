@@ -12,7 +12,7 @@ import pytest
 from deploy.cli import main
 from tests.support.estates import small_estate
 from twin.estate import load_estate
-from twin.scoring import METHODS
+from twin.scoring import METHODS, PAGING_METHODS
 from twin.simulation import make_scenario, simulate
 
 
@@ -42,7 +42,8 @@ def test_the_table_has_a_column_for_every_method(
 ) -> None:
     printed = scored(estate, list(recordings.values()), capsys)
     head, *lines = printed.splitlines()
-    assert head.strip().startswith("all: 2 recordings, 1 fillings, ")
+    assert head.strip().startswith("what people get: 4 stores, 1 fillings, ")
+    assert any(line.strip().startswith("the forecast: 2 recordings, 1 fillings, ") for line in lines)
     assert all(method in printed for method in METHODS)
     [line] = [line for line in lines if line.startswith("outage.arrow: QSG1/APP1 ")]
     assert " filled in " in line
@@ -61,6 +62,10 @@ def test_json_has_the_same_and_the_true_fillings(
     assert filling["fillers"][0]["queue"] == "ORDERS"
     assert filling["refused"] > 0
     assert list(scorecard["methods"]) == list(METHODS) == list(filling["lead_s"])
+    assert list(scorecard["pages"]) == list(PAGING_METHODS)
+    twin = scorecard["pages"]["twin"]
+    assert (twin["stores"], twin["fillings"], twin["unheard"]) == (2, 1, 0)
+    assert twin["pages"] == twin["right"] + twin["false"] + twin["undecided"] > 0
     static = scorecard["methods"]["static 80 %"]
     assert (static["recall"], static["precision"], static["fillings"]) == (1.0, 1.0, 1)
     assert 60 < static["lead_p50"] == filling["lead_s"]["static 80 %"] < 3600

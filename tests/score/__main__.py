@@ -1,8 +1,8 @@
-"""`make score`: simulate and score the test set, write docs/foresight.md, its appendix and pictures.
+"""`make score`: simulate and score the test set, write docs/foresight.md, its appendix and pictures, and README.md.
 
 While a forecast is tuned: `python -m tests.score --split tuning --cases 40 --no-pictures` prints the tables; recordings
 are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into
-docs/, and it simulates everything anew; any other writes into build/score/.
+docs/ and README.md, and it simulates everything anew; any other writes into build/score/.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ def main() -> int:
             ablate(CASES, folder, arguments.processes) if whole else "",
         )
         path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
+        if whole:
+            page.write_readme(scores, ROOT / "README.md")
         console.print(f"{path.relative_to(ROOT)} written")
     simulating, playing = (sum(parts) / len(scores) for parts in zip(*(score.seconds for score in scores), strict=True))
     seconds = time.monotonic() - began

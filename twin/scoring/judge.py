@@ -115,14 +115,13 @@ class StorePages:
     store: str
     days: float
     fillings: int
-    late: int  # fillings that no page preceded, unheard ones included
     unheard: int  # fillings without any page
     pages: int
     false: int
     undecided: int
     again: int  # pages that open within ten minutes after another one
     notices: int  # pages and their escalations
-    leads: tuple[float, ...]  # seconds from the page to the first 2192, of the fillings that are not late
+    leads: tuple[float | None, ...]  # seconds from the page to the first 2192 of each filling; None: late
 
 
 def judge(
@@ -188,19 +187,17 @@ def judge_pages(
         for page, owner, gone, open_end in zip(pages, owners, withdrawn, undecided, strict=True)
     ]
     ends = [page.cleared for page in pages]
-    leads = [_lead(filling, pages) for filling in fillings]
     return StorePages(
         store=series.store,
         days=series.days,
         fillings=len(fillings),
-        late=leads.count(None),
         unheard=sum(not any(_is_heard(filling, page) for page in pages) for filling in fillings),
         pages=len(pages),
         false=sum(false),
         undecided=sum(undecided),
         again=sum(any(_is_just_over(end, page.opened) for end in ends) for page in pages),
         notices=sum(page.notices for page in pages),
-        leads=tuple(lead for lead in leads if lead is not None),
+        leads=tuple(_lead(filling, pages) for filling in fillings),
     )
 
 

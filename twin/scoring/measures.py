@@ -134,6 +134,7 @@ def count_pages(stores: Sequence[StorePages]) -> PageCounts:
     calm = [store for store in stores if not store.fillings]
     calm_pages = sum(store.pages for store in calm)
     days = sum(store.days for store in stores)
+    leads = [lead for store in stores for lead in store.leads]
     return PageCounts(
         stores=len(stores),
         store_days=days,
@@ -150,9 +151,9 @@ def count_pages(stores: Sequence[StorePages]) -> PageCounts:
         per_calm_store=_share(calm_pages, len(calm)),
         again=sum(store.again for store in stores),
         per_page=_share(sum(store.notices for store in stores), pages),
-        late=sum(store.late for store in stores),
+        late=leads.count(None),
         unheard=sum(store.unheard for store in stores),
-        lead_p50=_quantile([lead for store in stores for lead in store.leads], 0.5),
+        lead_p50=_quantile([lead for lead in leads if lead is not None], 0.5),
     )
 
 
