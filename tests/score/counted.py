@@ -23,9 +23,9 @@ from tests.score.work import score_all, scored_case
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
-from twin.records import Change, Incidents
+from twin.records import Change, Incidents, read_alert_record
 from twin.scoring import PAGING_METHODS, TWIN, StorePages, count_pages
-from twin.scoring.alarms import CALM_FOR, as_record
+from twin.scoring.alarms import CALM_FOR
 from twin.scoring.table import number, page_table
 
 _PIPE_WIDTH = 200  # characters per line if standard output is not a terminal
@@ -70,7 +70,7 @@ def count_case(number: int, split: Split, folder: Path) -> CountedCase:
 def _calls(alerts: Iterable[Alert]) -> Iterable[tuple[str, str, str]]:
     """Return (store, condition, text) of each page."""
     incidents = Incidents()
-    for record in map(as_record, alerts):
+    for record in (read_alert_record(alert.record()) for alert in alerts):
         for incident, change, _ in incidents.take(record):
             if change is Change.PAGED:
                 data = record.data

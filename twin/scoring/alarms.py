@@ -21,7 +21,6 @@ from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, INFO, Condition
 from twin.records import AlertRecord, Change, Incidents
 from twin.state.arrays import Array
-from twin.units import as_text
 
 COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are alarms
 CALM_FOR = 600_000_000  # microseconds without an alarm after which the next one calls again
@@ -90,15 +89,6 @@ def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool 
                 told = change in (Change.PAGED, Change.ESCALATED)
                 pages[incident.id] = replace(page, cleared=cleared, notices=page.notices + told)
     return sorted(pages.values(), key=lambda page: page.opened)
-
-
-def as_record(alert: Alert) -> AlertRecord:
-    """Return the record of the alerts topic that an alert becomes, without its bytes."""
-    time = as_text(alert.time)
-    kind = f"mqtwin.alert.{alert.change}"
-    return AlertRecord(
-        id=f"{alert.alert_id}/{alert.number}", type=kind, subject=alert.store, time=time, data=alert.data()
-    )
 
 
 def _microseconds(time: str) -> int:

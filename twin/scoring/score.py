@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.errors import UsageError
-from twin.records import AlertRecord
-from twin.scoring.alarms import CALM_FOR, Alarm, as_record, from_alerts, from_condition, from_incidents, merge
+from twin.records import AlertRecord, read_alert_record
+from twin.scoring.alarms import CALM_FOR, Alarm, from_alerts, from_condition, from_incidents, merge
 from twin.scoring.baselines import BASELINES
 from twin.scoring.judge import JudgedStore, StorePages, judge, judge_pages
 from twin.scoring.measures import Measures, PageCounts, count_pages, measure
@@ -71,7 +71,7 @@ def score(
     if taken_names:
         raise UsageError(f"rule {taken_names[0]} is the name of a method; expected: another name")
     all_fillings = {name: fillings(series) for name, series in played.series.items()}
-    records = [as_record(alert) for alert in played.alerts]
+    records = [read_alert_record(alert.record()) for alert in played.alerts]
     outputs = {
         method: {name: _output(method, played, records, series) for name, series in played.series.items()}
         for method in METHODS

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from twin.alerts.episodes import Alert
-from twin.records import Filler
+from twin.records import ROOT, AlertData, AlertRecord, Filler, IncidentRole
 from twin.scoring.alarms import Alarm
 from twin.scoring.series import Predictions, Series
 from twin.scoring.truth import Filling
+from twin.units import as_text
 
 START = 1_795_132_800_000_000  # a whole minute
 MINUTE = 60_000_000
@@ -107,4 +108,32 @@ def alert(
         fillers=fillers,
         cause="",
         actions=(),
+        incident=IncidentRole(id=f"{store}/1", role=ROOT, opened=as_text(time_at(minutes))),
     )
+
+
+def record(
+    change: str,
+    minutes: float,
+    alert_id: str,
+    severity: str = "warning",
+    *,
+    incident: str = "",
+    role: str = ROOT,
+    condition: str = "full-forecast",
+    store: str = STORE,
+) -> AlertRecord:
+    """Return a record of the alerts topic, of a watch if the severity is `info`; without an incident, an early one."""
+    time = as_text(time_at(minutes))
+    data = AlertData(
+        alert_id=alert_id,
+        severity=severity,
+        store=store,
+        resource="entries",
+        condition=condition,
+        time=time,
+        usage_pct=50.0,
+        status="cleared" if change == "cleared" else "open",
+        **({"incident": IncidentRole(id=incident, role=role, opened=time)} if incident else {}),
+    )
+    return AlertRecord(id=f"{alert_id}/0", type=f"mqtwin.alert.{change}", subject=store, time=time, data=data)

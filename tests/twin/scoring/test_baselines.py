@@ -16,6 +16,7 @@ from twin.scoring.baselines import (
     seconds_to_full,
     sliding_window,
     static,
+    static_pages,
     straight_line,
 )
 
@@ -35,6 +36,16 @@ def minutes(alarms: list[Alarm]) -> list[tuple[float, float | None]]:
 def test_a_line_opens_at_its_percentage_and_clears_below_it():
     usage = line(100, (0, 60), (40, 80), (60, 90), (100, 70))
     assert minutes(static(series(usage), 80.0)) == [(40.0, 80.5)]
+
+
+def test_a_page_of_a_line_is_over_two_points_below_it_and_the_next_one_comes_after_ten_minutes():
+    near = line(100, (0, 60), (40, 80), (50, 78.5), (60, 82), (70, 77), (75, 82), (80, 70), (91, 70), (100, 88))
+    assert [opened for opened, _ in minutes(static(series(near), 80.0))] == [40.0, 54.5, 73.0, 96.0]
+    assert minutes(static_pages(series(near), 80.0)) == [(40.0, 77.0), (96.0, None)]
+
+
+def test_a_store_between_the_line_and_two_points_below_has_not_passed_it():
+    assert static_pages(series(line(60, (0, 79), (60, 79))), 80.0) == []
 
 
 def test_a_line_is_over_whatever_resource_is_above_it():

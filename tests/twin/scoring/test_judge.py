@@ -12,7 +12,7 @@ import pytest
 
 from tests.twin.scoring.samples import alarm, filling, line, predict, series
 from twin.scoring.alarms import Alarm
-from twin.scoring.judge import JudgedStore, WarnedFilling, judge
+from twin.scoring.judge import JudgedStore, StorePages, WarnedFilling, judge, judge_pages
 from twin.scoring.series import Predictions
 from twin.scoring.truth import Filling
 
@@ -176,3 +176,56 @@ def test_chances_are_looked_at_where_two_hours_can_be_seen_ahead():
 
 def test_where_nothing_was_said_the_chance_was_none():
     assert {item.probability for item in judged(predictions=predict((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}
+
+
+# -- pages
+
+
+def pages(
+    *pages: Alarm, fillings: tuple[Filling, ...] = (FILLING,), withdrawing_counts: bool = True, **fields: Any
+) -> StorePages:
+    level = series(line(600, (0, 0), (600, 0)), **fields)
+    return judge_pages(level, fillings, pages, withdrawing_counts=withdrawing_counts)
+
+
+@pytest.mark.parametrize(
+    ("opened", "over", "false"),
+    [(94.9, 250, 1), (95, 250, 0), (210, 250, 0), (210.1, 250, 1), (150, 160, 1), (20, 30, 1)],
+)
+def test_a_page_is_right_as_an_alarm_is_true(opened, over, false):
+    assert pages(alarm(opened, over)).false == judged(alarm(opened, over)).false == false
+
+
+def test_a_page_that_was_over_before_the_2192_is_right_where_withdrawing_does_not_count():
+    assert pages(alarm(150, 160), withdrawing_counts=False).false == 0
+
+
+def test_a_page_before_puts_got_2053_is_right():
+    assert pages(alarm(20, 30), queue_full=(25,)).false == 0
+    assert pages(alarm(20, 30), queue_full=(31,)).false == 1
+    assert pages(alarm(20, None), queue_full=(590,)).false == 0
+
+
+def test_a_page_at_the_end_is_undecided_and_neither_right_nor_false():
+    counts = pages(alarm(500, None), fillings=())
+    assert (counts.pages, counts.false, counts.undecided) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("opened", "over", "lead", "unheard"),
+    [(170, 220, 1800, 0), (200, 230, None, 0), (210, 230, None, 0), (150, 199, None, 1), (211, 230, None, 1)],
+)
+def test_a_filling_is_late_without_a_page_before_it_and_unheard_without_one_at_all(opened, over, lead, unheard):
+    counts = pages(alarm(opened, over))
+    assert (counts.leads, counts.unheard) == ((lead,), unheard)
+
+
+def test_a_store_is_called_again_within_ten_minutes_of_the_end():
+    assert pages(alarm(20, 30), alarm(40, 50), alarm(60.1, 70)).again == 1
+    assert pages(alarm(20, 40), alarm(30, 50)).again == 0  # one that is open has not ended
+    assert pages(alarm(20, None)).again == 0
+
+
+def test_messages_are_the_pages_and_their_escalations():
+    counts = pages(Alarm(alarm(150, 0).opened, None, notices=3), alarm(300, 310))
+    assert (counts.pages, counts.notices, counts.fillings) == (2, 4, 1)

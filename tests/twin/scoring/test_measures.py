@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.twin.scoring.samples import STORE, filling
-from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling
-from twin.scoring.measures import Coverage, Reliability, coverage, measure, reliability
+from twin.scoring.judge import Chance, JudgedStore, Point, StorePages, WarnedFilling
+from twin.scoring.measures import Coverage, Reliability, count_pages, coverage, measure, reliability
 
 
 def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> WarnedFilling:
@@ -105,3 +105,42 @@ def test_as_json_an_infinite_error_is_null():
     assert measures["errors"] == {"60": {"median": None, "fillings": 1}, "5": {"median": 0.25, "fillings": 1}}
     assert measures["recall"] == 1.0
     assert measures["interval"]["inside"] is None
+
+
+# -- pages
+
+
+def pages(count: int, *leads: float | None, **fields: Any) -> StorePages:
+    """Return a store with so many pages, and a filling for each lead in seconds."""
+    others = {"false": 0, "undecided": 0, "again": 0, "notices": count, "unheard": 0, "days": 3.0} | fields
+    return StorePages(store=STORE, fillings=len(leads), pages=count, leads=leads, **others)
+
+
+def test_pages_are_counted_by_filling_and_by_store_in_which_nothing_fills():
+    counts = count_pages(
+        [
+            pages(3, 60.0, None, false=1, unheard=1, notices=8),
+            pages(1, 180.0),
+            pages(1, false=1, again=1),
+            pages(0),
+            pages(0),
+        ]
+    )
+    assert (counts.stores, counts.fillings, counts.calm_stores, counts.store_days) == (5, 3, 3, 15.0)
+    assert (counts.pages, counts.right, counts.false, counts.undecided) == (5, 3, 2, 0)
+    assert counts.precision == 0.6
+    assert (counts.per_filling, counts.per_calm_store) == (pytest.approx(4 / 3), pytest.approx(1 / 3))
+    assert counts.per_month == pytest.approx(10.0)
+    assert counts.per_page == pytest.approx(10 / 5)
+    assert (counts.late, counts.unheard, counts.again, counts.lead_p50) == (1, 1, 1, 120.0)
+
+
+def test_an_undecided_page_is_no_part_of_the_precision():
+    counts = count_pages([pages(3, 60.0, false=1, undecided=1)])
+    assert (counts.right, counts.precision) == (1, 0.5)
+
+
+def test_without_stores_there_is_nothing_to_divide():
+    counts = count_pages([])
+    assert (counts.precision, counts.per_month, counts.per_filling, counts.per_calm_store) == (None,) * 4
+    assert (counts.per_page, counts.lead_p50, counts.pages) == (None, None, 0)
