@@ -8,25 +8,21 @@ docs/ and README.md, and it simulates everything anew; any other writes into bui
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.score import page, stories, summary
+from tests.score import page, people, stories, summary
 from tests.score.ablation import CASES, ablate
+from tests.score.people import WHOLE
 from tests.score.recordings import recordings_folder
-from tests.score.work import OfCase, score_all, score_case
+from tests.score.work import cores, score_all, score_case, show_progress
 from twin.errors import MqtwinError
 from twin.simulation import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
-WHOLE = 330  # cases of the test set in a whole run
 
 
 def main() -> int:
@@ -60,7 +56,7 @@ def main() -> int:
         )
         path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
         if whole:
-            page.write_readme(scores, ROOT / "README.md")
+            people.write_readme(scores, ROOT / "README.md")
         console.print(f"{path.relative_to(ROOT)} written")
     simulating, playing = (sum(parts) / len(scores) for parts in zip(*(score.seconds for score in scores), strict=True))
     seconds = time.monotonic() - began
@@ -81,34 +77,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-pictures", action="store_true", help="tables on the terminal only")
     parser.add_argument("--processes", type=int, default=cores(), help="by default one a core")
     return parser.parse_args()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def show_progress(console: Console, cases: int) -> Iterator[Callable[[OfCase], None]]:
-    """How many are done: a bar on a terminal, a line every tenth of them elsewhere."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("cases", total=cases)
-        began, finished = time.monotonic(), 0
-
-        def done(score: OfCase) -> None:
-            nonlocal finished
-            finished += 1
-            progress.update(task, advance=1, description=score.case.scenario)
-            if not console.is_terminal and (finished == cases or finished % max(1, cases // 10) == 0):
-                print(f"{time.monotonic() - began:5.0f} s  {finished} of {cases} cases", flush=True)
-
-        yield done
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/foresight.md, its appendix and the figures of README.md, all from one run."""
+"""docs/foresight.md and its appendix: tables, targets and pictures, all from the figures of one run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.score import ablation
+from tests.score import ablation, people
 from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
 from tests.score.targets import PRECISION, targets
@@ -17,15 +17,13 @@ from tests.score.work import (
     CaseScore,
     classes,
     cold_and_warm,
-    counted,
-    counted_of_stories,
     measured,
     scenarios,
     with_oracle,
 )
-from twin.scoring import METHODS, PAGING_METHODS, TWIN, TWIN_WATCH, Measures, PageCounts
+from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
 from twin.scoring.judge import Cause
-from twin.scoring.table import PAGE_ROWS, ROWS, markdown, number, page_rows, percent, rows, span
+from twin.scoring.table import ROWS, markdown, number, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
@@ -34,30 +32,7 @@ twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of e
 
 
 APPENDIX = "foresight-appendix.md"
-README_BEGIN, README_END = "<!-- figures: begin -->", "<!-- figures: end -->"
-_README_METHODS = {  # heading in README.md by method
-    TWIN: "mqtwin",
-    "static 80 %": "fixed line at 80 %",
-    "static 85 %": "fixed line at 85 %",
-    "straight line, 6 min": "straight line",
-}
-_README_ROWS = (
-    "right, of those decided",
-    "pages a filling",
-    "pages a store in which nothing fills",
-    "pages a store and month",
-    "called again within ten minutes",
-    "messages a page",
-    "fillings unheard",
-    "lead of a page, p50",
-)
 PRECISE = PRECISION["hard"]  # share of right pages, below which a scenario is listed on the page
-_TITLES = {
-    "all": "All recordings",
-    "steady": "Steady classes",
-    "hard": "Hard classes",
-    "held out": "Scenarios that the tuning set does not have",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +48,15 @@ class Run:
 def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
     """Write the page and its appendix; return the path of the page. `tests.score.stories` draws the pictures."""
     docs.mkdir(parents=True, exist_ok=True)
-    page = [_head(run, scores), _people(scores), _targets(scores), _compared(scores), _imprecise(scores)]
-    page += [_oracle(scores), _cold_and_warm(scores), _causes(scores), _calibration(scores), _foot(run)]
+    page = [_head(run, scores), people.section(scores, run.command), _targets(scores), _compared(scores)]
+    page += [_imprecise(scores), _oracle(scores), _cold_and_warm(scores), _causes(scores), _calibration(scores)]
+    page.append(_foot(run))
     appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
     appendix += [_stories(stories), _foot(run)]
     path = docs / "foresight.md"
     for target, parts in ((path, page), (docs / APPENDIX, appendix)):
         target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
     return path
-
-
-def write_readme(scores: Sequence[CaseScore], path: Path) -> None:
-    """Write the table of README.md between its marks."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(README_BEGIN)
-    after = rest.partition(README_END)[2]
-    path.write_text(f"{before}{README_BEGIN}\n{readme_table(scores)}\n{README_END}{after}", encoding="utf-8")
-
-
-def readme_table(scores: Sequence[CaseScore]) -> str:
-    """Return the table of README.md in Markdown."""
-    by_method = counted(scores)
-    lines = [[name, *(PAGE_ROWS[name](by_method[method]) for method in _README_METHODS)] for name in _README_ROWS]
-    held_out = counted(classes(scores)["held out"])
-    cells = [percent(held_out[method].precision) for method in _README_METHODS]
-    lines.insert(1, ["the same, in scenarios that the tuning set does not have", *cells])
-    lead = span(measured(scores)[TWIN_WATCH].lead_p50)
-    lines.append(["lead of the watch before it, p50", lead, *[""] * (len(_README_METHODS) - 1)])
-    return markdown(["what people get", *_README_METHODS.values()], lines)
 
 
 _APPENDIX_HEAD = """# Foresight: appendix
@@ -131,29 +88,6 @@ def _foot(run: Run) -> str:
     return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
 
 
-def _people(scores: Sequence[CaseScore]) -> str:
-    """Return what people get of every method, then of the twin by class."""
-    by_method = counted(scores)
-    by_class = {name: counted(some)[TWIN] for name, some in classes(scores).items() if some}
-    own = counted_of_stories(scores)
-    return f"""## What people get
-
-A page is an incident that called somebody, whatever its conditions; each rule is grouped alike
-([definitions](scorecard.md#pages)). {_stores(by_method[TWIN])}
-
-{markdown(["", *PAGING_METHODS], page_rows(by_method))}
-
-Beside the store of its story a recording may have stores with little traffic. About the stores of the stories alone the
-twin sent {own.calm_pages} pages for {own.calm_stores} in which nothing fills, and {number(own.per_filling)} for each of
-{own.fillings} fillings.
-
-{markdown(["the twin", *(_TITLES[name].lower() for name in by_class)], page_rows(by_class))}"""
-
-
-def _stores(counts: PageCounts) -> str:
-    return f"{counts.stores} stores, {counts.fillings} fillings, {counts.store_days:,.0f} store-days."
-
-
 def _targets(scores: Sequence[CaseScore]) -> str:
     rows_of_targets = targets(scores)
     lines = [
@@ -170,7 +104,7 @@ def _compared(scores: Sequence[CaseScore]) -> str:
             page, watch = measured(some)[TWIN], measured(some)[TWIN_WATCH]
             cells = [f"{page.recordings}", f"{page.fillings}", percent(watch.recall), percent(watch.enough_lead)]
             cells += [make(page) for title, make in ROWS.items() if title in _BY_CLASS]
-            lines.append([_TITLES[name], *cells])
+            lines.append([people.TITLES[name], *cells])
     head = ["the twin", "recordings", "fillings", "watch: recall", "watch: enough lead", *_BY_CLASS]
     return f"""## The forecast, compared with other rules
 
@@ -193,7 +127,7 @@ def _tables(scores: Sequence[CaseScore]) -> list[str]:
     parts = []
     for name, some in classes(scores).items():
         if some and name != "all":
-            parts += [f"## {_TITLES[name]}", _counts(some), markdown(["", *METHODS], rows(measured(some)))]
+            parts += [f"## {people.TITLES[name]}", _counts(some), markdown(["", *METHODS], rows(measured(some)))]
     return parts
 
 

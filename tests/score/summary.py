@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from tests.score.people import by_method
 from tests.score.targets import Target, targets
-from tests.score.work import CaseScore, classes, counted, measured, scenarios
+from tests.score.work import CaseScore, classes, measured, scenarios
 from twin.scoring import TWIN
 from twin.scoring.table import ROWS, page_table, percent, span, table
 
@@ -33,7 +34,7 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
         cells = [make(twin) for title, make in ROWS.items() if title in COLUMNS]
         by_scenario.add_row(name, some[0].case.class_, str(len(some)), str(twin.fillings), *cells)
     _print(console, by_scenario)
-    _print(console, page_table(counted(scores)))
+    _print(console, page_table(by_method(scores)))
     for title, some in classes(scores).items():
         if some:
             _print(console, table(title, measured(some)))

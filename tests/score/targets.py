@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.score.oracle import ORACLE
+from tests.score.people import counted
 from tests.score.work import (
     CaseScore,
     classes,
     cold_and_warm,
-    counted_of_stories,
     measured,
     scenarios,
     with_oracle,
@@ -82,7 +82,7 @@ def targets(scores: Sequence[CaseScore]) -> list[Target]:
 
 def _of_people(scores: Sequence[CaseScore]) -> list[Target]:
     """Return the targets of what people get about the stores of the stories."""
-    counts = counted_of_stories(scores)
+    counts = counted(scores, TWIN)
     return [
         _at_most(
             f"pages a store in which nothing fills ({counts.calm_stores} stores)", counts.per_calm_store, CALM_PAGES

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tests.score.cases import Case, Split, draw_case
 from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
@@ -17,16 +22,13 @@ from tests.score.warm import warmed
 from twin.estate import load_estate
 from twin.scoring import (
     METHODS,
-    PAGING_METHODS,
     TWIN,
     TWIN_WATCH,
     JudgedStore,
     Measures,
-    PageCounts,
     PlayedRecording,
     ScoredRecording,
     StorePages,
-    count_pages,
     judge,
     measure,
     play,
@@ -148,6 +150,35 @@ def score_all(
     return sorted(done, key=lambda score: score.case.number)
 
 
+def cores() -> int:
+    """Return the number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def show_progress(console: Console, cases: int) -> Iterator[Callable[[OfCase], None]]:
+    """How many are done: a bar on a terminal, a line every tenth of them elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("cases", total=cases)
+        began, finished = time.monotonic(), 0
+
+        def done(score: OfCase) -> None:
+            nonlocal finished
+            finished += 1
+            progress.update(task, advance=1, description=score.case.scenario)
+            if not console.is_terminal and (finished == cases or finished % max(1, cases // 10) == 0):
+                print(f"{time.monotonic() - began:5.0f} s  {finished} of {cases} cases", flush=True)
+
+        yield done
+
+
 def _one_by_one(
     score_one: Callable[[int, Split, Path], Result],
     numbers: Sequence[int],
@@ -166,19 +197,6 @@ def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     return {method: measure([score.judged[method] for score in scores]) for method in METHODS}
 
 
-def counted(scores: Sequence[CaseScore]) -> dict[str, PageCounts]:
-    """Return what people get of every method over all stores of some cases."""
-    return {
-        method: count_pages([store for score in scores for store in score.pages[method]]) for method in PAGING_METHODS
-    }
-
-
-def counted_of_stories(scores: Sequence[CaseScore]) -> PageCounts:
-    """Return what people get of the twin about the stores of the stories; the others hardly have traffic."""
-    stores = [store for score in scores for store in score.pages[TWIN] if store.store == score.case.store]
-    return count_pages(stores)
-
-
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:
     """Return the cases that have an oracle, and the measures of the twin and of the oracle over them."""
     some = [score for score in scores if ORACLE in score.judged]
@@ -195,7 +213,7 @@ def cold_and_warm(scores: Sequence[CaseScore]) -> dict[str, dict[str, Measures]]
     }
 
 
-def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+def scenarios(scores: Sequence[Result]) -> dict[str, list[Result]]:
     """The cases by scenario, in the order in which they come first."""
     return {
         name: [score for score in scores if score.case.scenario == name]
@@ -203,7 +221,7 @@ def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
     }
 
 
-def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+def classes(scores: Sequence[Result]) -> dict[str, list[Result]]:
     """All cases, the steady ones, the hard ones, and those of scenarios that the tuning set does not have."""
     return {
         "all": list(scores),

@@ -39,7 +39,7 @@ class ScoredRecording:
     fillings: Mapping[str, Sequence[Filling]]  # by store
     outputs: Mapping[str, Mapping[str, MethodOutput]]  # by method, then store
     judged: Mapping[str, Sequence[JudgedStore]]  # by method, in the order of the stores
-    pages: Mapping[str, Sequence[StorePages]]  # by method that pages, in the order of the stores
+    pages: Mapping[str, Sequence[StorePages]]  # by method, in the order of the stores
 
 
 Rule = Callable[[Series], Array]
@@ -98,7 +98,6 @@ def score(
             for name, output in by_store.items()
         ]
         for method, by_store in outputs.items()
-        if method != TWIN_WATCH
     }
     return ScoredRecording(all_fillings, outputs, judged, pages)
 

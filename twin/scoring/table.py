@@ -72,7 +72,7 @@ PAGE_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
     "pages": lambda counts: f"{counts.pages:,}",
     "right": lambda counts: f"{counts.right:,}",
     "false": lambda counts: f"{counts.false:,}",
-    "right, of those decided": lambda counts: percent(counts.precision),
+    "share that was right": lambda counts: percent(counts.precision),
     "pages a filling": lambda counts: number(counts.per_filling),
     "pages a store in which nothing fills": lambda counts: number(counts.per_calm_store),
     "pages a store and month": lambda counts: number(counts.per_month),
