@@ -121,7 +121,7 @@ class ResourceView(ABC):
 
         What was full and is still nearly full is soon full again: it is one alert.
         """
-        return 2 * CALM_FOR if condition == Condition.FULL and self.usage_pct >= NEARLY_FULL_PCT else CALM_FOR
+        return 3 * CALM_FOR if condition == Condition.FULL and self.usage_pct >= NEARLY_FULL_PCT else CALM_FOR
 
     def severity(self, condition: str, before: str | None) -> str:
         """Return the severity of a condition. before: severity last published; None before the first record."""

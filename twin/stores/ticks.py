@@ -17,7 +17,7 @@ from twin.estate import Estate, StoreConfig
 from twin.state.tables import Tables
 from twin.stores import in_doubt
 
-_CALM_TICKS = (CALM_AFTER_FULL + 2 * CALM_FOR) // clock.TICK + 2  # until nothing changes by time alone
+_CALM_TICKS = (CALM_AFTER_FULL + 3 * CALM_FOR) // clock.TICK + 2  # until nothing changes by time alone
 
 
 def due_ticks(tables: Tables, until: int, episodes: Episodes, is_busy: Callable[[], bool]) -> Iterator[tuple[int, int]]:
