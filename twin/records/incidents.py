@@ -14,6 +14,7 @@ from twin.conditions import CRITICAL, FULL, PAGE, WATCH, Condition
 from twin.records.alerts import ROOT, AlertData, AlertRecord
 
 URGENCIES = (WATCH, PAGE, CRITICAL, FULL)  # how bad an incident is, the worst last
+_MAX_INCIDENTS = 100_000  # a bound for memory; a site has one a store
 
 
 class Change(StrEnum):
@@ -22,6 +23,7 @@ class Change(StrEnum):
     WATCHED = "watched"  # it opened, as a watch
     PAGED = "paged"  # it became a page: call somebody
     ESCALATED = "escalated"  # it is worse than it ever was: tell who was called
+    REOPENED = "reopened"  # it was over and is a page again: tell who was called
     UPDATED = "updated"  # anything else
     OVER = "over"  # nothing of it is a page any more; of one that never was a page, every alert is cleared
 
@@ -33,7 +35,8 @@ class Incident:
         id: its id.
         store: the store.
         opened: event time of its first alert, as text.
-        alerts: last record of each of its alerts, by alert id, in the order in which they came.
+        alerts: last record of each of its open alerts, by alert id, in the order in which they came.
+        ended: the last record of the root that cleared last, else of the first alert that cleared; None: none has.
         urgency: index into URGENCIES of the worst that it ever was.
     """
 
@@ -42,36 +45,53 @@ class Incident:
         self.store = store
         self.opened = opened
         self.alerts: dict[str, AlertRecord] = {}
+        self.ended: AlertRecord | None = None
         self.urgency = 0
 
     @property
     def is_open(self) -> bool:
         """True while any of its alerts is open."""
-        return any(alert.is_open for alert in self.alerts.values())
+        return bool(self.alerts)
 
     @property
     def is_calling(self) -> bool:
         """True while any of its alerts is a page."""
-        return any(alert.is_open and alert.data.level == PAGE for alert in self.alerts.values())
+        return any(alert.data.level == PAGE for alert in self.alerts.values())
+
+    @property
+    def is_over(self) -> bool:
+        """True once nobody has to do anything: it has called people and does no more, or every alert is cleared."""
+        return not self.is_calling if self.urgency else not self.is_open
 
     @property
     def root(self) -> AlertRecord:
         """The record that says what is wrong: of the open root, else of the root that cleared last; it has an alert."""
-        records = list(self.alerts.values())
-        roots = [record for record in records if record.data.incident.role == ROOT] or records
-        return max(roots, key=lambda record: (record.is_open, record.data.time))
+        root = next((alert for alert in self.alerts.values() if alert.data.incident.role == ROOT), self.ended)
+        return root or max(self.alerts.values(), key=lambda alert: urgency_of(alert.data))
 
     @property
     def parts(self) -> list[AlertRecord]:
         """The other alerts that are open, the most urgent first."""
         root = self.root
-        parts = [alert for alert in self.alerts.values() if alert.is_open and alert is not root]
+        parts = [alert for alert in self.alerts.values() if alert is not root]
         return sorted(parts, key=lambda alert: -urgency_of(alert.data))
 
     @property
     def level(self) -> str:
         """The level: page once it has called people, else watch."""
         return PAGE if self.urgency else WATCH
+
+    def keep(self, record: AlertRecord) -> None:
+        """Keep the last record of one of its alerts."""
+        is_root = record.data.incident.role == ROOT
+        if is_root:
+            self.urgency = max(self.urgency, urgency_of(record.data))
+        if record.is_open:
+            self.alerts[record.data.alert_id] = record
+            return
+        self.alerts.pop(record.data.alert_id, None)
+        if is_root or self.ended is None:
+            self.ended = record
 
 
 class IncidentChange(NamedTuple):
@@ -80,6 +100,16 @@ class IncidentChange(NamedTuple):
     incident: Incident
     change: Change
     record: AlertRecord
+
+    @property
+    def is_notice(self) -> bool:
+        """True if people are told: it became a page, got worse, came back, or is over after having been a page.
+
+        An incident whose alerts pass to the next one of its store ends without a word: the next one tells.
+        """
+        if self.change is Change.OVER:
+            return self.incident.urgency > 0 and not self.record.is_open
+        return self.change in (Change.PAGED, Change.ESCALATED, Change.REOPENED)
 
 
 class Incidents:
@@ -91,39 +121,47 @@ class Incidents:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Incident] = {}
-        self._of_alert: dict[str, str] = {}  # id of the incident, by alert id
+        self._of_alert: dict[str, Incident] = {}  # by id of an open alert
+        self._of_store: dict[str, list[Incident]] = {}
 
     def take(self, record: AlertRecord) -> list[IncidentChange]:
         """Take a record, in the order of the topic or of a compacted one; return what it changes, mostly one thing.
 
         An alert may pass from an incident that has paged to the next one of its store: then two change.
         """
-        reference, alert_id = record.data.incident, record.data.alert_id
-        incident, is_new = self.by_id.get(reference.id), False
-        if incident is None:
-            self._forget_over(record.data.store)
-            incident, is_new = Incident(reference.id, record.data.store, reference.opened), True
-            self.by_id[reference.id] = incident
+        alert_id = record.data.alert_id
+        incident, is_new = self._incident_of(record)
         changes = []
-        former = self.by_id.get(self._of_alert.get(alert_id, reference.id), incident)
+        former = self._of_alert.get(alert_id, incident)
         if former is not incident:
-            state = _state(former)
+            was_over = former.is_over
             left = former.alerts.pop(alert_id)
-            if _is_over(former, *state):
+            if former.is_over and not was_over:
                 changes.append(IncidentChange(former, Change.OVER, left))
             if not former.alerts:
-                del self.by_id[former.id]
-        self._of_alert[alert_id] = reference.id
-        state, before = _state(incident), incident.urgency
-        incident.alerts[alert_id] = record
-        if record.is_open and reference.role == ROOT:
-            incident.urgency = max(before, urgency_of(record.data))
+                self._forget(former)
+        if record.is_open:
+            self._of_alert[alert_id] = incident
+        else:
+            self._of_alert.pop(alert_id, None)
+        was_over, before = incident.is_over, incident.urgency
+        incident.keep(record)
         change = Change.WATCHED if is_new and record.is_open else Change.UPDATED
-        if incident.urgency > before:
+        if record.is_open and incident.urgency > before:
             change = Change.ESCALATED if before else Change.PAGED
-        elif _is_over(incident, *state):
+        elif before and was_over and not incident.is_over:
+            change = Change.REOPENED
+        elif incident.is_over and not was_over:
             change = Change.OVER
         return [*changes, IncidentChange(incident, change, record)]
+
+    def forget_alert(self, alert_id: str) -> None:
+        """Forget an alert whose key was deleted from the topic."""
+        incident = self._of_alert.pop(alert_id, None)
+        if incident is not None:
+            incident.alerts.pop(alert_id)
+            if not incident.alerts:
+                self._forget(incident)
 
     def open(self) -> list[Incident]:
         """Return the open incidents, the most urgent first, then the one that opened first."""
@@ -132,24 +170,28 @@ class Incidents:
             key=lambda incident: (-incident.urgency, incident.opened, incident.id),
         )
 
-    def _forget_over(self, store: str) -> None:
-        """Forget the incidents of a store that are over."""
-        for incident in [one for one in self.by_id.values() if one.store == store and not one.is_open]:
-            for alert_id in incident.alerts:
-                self._of_alert.pop(alert_id, None)
-            del self.by_id[incident.id]
+    def _incident_of(self, record: AlertRecord) -> tuple[Incident, bool]:
+        """Return the incident of a record, and True if it is a new one."""
+        reference = record.data.incident
+        incident = self.by_id.get(reference.id)
+        if incident is not None:
+            return incident, False
+        for earlier in [one for one in self._of_store.get(record.data.store, ()) if not one.is_open]:
+            self._forget(earlier)
+        if len(self.by_id) >= _MAX_INCIDENTS:
+            self._forget(next(iter(self.by_id.values())))
+        incident = self.by_id[reference.id] = Incident(reference.id, record.data.store, reference.opened)
+        self._of_store.setdefault(incident.store, []).append(incident)
+        return incident, True
 
-
-def _state(incident: Incident) -> tuple[bool, bool]:
-    """Return (whether it is open, whether it calls people)."""
-    return incident.is_open, incident.is_calling
-
-
-def _is_over(incident: Incident, was_open: bool, was_calling: bool) -> bool:
-    """Return True if an incident is over by what has just changed."""
-    if incident.urgency:
-        return was_calling and not incident.is_calling
-    return was_open and not incident.is_open
+    def _forget(self, incident: Incident) -> None:
+        del self.by_id[incident.id]
+        for alert_id in incident.alerts:
+            del self._of_alert[alert_id]
+        of_store = self._of_store[incident.store]
+        of_store.remove(incident)
+        if not of_store:
+            del self._of_store[incident.store]
 
 
 def urgency_of(data: AlertData) -> int:
