@@ -24,6 +24,7 @@ from twin.records import NO_INCIDENT, PART, ROOT, AlertData, Filler, IncidentRol
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
+SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
@@ -285,7 +286,7 @@ class Episodes:
         now: int,
         *,
         is_over: bool,
-        calm_for: int = CALM_FOR,
+        calm_for: int | None = None,
     ) -> list[Alert]:
         """Clear an episode whose condition has been over for long enough; return the records, if it is cleared.
 
@@ -294,13 +295,15 @@ class Episodes:
             make_cleared: returns the finding to clear it with.
             now: event time, microseconds.
             is_over: True if the condition is over, hysteresis included.
-            calm_for: microseconds for which it must be over without a break.
+            calm_for: microseconds for which it must be over without a break; None: as long as most conditions.
         """
         if not is_over:
             episode.calm_since = None
             return []
         if episode.calm_since is None:
             episode.calm_since = now
+        if calm_for is None:
+            calm_for = CALM_FOR if _class_of(episode.condition) else SET_RIGHT_FOR
         return self.clear(episode, make_cleared(), now) if now - episode.calm_since >= calm_for else []
 
     def clear(self, episode: Episode, finding: Finding, time: int) -> list[Alert]:

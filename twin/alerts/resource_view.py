@@ -116,12 +116,12 @@ class ResourceView(ABC):
             return calm or self.can_expand
         return calm
 
-    def calm_for(self, condition: str) -> int:
-        """Return the microseconds for which a condition must be over before its alert is cleared.
+    def calm_for(self, condition: str) -> int | None:
+        """Return the microseconds for which a condition must be over before its alert is cleared; None: as usual.
 
         What was full and is still nearly full is soon full again: it is one alert.
         """
-        return 3 * CALM_FOR if condition == Condition.FULL and self.usage_pct >= NEARLY_FULL_PCT else CALM_FOR
+        return 3 * CALM_FOR if condition == Condition.FULL and self.usage_pct >= NEARLY_FULL_PCT else None
 
     def severity(self, condition: str, before: str | None) -> str:
         """Return the severity of a condition. before: severity last published; None before the first record."""

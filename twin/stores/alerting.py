@@ -229,7 +229,7 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
         over = view.viewer().over(episode.condition, resources[0], episode.severity)
         return msgspec.structs.replace(over, others=resources[1:])
 
-    calm_for = max(view.view(resource).calm_for(episode.condition) for resource in resources)
+    calm_for = max(view.view(resource).calm_for(episode.condition) or 0 for resource in resources) or None
     cleared = view.episodes.settle(episode, make_cleared, now, is_over=is_over, calm_for=calm_for)
     if cleared:
         for resource in resources:
