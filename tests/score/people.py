@@ -134,7 +134,7 @@ def _write_between(path: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CountedCase:
-    """What people get in one case.
+    """Pages of one case.
 
     Attributes:
         case: the case.

@@ -86,8 +86,8 @@ def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool 
             elif page is not None:
                 is_open = incident.is_open if watches else incident.is_calling
                 cleared = None if is_open else page.cleared or time
-                told = change in (Change.PAGED, Change.ESCALATED)
-                pages[incident.id] = replace(page, cleared=cleared, notices=page.notices + told)
+                is_notice = change in (Change.PAGED, Change.ESCALATED)
+                pages[incident.id] = replace(page, cleared=cleared, notices=page.notices + is_notice)
     return sorted(pages.values(), key=lambda page: page.opened)
 
 

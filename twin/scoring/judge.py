@@ -110,7 +110,7 @@ class JudgedStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePages:
-    """What people get of a method about one store of one recording."""
+    """Pages of a method about one store of one recording."""
 
     store: str
     days: float

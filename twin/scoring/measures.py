@@ -87,7 +87,7 @@ class Measures:
 
 
 class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What people get of a method over some stores of some recordings. None: nothing to divide by.
+    """Pages of a method about some stores of some recordings. None: nothing to divide by.
 
     Attributes:
         stores: Number of stores.

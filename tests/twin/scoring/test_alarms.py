@@ -54,7 +54,7 @@ def test_open_is_open_before_not_at_the_very_moment():
 # -- pages
 
 
-def told(page: Alarm, notices: int) -> Alarm:
+def with_notices(page: Alarm, notices: int) -> Alarm:
     return replace(page, notices=notices)
 
 
@@ -69,7 +69,7 @@ def test_an_incident_is_one_page_from_its_call_to_the_end_of_its_last_page():
         record(CLEARED, 60, "t", INFO, incident="i", condition="threshold"),
     ]
     assert from_incidents(records, STORE) == [alarm(20, 50)]
-    assert from_incidents(records, STORE, watches=True) == [told(alarm(10, 60), 2)]
+    assert from_incidents(records, STORE, watches=True) == [with_notices(alarm(10, 60), 2)]
 
 
 def test_an_incident_that_gets_worse_tells_and_calls_nobody_again():
@@ -81,7 +81,7 @@ def test_an_incident_that_gets_worse_tells_and_calls_nobody_again():
         record(CLEARED, 25, "f", incident="i", role=PART),
         record(CLEARED, 30, "full", FULL, incident="i", condition="full"),
     ]
-    assert from_incidents(records, STORE) == [told(alarm(10, 30), 3)]
+    assert from_incidents(records, STORE) == [with_notices(alarm(10, 30), 3)]
 
 
 def test_an_incident_that_pages_again_before_it_closes_is_the_same_page():

@@ -111,7 +111,7 @@ def test_as_json_an_infinite_error_is_null():
 
 
 def pages(count: int, *leads: float | None, **fields: Any) -> StorePages:
-    """Return a store with so many pages, and a filling for each lead in seconds."""
+    """Return a store with a number of pages, and a filling for each lead in seconds."""
     others = {"false": 0, "undecided": 0, "again": 0, "notices": count, "unheard": 0, "days": 3.0} | fields
     return StorePages(store=STORE, fillings=len(leads), pages=count, leads=leads, **others)
 
