@@ -19,6 +19,7 @@ from typing import Protocol
 from rich.console import Console
 
 from tests.score.cases import Split
+from tests.score.loads import SHARES, recorded_load
 from tests.score.recordings import Recorded, recorded, recordings_folder
 from tests.score.work import OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
@@ -163,7 +164,10 @@ class CountedCase:
 
 def count_case(number: int, split: Split, folder: Path) -> CountedCase:
     """Simulate a case unless it is there, play it, count the pages of every method."""
-    case = recorded(number, split, folder)
+    return _count(recorded(number, split, folder))
+
+
+def _count(case: Recorded) -> CountedCase:
     played, scored = scored_case(case)
     return CountedCase(case, scored.pages, tuple(_calls(played.alerts)), full_again(played.alerts))
 
@@ -209,6 +213,18 @@ def show(console: Console, cases: Sequence[CountedCase]) -> None:
             console.print(line, soft_wrap=True, highlight=False)
 
 
+def _show_loads(console: Console, source: Path | None, folder: Path) -> None:
+    """Count the real loads of a folder, too; say why if there are none."""
+    paths = [] if source is None else sorted(source.glob("*.csv"))
+    if not paths:
+        console.print(f"real loads: skipped, {'no --loads' if source is None else f'no CSV file in {source}'}")
+        return
+    numbered = enumerate((path, share) for path in paths for share in SHARES)
+    cases = [_count(recorded_load(path, share, number, folder)) for number, (path, share) in numbered]
+    console.print(f"real loads: {as_count(len(paths), 'file')}, {as_count(len(cases), 'recording')}")
+    show(console, cases)
+
+
 def main() -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.score.people", description=__doc__)
@@ -216,6 +232,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=WHOLE, help=f"how many; by default {WHOLE}")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--processes", type=int, default=cores(), help="by default one a core")
+    parser.add_argument("--loads", type=Path, help="folder of CSV files, real counts of requests, to count as well")
     parser.add_argument("--write", action="store_true", help="write the tables of docs/foresight.md and README.md")
     arguments = parser.parse_args()
     console = Console()
@@ -230,6 +247,7 @@ def main() -> int:
         print(f"mqtwin score: {error}", file=sys.stderr)
         return 1
     show(console, cases)
+    _show_loads(console, arguments.loads, folder)
     if arguments.write:
         _write_between(ROOT / "docs" / "foresight.md", section(cases, "python -m tests.score.people --write"))
         write_readme(cases, ROOT / "README.md")
