@@ -110,15 +110,20 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
     return np.asarray(rows[rows["tide"] == tide_row])
 
 
-def is_beyond_past(store: Store) -> bool:
-    """Return True if a store rises, and is clearly fuller than at the end of every rise that it keeps.
+def is_beyond_past(store: Store, resource_tide: int) -> bool:
+    """Return True if a resource rises, and is clearly fuller than the store was at the end of every rise that it keeps.
 
     Of a store of which fewer than three rises are known, nothing is known to be unusual.
+
+    Args:
+        store: the arrays.
+        resource_tide: row of `tides` of the resource.
     """
-    if not store.tides[TOTAL_TIDE]["rising"]:
+    tide = store.tides[resource_tide]
+    if not tide["rising"] or tide["share"] < tide["top"]:
         return False
     tops = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"]
-    return tops.size >= _MIN_KNOWN and float(store.tides["share"].max()) > float(tops.max()) + _BEYOND
+    return tops.size >= _MIN_KNOWN and float(tide["share"]) > float(tops.max()) + _BEYOND
 
 
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:

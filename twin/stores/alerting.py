@@ -17,6 +17,8 @@ import msgspec
 import numpy as np
 
 from kernels import clock, watch
+from kernels.resources import ENTRIES as ENTRIES_TIDE
+from kernels.resources import SPACE as ELEMENTS_TIDE
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import ELEMENTS, ENTRIES, INFO, Condition, Pool, Resource
@@ -41,6 +43,7 @@ _INFORMING = (  # about the way to full, of which the forecast knows more
     *(Condition.THRESHOLD, Condition.CANNOT_EXPAND),
     *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
 )
+_TIDES = {ENTRIES: ENTRIES_TIDE, ELEMENTS: ELEMENTS_TIDE}  # rows of `tides` of what FULLTHRESHOLD watches
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
 
@@ -181,8 +184,11 @@ def _is_page_by_itself(view: AlertedStore, condition: str, resource: Resource, n
     tick = now // clock.TICK
     if not view.monitor.can_foresee(view, tick):
         return True
-    has_full_threshold = condition == Condition.THRESHOLD and resource in (ENTRIES, ELEMENTS)
-    return has_full_threshold and rises.is_beyond_past(view.tables.store)
+    if condition != Condition.THRESHOLD or resource not in _TIDES:
+        return False
+    of_resource = view.view(resource)
+    is_beyond = rises.is_beyond_past(view.tables.store, _TIDES[resource])
+    return is_beyond and of_resource.usage_pct >= of_resource.threshold_pct
 
 
 def arm(view: AlertedStore, condition: str, resource: Resource) -> None:
