@@ -7,7 +7,7 @@ no message end with 2033.
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, ids, messages, prefetch, scm, sequence, storage, ticks, units, watch
+from kernels import chains, clock, held, ids, messages, meters, prefetch, scm, sequence, storage, ticks, units, watch
 from kernels._compile import kernel, routine
 from kernels.layout import (
     ALTER,
@@ -275,6 +275,7 @@ def apply(
         if tick > scalars.tick:
             if scalars.tick == NEVER:
                 scalars.tick = tick
+                meters.begin_first_bin(store, tick)
             else:
                 passed = ticks.pass_quietly(store, tick)
                 if passed != ticks.PASSED:

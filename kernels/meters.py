@@ -139,11 +139,13 @@ def count_at_max_depth(store: Store, space: float, count: int) -> None:
 
 
 @routine
-def read_demand(store: Store, since: int, demand: Array) -> int:
+def read_demand(bins: Array, counts: Array, current: int, since: int, demand: Array) -> int:
     """Read the messages put, accepted or refused, of the ticks from `since` on.
 
     Args:
-        store: arrays of the store.
+        bins: BIN[BINS] of the store.
+        counts: i4[BINS * COUNTS] of the store, or empty: no put so far.
+        current: row of the present bin.
         since: first tick.
         demand: f8[DEMAND], overwritten: by class those put or refused for want of storage, those refused at MAXDEPTH,
             and the space of these.
@@ -152,28 +154,28 @@ def read_demand(store: Store, since: int, demand: Array) -> int:
         The first tick that is known, or NEVER: nothing is known before the present tick, which is read all the same.
     """
     demand[:] = 0.0
-    scalars, first = store.scalars[0], NEVER
-    if store.bins[scalars.bin].tick == NEVER:
-        _read_demand(store, scalars.bin, demand)
-        return NEVER
-    for tick in range(max(since, scalars.tick - BINS + 1), scalars.tick + 1):
+    first, last = int(NEVER), bins[current].tick
+    if last == NEVER:
+        _read_demand(counts, current, demand)
+        return first
+    for tick in range(max(since, last - BINS + 1), last + 1):
         row = int(tick % BINS)
-        if store.bins[row].tick == tick:
+        if bins[row].tick == tick:
             first = tick if first == NEVER else first
-            _read_demand(store, row, demand)
+            _read_demand(counts, row, demand)
     return first
 
 
 @kernel
-def _read_demand(store: Store, row: int, demand: Array) -> None:
+def _read_demand(counts: Array, row: int, demand: Array) -> None:
     """Add one bin to a demand, as `read_demand` has it."""
-    if store.counts.size == 0:
+    if counts.size == 0:
         return
     first = row * COUNTS
     for size in range(CLASSES):
-        demand[size] += store.counts[first + PUTS + size] + store.counts[first + REFUSED[size]]
-    demand[CLASSES] += store.counts[first + AT_MAX_DEPTH]
-    demand[CLASSES + 1] += store.counts[first + SPACE_AT_MAX_DEPTH] / SPACE_PARTS
+        demand[size] += counts[first + PUTS + size] + counts[first + REFUSED[size]]
+    demand[CLASSES] += counts[first + AT_MAX_DEPTH]
+    demand[CLASSES + 1] += counts[first + SPACE_AT_MAX_DEPTH] / SPACE_PARTS
 
 
 @kernel
@@ -205,14 +207,24 @@ def count_get(store: Store, queue: int) -> None:
     store.queues[queue].got_at = store.scalars[0].tick
 
 
+@kernel
+def begin_first_bin(store: Store, tick: int) -> None:
+    """Begin the bin of the tick of the first event, of which only a part is seen: no regime has it."""
+    scalars = store.scalars[0]
+    scalars.bin = int(tick % BINS)
+    store.bins[scalars.bin].tick = tick
+    touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
+
+
 @routine
 def begin_bin(store: Store, tick: int) -> None:
     """Begin the bin of `tick`, and empty ones since the last bin."""
     scalars = store.scalars[0]
     last = store.bins[scalars.bin].tick
+    if scalars.steady_from == NEVER:
+        scalars.steady_from = tick
     if last == NEVER:
         last = tick - 1
-        scalars.steady_from = tick
     elif tick - last > BINS:
         last = tick - BINS
     for passed in range(last + 1, tick + 1):

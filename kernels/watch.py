@@ -85,7 +85,10 @@ def on_full_queue(store: Store, queue: int, length: int, count: int) -> None:
     store.scalars[0].queue_full_puts += count
     store.queues[queue].last_full = store.scalars[0].clock
     store.queues[queue].puts += count
-    meters.count_at_max_depth(store, storage.space_of(store, length), count)
+    space = storage.space_of(store, length)
+    if store.params[0].kind == STRUCTURE:
+        space = float(offload.placement(store, length)[1])
+    meters.count_at_max_depth(store, space, count)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     _fire_queue(store, queue)
 

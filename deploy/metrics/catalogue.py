@@ -60,6 +60,8 @@ CATALOGUE = {
             "MEASURE.",
             event_time_seconds="Latest event time of a store, seconds since 1970.",
             written_time_seconds="Wall time at which the job wrote the last state of a store, seconds since 1970.",
+            demand_puts_per_second="Messages that applications asked to put per second in the last 15 minutes, refused "
+            "ones included.",
             gaps="Sequence numbers currently missing.",
             unmatched_gets="Gets whose message has not arrived.",
             structure_bytes="Current size of a structure.",
@@ -81,6 +83,10 @@ CATALOGUE = {
             cluster_puts_per_second="Messages put per second by all members.",
             cluster_capacity_per_second="Messages per second that the active members can deliver.",
             cluster_depth_messages="Messages waiting in the queues of the members.",
+        ),
+        *_gauges(
+            (*STORE, "unit"),
+            demand_units_per_second="Elements, pages or blocks that these messages take per second.",
         ),
         *_gauges(
             (*STORE, "bufferpool"),

@@ -20,7 +20,7 @@ import twin
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
 from streams.query.status import JobStatus
-from twin.records import PageSetState, StateRecord, StructureState, resources_of
+from twin.records import MessageStoreState, PageSetState, StateRecord, StructureState, resources_of
 
 Sample = tuple[str, Mapping[str, str], float]  # name, labels, value
 
@@ -173,6 +173,7 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
     for usage in resources_of(state):
         if usage.pct is not None:
             yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0
+    yield from _demand_samples(state, labels)
     yield from _forecast_samples(state, labels)
 
 
@@ -191,6 +192,15 @@ def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iter
         yield "scm_used_bytes", labels, scm.used
     if scm.aug_dynamic is not None:
         yield "augmented_bytes", labels, scm.aug_fixed + scm.aug_dynamic
+
+
+def _demand_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the samples of what applications ask to put; none where nothing was counted."""
+    if not isinstance(state, MessageStoreState) or state.demand is None:
+        return
+    yield "demand_puts_per_second", labels, state.demand.puts_per_s
+    for unit, rate in state.demand.units_per_s.items():
+        yield "demand_units_per_second", {**labels, "unit": unit}, rate
 
 
 def _forecast_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:

@@ -105,6 +105,15 @@ def test_a_page_set_has_the_labels_of_mq_prometheus(driver: Driver, read: Sample
     assert value(read, "drift_ratio", **labels) == 0.0
 
 
+def test_the_demand_is_in_the_unit_of_the_store(driver: Driver, read: Samples) -> None:
+    demand = driver.state("QSG1/APP1").demand
+    assert value(read, "demand_puts_per_second", store="QSG1/APP1") == demand.puts_per_s > 0
+    assert value(read, "demand_units_per_second", store="QSG1/APP1", unit="elements") == demand.elements_per_s
+    pages, blocks = driver.state("QM01/PS04").demand, driver.state("QMD1/INVOICES").demand
+    assert value(read, "demand_units_per_second", store="QM01/PS04", unit="pages") == pages.pages_per_s
+    assert value(read, "demand_units_per_second", store="QMD1/INVOICES", unit="blocks") == blocks.blocks_per_s
+
+
 def test_a_forecast_has_a_probability_and_three_times(driver: Driver, read: Samples) -> None:
     resources = [
         (store, outlook)

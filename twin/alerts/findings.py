@@ -38,13 +38,20 @@ class Viewer:
         self._names = queues
         self.resource = resource
 
-    def finding(self, condition: str, resource: Resource, severity_before: str | None) -> Finding:
+    def finding(
+        self,
+        condition: str,
+        resource: Resource,
+        severity_before: str | None,
+        effects: Callable[[tuple[Filler, ...]], Mapping[str, str]] = lambda _: texts.NOTHING,
+    ) -> Finding:
         """Return the finding about a condition that holds.
 
         Args:
             condition: a `Condition`.
             resource: the resource.
             severity_before: severity last published; None before the first record.
+            effects: returns the effect of each action, by action, for the queues that fill.
         """
         view = self.resource(resource)
         growth, held = view.by_queue()
@@ -57,7 +64,7 @@ class Viewer:
             full_probability=1.0 if condition == Condition.FULL else None,
             fillers=fillers,
             cause=f"{view.describe(condition)}. {self._filled(view, fillers, growth)}.",
-            actions=view.actions_for(condition, fillers),
+            actions=view.actions_for(condition, fillers, effects(fillers)),
             evidence=view.evidence,
         )
 

@@ -23,6 +23,8 @@ CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: gette
 CRITICAL_FROM_PCT = 95.0
 NEARLY_FULL_PCT = 90.0
 CRITICAL_UNTIL_PCT = 90.0
+_REFUSES_FROM_PCT = 98.0  # usage from which the last refusal still counts until it is CALM_AFTER_FULL ago
+_REFUSES_FOR = 60 * SECOND  # from the last refusal, below that usage: the model may be wrong
 _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
 
 
@@ -73,6 +75,12 @@ class ResourceView(ABC):
         """Event time of the last put with 2192 for this resource, microseconds, or NEVER."""
         return layout.NEVER
 
+    def is_refusing(self, now: int) -> bool:
+        """Return True if the store refuses puts for want of this resource at `now`, event time, and is not relieved."""
+        if self.last_full + CALM_AFTER_FULL <= now:
+            return False
+        return self.usage_pct >= _REFUSES_FROM_PCT or self.is_exhausted or self.last_full + _REFUSES_FOR >= now
+
     @property
     def can_expand(self) -> bool:
         """True if a resource that may expand still can."""
@@ -100,9 +108,14 @@ class ResourceView(ABC):
             effects: effect of each action on the forecast, by action (see texts.py).
         """
 
-    def actions_for(self, condition: str, fillers: tuple[Filler, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- of most, all
-        """Return the actions for a condition that holds."""
-        return self.actions(fillers)
+    def actions_for(
+        self,
+        condition: str,  # noqa: ARG002 -- of most resources they are the same for all
+        fillers: tuple[Filler, ...],
+        effects: Mapping[str, str] = NOTHING,
+    ) -> tuple[str, ...]:
+        """Return the actions for a condition that holds. Other arguments as of `actions`."""
+        return self.actions(fillers, effects)
 
     # --- conditions ------------------------------------------------------------------------------------------------
 

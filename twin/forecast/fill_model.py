@@ -57,8 +57,7 @@ def single_resource_model(resource: Resource, store: layout.Store, tick: int, us
         used: in use, in the unit of the store's meters.
         total: in total, with every expansion that can still be made.
     """
-    stocks = stocks_of(store, 1)
-    weights = put_space(stocks, np.ones(CLASSES))
+    stocks, weights = stocks_of(store, 1), put_units(store)
     classes = np.zeros((CLASSES, forecast.COLUMNS))
     held = stocks["held"][0]
     classes[:, forecast.PUT_SPACE] = weights
@@ -88,6 +87,11 @@ def put_space(stocks: Array, alone: Array) -> Array:
     """Return f8[CLASSES], what a message put takes of the store on average. alone: the same where none were put."""
     puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
     return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
+
+
+def put_units(store: layout.Store) -> Array:
+    """Return f8[CLASSES], the pages or blocks that a message put takes of a store with one resource."""
+    return put_space(stocks_of(store, 1), np.ones(CLASSES))
 
 
 def doubt_of_mean(puts: Array, each: Array, room: float) -> float:

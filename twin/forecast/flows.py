@@ -93,8 +93,6 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
     start = _start(series, np.array([usual, usual, 1.0, 1.0]))
     net = series[0, start:] - series[1, start:]
-    spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
-    floor = float(np.abs(net).mean()) * usual
     puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
     put_rate = float(put[start:].mean())
     wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
@@ -105,12 +103,23 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
         since=tick - (n - start),
         net=float(net.mean()),
         net_messages=(puts - gets) / net.size,
-        spread=max(spread, floor),
+        spread=spread_of(net, usual),
         wait=np.inf if service else wait,
         got=min(1.0, gets / puts) if puts > 0 else 1.0,
         service=service,
         held=held,
     )
+
+
+def spread_of(net: Array, usual: float) -> float:
+    """Return the variance of what bins add to a store around their mean, at least that of a Poisson process.
+
+    Args:
+        net: f8[n], elements, pages or blocks that each bin adds.
+        usual: what a message takes.
+    """
+    spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
+    return max(spread, float(np.abs(net).mean()) * usual)
 
 
 def is_known(store: Store, tick: int) -> bool:

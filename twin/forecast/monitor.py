@@ -28,6 +28,7 @@ from twin.forecast.evidence import evidence
 from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
+from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
 from twin.records import ResourceForecast, StateForecast
 from twin.units import as_text
@@ -38,6 +39,7 @@ _CALM_TICKS = round(rule.CALM_S / SECONDS)
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_KEPT = 4096  # forecasts kept until they are drained
+_FULL_NOW = (0.0, 0.0, 0.0)  # seconds until full
 _NO_TICK = 1 << 62  # behind every tick
 
 
@@ -48,7 +50,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         next_look: tick from which to look again.
         danger_since: tick since which full is likely and near; None: it is not.
         calm_since: tick since which the danger of the open alert is gone; None: it is not.
-        announced_full_at_us: predicted full time in the last published alert, event time.
+        announced_full_at_us: predicted full time in the last published alert, event time; 0: it said "full now".
         announced_filler: first filler in the last published alert.
         full_puts: puts refused with 2192 as of the last tick.
         refused_at: tick of the last of them.
@@ -101,9 +103,12 @@ class ForecastMonitor:
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
 
-    def record(self) -> StateForecast | None:
+    def record(self, view: ForecastView) -> StateForecast | None:
         """Return the `forecast` of the state record; None where nothing is predicted."""
-        if not self.memory.last:
+        now = int(view.tables.store.scalars[0]["clock"])
+        refused = refusing(view, now) if self.enabled else ()
+        forecasts = full_now(view, refused, now) if refused else self.memory.last
+        if not forecasts:
             return None
         resources = tuple(
             ResourceForecast(
@@ -112,9 +117,9 @@ class ForecastMonitor:
                 full_probability=forecast.probability,
                 time_to_full_s=forecast.time_to_full_s,
             )
-            for forecast in self.memory.last
+            for forecast in forecasts
         )
-        return StateForecast(time=as_text(self.memory.last[0].time), resources=resources)
+        return StateForecast(time=as_text(forecasts[0].time), resources=resources)
 
     def describe(self, params: np.void, horizon_s: float) -> None:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""
@@ -140,6 +145,8 @@ class ForecastMonitor:
         if not self.enabled:
             return []
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
+        if refused := refusing(view, tick * TICK):
+            return self._note_full(view, episode, refused, tick)
         if episode is None and not shares.leads_to_full(store, tick):
             self.memory.danger_since, self.memory.last = None, ()
             return []
@@ -154,6 +161,33 @@ class ForecastMonitor:
         median = None if summary.times is None else summary.times[1]
         self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
+
+    def _note_full(
+        self, view: ForecastView, episode: Episode | None, refused: tuple[Resource, ...], tick: int
+    ) -> list[Alert]:
+        """Predict what is so already, and let the alert that foresaw it say so once; return its record.
+
+        Args:
+            view: the store.
+            episode: the open alert about the forecast.
+            refused: resources for want of which puts are refused.
+            tick: the present.
+        """
+        memory = self.memory
+        forecasts = full_now(view, refused, tick * TICK)
+        self.forecasts += forecasts
+        memory.danger_since = memory.calm_since = None
+        memory.next_look, memory.last = tick + 1, forecasts
+        if episode is None or not memory.announced_full_at_us:
+            return []
+        outlook = self._look(view, tick)
+        memory.last = forecasts  # `_look` forgets it where levels have ended
+        if outlook is None or refused[0] not in outlook.fill.resources:
+            return []
+        summary = _Summary(outlook, tick, 1.0, _FULL_NOW, outlook.fill.resources.index(refused[0]))
+        finding = self._finding(view, summary, _FULL_NOW, episode.severity)
+        memory.announced_full_at_us = 0
+        return view.episodes.update(episode, finding, tick * TICK)
 
     def can_foresee(self, view: ForecastView, tick: int) -> bool:
         """Return True if a forecast can be made at a tick, or is about to: flows are known half a minute after a put.
@@ -242,7 +276,9 @@ class ForecastMonitor:
         self.memory.announced_full_at_us = summary.tick * TICK + round(times[1] * SECOND)
         self.memory.announced_filler = _first_filler(view, summary)
         viewer = view.viewer()
-        effects = remedies.effects(summary.outlook, viewer.who_fills(summary.resource), view.config)
+        effects = remedies.effects(
+            summary.outlook, viewer.who_fills(summary.resource), view.config, is_full=times == _FULL_NOW
+        )
         severity = self._severity(view, summary, times, severity_before)
         reasons = evidence(view, summary.outlook, self.memory.announced_filler, summary.tick)
         return viewer.foreseen(summary.resource, severity, times, summary.probability, effects, reasons)

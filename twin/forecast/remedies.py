@@ -9,23 +9,28 @@ import numpy as np
 from kernels.resources import NOTHING_FULL
 from twin.alerts import texts
 from twin.estate import ForecastSettings, Structure
+from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
+from twin.forecast.view import ForecastView
 from twin.records import Filler
 from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 
 
-def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings) -> dict[str, str]:
+def effects(
+    outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings, *, is_full: bool = False
+) -> dict[str, str]:
     """Return what each remedy changes, as part of a sentence, by remedy (`twin.alerts.texts`).
 
     Args:
         outlook: the forecast as it is.
         fillers: the queues that fill the resource, the first one most.
         config: the store's estate entry; a structure can offload sooner or be larger.
+        is_full: True while puts are refused, whatever the outlook expects.
     """
     if outlook.drawn is None:
         return {}
@@ -39,11 +44,32 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSetti
         size = float(outlook.fill.size)
         if 0 < size < config.size:
             remedied[texts.SIZE] = replace(outlook, fill=_enlarge(outlook.fill, config.size / size))
-    before = _median_s(outlook)
+    before = 0.0 if is_full else _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
     if texts.is_full_now(before) and less > 0:
-        phrases[texts.GETTERS] = f" (it needs {as_rate(less / SECONDS)} gets/s more; at the present rate it stays full)"
+        phrases[texts.GETTERS] = _needs(less)
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
+
+
+def effects_when_full(view: ForecastView, fillers: tuple[Filler, ...], tick: int) -> dict[str, str]:
+    """Return what empties a full store, as `effects`: the gets that its first filler lacks for what is put to it.
+
+    Puts that are refused count: with fewer gets more, the store would be full again at once.
+    """
+    store = view.tables.store
+    regime = flows.present(store, tick, view.fill_model(tick).weights) if fillers else None
+    if regime is None or regime.net_messages <= 0:
+        return {}
+    rows = store.queues[: len(view.queues)]
+    asked, got = rows["puts"] - rows["puts_before"], rows["gets"] - rows["gets_before"]
+    grown = np.maximum(asked - got, 0)
+    less = regime.net_messages * float(grown[view.queues.index(fillers[0].queue)]) / max(1, int(grown.sum()))
+    return {texts.GETTERS: _needs(less)} if less > 0 else {}
+
+
+def _needs(messages: float) -> str:
+    """Return that a queue needs more gets. messages: by which it grows in a tick, or would if none were refused."""
+    return f" (it needs {as_rate(messages / SECONDS)} gets/s more; at the present rate it stays full)"
 
 
 def _growth_of(outlook: Outlook, drawn: Futures, share: float) -> float:

@@ -75,6 +75,21 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
     )
 
 
+def put_elements(store: layout.Store, qmgrs: int, used: float) -> Array:
+    """Return f8[CLASSES], the elements that a message put takes as the offload rules in force place it.
+
+    Args:
+        store: the arrays.
+        qmgrs: number of queue managers.
+        used: share in use of the pool that is used more.
+    """
+    params = store.params[0]
+    in_force = sum(1 << rule for rule in range(RULES) if used > _threshold(params, rule))
+    away = _offloaded(params)[in_force]
+    kept = put_space(stocks_of(store, qmgrs), _alone)
+    return np.asarray((1 - away) * kept + away * offload.OFFLOADED_ELEMENTS)
+
+
 def _set_scm(store: layout.Store, usage: Array, scalars: Array) -> None:
     """Set what SCM can take, which is what the structure's own bound leaves (`scm_params`)."""
     if usage["scm_bound"] == 0:

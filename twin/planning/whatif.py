@@ -5,26 +5,29 @@
     >>> answer.before.p50 < answer.after.p50
     True
 
-Nothing is changed: settings are tried on a copy of the twin, traffic on its meters. Described in docs/what-if.md.
+Nothing is changed: settings are tried on a copy of the twin, traffic on its meters. A store that refuses puts is full
+now, and what the model still has left of the resource is taken to be of no use. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from kernels import forecast, meters, resources
-from kernels.clock import TICK
+from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
-from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS, YOUNG_GETS
+from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
+from twin.conditions import Resource
 from twin.errors import UsageError
 from twin.estate.settings import Setting, Settings
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead
+from twin.forecast.refusals import refusing
 from twin.planning.moment import Moment
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
@@ -34,6 +37,7 @@ DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
 MIN_FACTOR = 1e-6  # but 0: below it numbers per second are beyond what floats divide by
+_ASKED_TICKS = 15 * MINUTE_TICKS  # of traffic, where no regime is known
 _FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
@@ -74,7 +78,7 @@ class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
         probability: that any resource is full within the horizon.
         shares: probability to be full first, by resource.
         messages_that_fit: messages of this mix that fit, without any get, until puts fail; None: no message was put.
-        puts_per_s: messages put.
+        puts_per_s: messages that applications ask to put, those refused for want of storage included.
     """
 
     resource: str | None
@@ -126,17 +130,32 @@ def what_if(
         horizon_s=horizon_s,
         settings=settings,
         traffic=traffic,
-        before=_outcome(moment.twin, moment.tick, UNCHANGED, horizon_s),
-        after=_outcome(changed, moment.tick, traffic, horizon_s),
+        before=_outcome(moment, moment.twin, UNCHANGED, horizon_s),
+        after=_outcome(moment, changed, traffic, horizon_s),
     )
 
 
 # --- rolling forward -------------------------------------------------------------------------------------------------
 
 
-def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) -> FillOutcome:
-    store, fill = twin.tables.store, twin.fill_model(tick)
+def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: float) -> FillOutcome:
+    """Return the future of a store.
+
+    Args:
+        moment: the store as it is.
+        twin: the same, or a copy under other settings.
+        traffic: factors on its traffic.
+        horizon_s: how far to look, seconds.
+    """
+    tick, store = moment.tick, twin.tables.store
+    fill = twin.fill_model(tick)
     now = flows.present(store, tick, fill.weights)
+    if refused := refusing(moment.twin, int(store.scalars[0]["clock"])):
+        is_relieved = traffic.puts < 1 or traffic.lengths < 1 or traffic.gets > 1
+        before = moment.twin.fill_model(tick)
+        if not is_relieved and (twin is moment.twin or _is_same(fill, before)):
+            return _full_now(refused[0], store, tick - _ASKED_TICKS if now is None else now.since, tick, traffic)
+        fill = _without_rest(fill, before, refused)
     if now is None:
         raise UsageError(
             f"{twin.name}: its traffic is not known at {as_text(tick * TICK)}; expected: some minutes of events"
@@ -148,6 +167,59 @@ def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) 
     if np.quantile(outlook.full_at, 0.1, method="nearest") < _FINE_TICKS * SECONDS:  # long steps let rules act late
         outlook = look_ahead(store, twin.name, fill, regime, tick, horizon, fine=min(horizon, _FINE_TICKS))
     return _summary(outlook, _messages_that_fit(twin, fill, regime, puts, tick), puts)
+
+
+def _full_now(resource: Resource, store: Store, since: int, until: int, traffic: Traffic) -> FillOutcome:
+    """Return the outcome for a store that refuses puts for want of a resource, and goes on to.
+
+    Args:
+        resource: the resource.
+        store: the arrays.
+        since: first tick of its traffic.
+        until: tick behind the last one.
+        traffic: factors on it.
+    """
+    asked = _asked(store, since, until).sum() * traffic.puts / max(1, until - since)
+    return FillOutcome(
+        resource=str(resource),
+        p10=0.0,
+        p50=0.0,
+        p90=0.0,
+        probability=1.0,
+        shares={str(resource): 1.0},
+        messages_that_fit=0,
+        puts_per_s=round(float(asked) / SECONDS, 3),
+    )
+
+
+def _is_same(fill: FillModel, other: FillModel) -> bool:
+    """Return True if two models of one store have the same room and the same rules."""
+    pairs = ((fill.scalars, other.scalars), (fill.offload, other.offload), (fill.sets, other.sets))
+    return all(np.array_equal(mine, its) for mine, its in pairs)
+
+
+def _without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]) -> FillModel:
+    """Return a fill model in which what was left of resources is in use: puts are refused in spite of it.
+
+    It is too small for the next message, or the model counts too little. Only room that settings add is room.
+
+    Args:
+        fill: the model under other settings.
+        before: the model as it is.
+        refused: the resources for want of which puts are refused.
+    """
+    scalars, sets = fill.scalars.copy(), fill.sets.copy()
+    for resource in refused:
+        if resource not in before.resources or resource not in fill.resources:
+            continue
+        number, place = before.resources.index(resource), fill.resources.index(resource)
+        if place >= resources.FIRST_DATA_SET:
+            used, total = before.sets[number - resources.FIRST_DATA_SET]
+            sets[place - resources.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
+        else:
+            name = "ents" if place == resources.ENTRIES else "space"
+            scalars[name] += np.maximum(before.scalars[f"{name}_max"] - before.scalars[name], 0.0)
+    return replace(fill, scalars=scalars, sets=sets)
 
 
 def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> FillOutcome:
@@ -171,13 +243,25 @@ def _finite(seconds: float) -> float | None:
     return round(float(seconds), 1) if np.isfinite(seconds) else None
 
 
-def _counts(store: Store, since: int, until: int, offset: int) -> Array:
-    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1 at an offset within a bin."""
+def _asked(store: Store, since: int, until: int) -> Array:
+    """Return f8[n, CLASSES], the messages put or refused for want of storage, as `_counts`."""
+    return _counts(store, since, until, PUTS) + _counts(store, since, until, REFUSED)
+
+
+def _counts(store: Store, since: int, until: int, offset: int | Array) -> Array:
+    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1.
+
+    Args:
+        store: the arrays.
+        since: first tick.
+        until: tick behind the last one.
+        offset: of the first class within a bin, or i8[CLASSES] of each.
+    """
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]
     if not store.counts.size:  # no put so far
         return np.zeros((rows.size, CLASSES))
-    lanes = rows[:, None] * COUNTS + offset + np.arange(CLASSES)
+    lanes = rows[:, None] * COUNTS + (offset + np.arange(CLASSES) if isinstance(offset, int) else offset)
     return np.asarray(store.counts[lanes], dtype=np.float64)
 
 
@@ -188,7 +272,7 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
     drain what is held, in the classes in which it is held.
     """
     until = int(now.since) + now.bins.shape[0]
-    puts = _counts(store, now.since, until, PUTS) * traffic.puts
+    puts = _asked(store, now.since, until) * traffic.puts
     young = _counts(store, now.since, until, YOUNG_GETS) * traffic.puts * traffic.gets
     late_store = _counts(store, now.since, until, STORE_GETS) * traffic.gets
     late_sets = _counts(store, now.since, until, DATA_SET_GETS) * traffic.gets
@@ -207,7 +291,7 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
         bins=np.hstack([stay, late_store, late_sets]),
         net=float(net.mean()),
         net_messages=(put - left) / net.size,
-        spread=max(float(net.var(ddof=1)), float(np.abs(net).mean()) * float(fill.weights.mean())),
+        spread=flows.spread_of(net, float(((stay + leave) @ fill.weights).sum()) / max(1.0, put + left)),
         wait=now.wait if left > 0 else np.inf,
         got=min(1.0, left / put) if put > 0 else 1.0,
     )

@@ -53,6 +53,36 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[ResourceForecast, ...]
 
 
+class PutDemand(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that applications asked to put per second in the last 15 minutes, refused ones included."""
+
+    puts_per_s: float
+
+    @property
+    def units_per_s(self) -> dict[str, float]:
+        """What these messages take per second, by unit: elements, pages or blocks."""
+        names = (name for name in self.__struct_fields__ if name != "puts_per_s")
+        return {name.removesuffix("_per_s"): getattr(self, name) for name in names}
+
+
+class ElementDemand(PutDemand, frozen=True, kw_only=True):
+    """The same, with the elements that these take as the offload rules in force place them."""
+
+    elements_per_s: float
+
+
+class PageDemand(PutDemand, frozen=True, kw_only=True):
+    """The same, with the pages that these take."""
+
+    pages_per_s: float
+
+
+class BlockDemand(PutDemand, frozen=True, kw_only=True):
+    """The same, with the blocks that these take."""
+
+    blocks_per_s: float
+
+
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that the state record of every kind has; a record of a kind that is not known here has only these."""
 
@@ -131,6 +161,7 @@ class StructureState(StateRecord, frozen=True, kw_only=True):
     offloaded_messages: int | None
     offloaded_bytes: int | None
     offload_rule: int
+    demand: ElementDemand | None = None
     smds: dict[str, DataSetState]
     scm: ScmState | None
 
@@ -148,6 +179,7 @@ class PageSetState(StateRecord, frozen=True, kw_only=True):
     usage_pct: float | None
     expansions: int
     status: ExpandStatus
+    demand: PageDemand | None = None
     buffer_pool: int
     buffer_pool_pct: float | None
     buffer_pool_writes: Literal["none", "asynchronous", "synchronous"] | None
@@ -165,6 +197,7 @@ class QueueFileState(StateRecord, frozen=True, kw_only=True):
     file_bytes: int | None
     file_max_bytes: int
     usage_pct: float | None
+    demand: BlockDemand | None = None
     log_records: int
     checkpoints: int
     truncations: int

@@ -19,13 +19,15 @@ import numpy as np
 from kernels import clock, watch
 from kernels.resources import ENTRIES as ENTRIES_TIDE
 from kernels.resources import SPACE as ELEMENTS_TIDE
+from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import ELEMENTS, ENTRIES, INFO, Condition, Pool, Resource
 from twin.estate import Estate
-from twin.forecast import rises
+from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
+from twin.records import Filler
 from twin.stores import depth_forecast, in_doubt
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
@@ -133,7 +135,14 @@ def _finding(
     view: AlertedStore, condition: str, resources: tuple[Resource, ...], episode: Episode | None, now: int
 ) -> Finding:
     """Return the finding about a condition that holds for resources, the first in front."""
-    finding = view.viewer().finding(condition, resources[0], None if episode is None else episode.severity)
+
+    def effects(fillers: tuple[Filler, ...]) -> Mapping[str, str]:
+        """Return what empties the store, where it is full."""
+        is_full = condition == Condition.FULL
+        return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else texts.NOTHING
+
+    before = None if episode is None else episode.severity
+    finding = view.viewer().finding(condition, resources[0], before, effects)
     also = "".join(f" {view.view(other).describe(condition)}." for other in resources[1:])
     return msgspec.structs.replace(
         finding,

@@ -436,7 +436,9 @@ class MessageStore(StoreKind):
 
     def state(self) -> MessageStoreState:
         """Return the state record (docs/state.md)."""
-        common = common_record(self.name, self.kind, self.tables.store, self.queues, self.drift, self.monitor.record())
+        common = common_record(
+            self.name, self.kind, self.tables.store, self.queues, self.drift, self.monitor.record(self)
+        )
         record = self._record(common)
         return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
 

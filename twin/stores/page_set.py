@@ -19,12 +19,12 @@ from twin.alerts.episodes import Alert
 from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.records import Baseline, PageSetState, StateRecord
+from twin.forecast.fill_model import FillModel, put_units, single_resource_model
+from twin.records import Baseline, PageDemand, PageSetState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
-from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of
+from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of, demand_rates
 
 _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # attributes whose change permits expansion
@@ -235,13 +235,16 @@ class PageSetTwin(MessageStore):
 
     @override
     def _record(self, common: StateRecord) -> PageSetState:
-        use = self.tables.store.page_use[0]
+        store = self.tables.store
+        use = store.page_use[0]
+        puts_per_s, pages_per_s = demand_rates(store, put_units(store), self.began)
         return PageSetState(
             **asdict(common) | self._pages(),
             pages_max=int(page_set.max_usable_pages(self.tables.store)),
             usage_pct=self._own_view(PAGES).usage_pct,
             expansions=int(use["expansions"]),
             status=EXPAND_STATUS[int(use["status"])],
+            demand=PageDemand(puts_per_s=puts_per_s, pages_per_s=pages_per_s),
             buffer_pool=self.config.buffer_pool,
             buffer_pool_pct=self.buffer_pool_pct,
             buffer_pool_writes=self._buffer_pool_writes(),

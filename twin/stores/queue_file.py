@@ -19,13 +19,13 @@ from twin.alerts.episodes import Alert
 from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.records import Baseline, QueueFileState, StateRecord
+from twin.forecast.fill_model import FillModel, put_units, single_resource_model
+from twin.records import Baseline, BlockDemand, QueueFileState, StateRecord
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
-from twin.stores.state_record import KnownBy, all_of, any_of
+from twin.stores.state_record import KnownBy, all_of, any_of, demand_rates
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
@@ -207,12 +207,15 @@ class QueueFileTwin(MessageStore):
 
     @override
     def _record(self, common: StateRecord) -> QueueFileState:
-        use = self.tables.store.file_use[0]
-        file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
+        store = self.tables.store
+        use = store.file_use[0]
+        puts_per_s, blocks_per_s = demand_rates(store, put_units(store), self.began)
+        file_max_bytes = int(store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
         return QueueFileState(
             **asdict(common) | self._blocks(),
             file_max_bytes=file_max_bytes,
             usage_pct=self._own_view(FILE).usage_pct,
+            demand=BlockDemand(puts_per_s=puts_per_s, blocks_per_s=blocks_per_s),
             log_records=int(use["log_records"]),
             checkpoints=int(use["checkpoints"]),
             truncations=int(use["truncations"]),

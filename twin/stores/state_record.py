@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from kernels import expiry, layout, pools
+from kernels import clock, expiry, layout, meter_rows, meters, pools
 from twin.events import Measured
 from twin.events.measured import without_nulls
 from twin.records import DataSetState, DeepQueue, ExpandStatus, StateForecast, StateRecord, StructureState
@@ -27,7 +27,8 @@ KnownBy = Mapping[str, tuple[frozenset[str], ...]]
 
 EXPAND_STATUS: dict[int, ExpandStatus] = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 _MAX_QUEUES = 10
-_COUNTED_ONLY: KnownBy = dict.fromkeys(("bytes", "uncommitted", "in_doubt", "expired_held"), ())
+_COUNTED_ONLY: KnownBy = dict.fromkeys(("bytes", "uncommitted", "in_doubt", "expired_held", "demand"), ())
+_DEMAND_TICKS = 90  # of which the demand is the mean: 15 minutes
 _OF_DATASET = ("blocks_used", "pages_used", "messages")
 _OF_SCM = ("used", "ents", "elems", "messages", "aug_dynamic")
 
@@ -151,6 +152,27 @@ def common_record(
         sizes_measured=drift.sizes_by_resource(),
         forecast=forecast,
     )
+
+
+def demand_rates(store: layout.Store, weights: npt.NDArray[Any], began: int | None) -> tuple[float, float]:
+    """Return (messages, elements, pages or blocks) per second asked for in the last 15 minutes, refused ones included.
+
+    Args:
+        store: arrays of the store.
+        weights: f8[CLASSES], elements, pages or blocks that a message put takes.
+        began: time of the store's first event, microseconds; None if that is no bound.
+    """
+    scalars, asked = store.scalars[0], np.empty(meters.DEMAND)
+    now, current = int(scalars["clock"]), int(scalars["bin"])
+    if now == layout.NEVER:
+        return 0.0, 0.0
+    since = now // clock.TICK - _DEMAND_TICKS + 1
+    first = int(meters.read_demand(store.bins, store.counts, current, since, asked))
+    known_from = max(now - clock.TICK if first == layout.NEVER else first * clock.TICK, began or 0)
+    seconds = max(clock.TICK, now - known_from) / clock.SECOND
+    put, at_max_depth, space = asked[: meter_rows.CLASSES], asked[meter_rows.CLASSES], asked[meter_rows.CLASSES + 1]
+    total = float(put.sum() + at_max_depth), float(put @ weights + space)
+    return round(total[0] / seconds, 3), round(total[1] / seconds, 3)
 
 
 def data_set_state(dataset: np.void, used: np.void) -> DataSetState:

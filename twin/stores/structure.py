@@ -19,15 +19,15 @@ from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
-from twin.forecast.structure_model import structure_model
-from twin.records import Baseline, StateRecord, StructureState
+from twin.forecast.structure_model import put_elements, structure_model
+from twin.records import Baseline, ElementDemand, StateRecord, StructureState
 from twin.stores import alerting, alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_params, scm_state
-from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state
+from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state, demand_rates
 from twin.stores.structure_view import (
     POOL_BITS,
     SCM_BITS,
@@ -349,6 +349,9 @@ class StructureTwin(MessageStore):
         in_use.read(store, used, used_of_sets)
         entries, elements, scm_bytes, rule = used[0].tolist()[:4]
         doubt = messages_of_mean_length(store, self.queues, self.counted)
+        usage_pct = pools_pct(store, entries, elements)
+        weights = put_elements(store, len(self.qmgrs), usage_pct / 100)
+        puts_per_s, elements_per_s = demand_rates(store, weights, self.began)
         return StructureState(
             **asdict(common),
             size=self.allocation.size,
@@ -358,13 +361,14 @@ class StructureTwin(MessageStore):
             elems_used=elements,
             elems_low=max(0, elements - doubt),
             elems_high=elements + doubt,
-            usage_pct=pools_pct(store, entries, elements),
+            usage_pct=usage_pct,
             alterable=scm_bytes == 0,
             policy_pending=self.policy_pending or None,
             auto_alters=self.auto_alters if self.config.allow_auto_alter else None,
             offloaded_messages=int(scalars["offloaded_messages"]),
             offloaded_bytes=int(scalars["offloaded_bytes"]),
             offload_rule=rule,
+            demand=ElementDemand(puts_per_s=puts_per_s, elements_per_s=elements_per_s),
             smds={qmgr: data_set_state(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)},
             scm=scm_state(store),
         )

@@ -273,10 +273,12 @@ class _Scm(ResourceView):
         return texts.scm_actions(self._config, self.resource, ranked, effects)
 
     @override
-    def actions_for(self, condition: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
-        return (
-            texts.alter_actions(self._config, ranked) if condition == Condition.NOT_ALTERABLE else self.actions(ranked)
-        )
+    def actions_for(
+        self, condition: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+    ) -> tuple[str, ...]:
+        if condition == Condition.NOT_ALTERABLE:
+            return texts.alter_actions(self._config, ranked)
+        return self.actions(ranked, effects)
 
 
 class _Augmented(_Scm):
