@@ -59,9 +59,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
 
 
 def store_of(driver: Driver, name: str) -> MessageStore:
-    found = driver._player.twins[name]
-    assert isinstance(found, MessageStore)
-    return found
+    store_twin = driver._player.twins[name]
+    assert isinstance(store_twin, MessageStore)
+    return store_twin
 
 
 def read_demand(driver: Driver, name: str, since: int = 0) -> tuple[list[float], int]:
@@ -86,15 +86,15 @@ def test_meters_count_every_put_as_the_oracle_does(
     begin = driver.time // SECOND
     driver.send({"time": driver.time, "qmgr": "QMD1", "op": "HEARTBEAT"})
     driver.wait(seconds=20)
-    made: list[NaivePut] = []
+    asked_for: list[NaivePut] = []
     for length, count, reason, seconds in asked:
-        made.append(NaivePut(driver.time // SECOND, length, count, reason, float(queue_file.blocks_of(length))))
+        asked_for.append(NaivePut(driver.time // SECOND, length, count, reason, float(queue_file.blocks_of(length))))
         driver.put("INVOICES", length=length, count=count, reason=reason)
         if seconds:
             driver.wait(seconds=seconds)
     first_tick = begin // 10 + since // 10
     read, first = read_demand(driver, "QMD1/INVOICES", first_tick)
-    assert read == demand(made, first_tick * 10)
+    assert read == demand(asked_for, first_tick * 10)
     assert first == NEVER or first >= first_tick
 
 
@@ -218,10 +218,10 @@ class Crisis:
                 self.forecasts.setdefault(forecast.time, []).append(forecast)
 
     def is_full(self) -> bool:
-        found = self.driver._player.twins.get(self.name)
-        if found is None:
+        store_twin = self.driver._player.twins.get(self.name)
+        if store_twin is None:
             return False
-        return not messages.fits(found.tables.store, 0, self.length, False)
+        return not messages.fits(store_twin.tables.store, 0, self.length, False)
 
     def fill(self) -> None:
         """Let traffic run until puts have been refused for three minutes."""
@@ -246,13 +246,13 @@ def test_while_puts_are_refused_everything_says_full_now(
     name, length, puts, gets = crisis
     story = Crisis(tmp_path_factory.mktemp("crisis"), name, length, 8 * puts, 2 * min(gets, puts - 1))
     story.fill()
-    resource = next(one.resource for one in story.twin.episodes if one.condition == "full")
+    resource = next(episode.resource for episode in story.twin.episodes if episode.condition == "full")
     since = min(alert.time for alert in story.driver.alerts if alert.condition == "full")
-    later = {time: made for time, made in story.forecasts.items() if time > since}
+    later = {time: forecasts for time, forecasts in story.forecasts.items() if time > since}
     assert len(later) >= 18
-    for made in later.values():
-        assert [(one.probability, one.p10, one.p50, one.p90) for one in made] == [(1.0, 0.0, 0.0, 0.0)] * len(made)
-        assert str(resource) in {one.resource for one in made}
+    for forecasts in later.values():
+        assert {(each.probability, each.p10, each.p50, each.p90) for each in forecasts} == {(1.0, 0.0, 0.0, 0.0)}
+        assert str(resource) in {each.resource for each in forecasts}
     state = story.driver.state(name)
     assert state.first.full_probability == 1.0 and state.first.time_to_full_s == TimeToFull(p10=0, p50=0, p90=0)
     answer = what_if(story.moment)
@@ -343,7 +343,7 @@ def test_no_forecast_alert_opens_while_puts_are_refused_and_one_that_is_open_say
     story.pass_ticks(400)
     about_full = [alert for alert in story.driver.alerts if alert.condition == "full-forecast"]
     first = min(alert.time for alert in story.driver.alerts if alert.condition == "full")
-    told = [alert for alert in about_full if alert.time > first]
-    assert len(told) == 1 and told[0].change == "updated"
-    assert told[0].time_to_full_s == TimeToFull(p10=0, p50=0, p90=0) and told[0].full_probability == 1.0
-    assert "gets/s more" in told[0].actions[0]
+    afterwards = [alert for alert in about_full if alert.time > first]
+    assert len(afterwards) == 1 and afterwards[0].change == "updated"
+    assert afterwards[0].time_to_full_s == TimeToFull(p10=0, p50=0, p90=0) and afterwards[0].full_probability == 1.0
+    assert "gets/s more" in afterwards[0].actions[0]

@@ -14,13 +14,15 @@ def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
         view: the store.
         now: event time, microseconds.
     """
-    full = [resource for one in view.episodes if one.condition == Condition.FULL for resource in one.resources]
+    full = [
+        resource for episode in view.episodes if episode.condition == Condition.FULL for resource in episode.resources
+    ]
     if not full:
         return ()
     viewer = view.viewer()
     views = [viewer.resource(resource) for resource in full]
-    refused = sorted((one for one in views if one.is_refusing(now)), key=lambda one: -one.last_full)
-    return tuple(one.resource for one in refused)
+    refused = sorted((viewed for viewed in views if viewed.is_refusing(now)), key=lambda viewed: -viewed.last_full)
+    return tuple(viewed.resource for viewed in refused)
 
 
 def full_now(view: ForecastView, refused: tuple[Resource, ...], now: int) -> tuple[Forecast, ...]:

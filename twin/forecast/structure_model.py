@@ -86,8 +86,8 @@ def put_elements(store: layout.Store, qmgrs: int, used: float) -> Array:
     params = store.params[0]
     in_force = sum(1 << rule for rule in range(RULES) if used > _threshold(params, rule))
     away = _offloaded(params)[in_force]
-    kept = put_space(stocks_of(store, qmgrs), _alone)
-    return np.asarray((1 - away) * kept + away * offload.OFFLOADED_ELEMENTS)
+    near = put_space(stocks_of(store, qmgrs), _alone)
+    return np.asarray((1 - away) * near + away * offload.OFFLOADED_ELEMENTS)
 
 
 def _set_scm(store: layout.Store, usage: Array, scalars: Array) -> None:

@@ -255,7 +255,7 @@ def _counts(store: Store, since: int, until: int, offset: int | Array) -> Array:
         store: the arrays.
         since: first tick.
         until: tick behind the last one.
-        offset: of the first class within a bin, or i8[CLASSES] of each.
+        offset: place of the first class within a bin, or i8[CLASSES] of each.
     """
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]

@@ -60,7 +60,7 @@ class PutDemand(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def units_per_s(self) -> dict[str, float]:
-        """What these messages take per second, by unit: elements, pages or blocks."""
+        """Storage that these messages take per second, by unit: elements, pages or blocks."""
         names = (name for name in self.__struct_fields__ if name != "puts_per_s")
         return {name.removesuffix("_per_s"): getattr(self, name) for name in names}
 
