@@ -159,17 +159,21 @@ def _overview() -> Dashboard:
     soon = 'bottomk(20, mqtwin_time_to_full_seconds{quantile="0.5"} < +Inf)'
     rows: dict[str, tuple[Panel, ...]] = {
         "Now": (
-            Figure("Open alerts", 'count(mqtwin_alert_open{level="page"}) or vector(0)', red_from=1),
-            Figure("Watches", 'count(mqtwin_alert_open{level="watch"}) or vector(0)'),
+            Figure("Incidents that call", "count(mqtwin_incident_urgency > 1) or vector(0)", red_from=1),
+            Figure("Watches", "count(mqtwin_incident_urgency == 1) or vector(0)"),
             Figure("Fullest resource", "max(mqtwin_usage_ratio)", _RATIO, red_from=0.9),
             Figure("Refused puts, 1 h", "sum(increase(mqtwin_full_puts_total[1h]))", red_from=1),
             Figure("Age of the last event", "time() - max(mqtwin_event_time_seconds)", _SECONDS, red_from=300),
             Figure("Age of the job's last beat", "time() - max(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
         ),
+        "Incidents": (
+            Listing("Urgency: 1 watch to 4 full", "sort_desc(mqtwin_incident_urgency > 0)", width=12),
+            Listing("What is wrong: the root of each", 'mqtwin_alert_open{role="root"}', width=12),
+        ),
         "Stores": (
             Graph("Usage, the 20 fullest", {"{{store}} {{resource}}": fullest}, _RATIO, limit=1),
             Graph("Time to full (median), the 20 nearest", {"{{store}} {{resource}}": soon}, _SECONDS),
-            Listing("Open alerts", "mqtwin_alert_open"),
+            Listing("All open alerts", "mqtwin_alert_open"),
             Graph("Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO),
             Graph("Refused puts per second", {"{{store}}": "rate(mqtwin_full_puts_total[5m])"}),
         ),
@@ -180,6 +184,10 @@ def _overview() -> Dashboard:
 def _structure() -> Dashboard:
     of_store = '{store="$store"}'
     rows: dict[str, tuple[Panel, ...]] = {
+        "Incident": (
+            Figure("Urgency, 1 to 4", f"max(mqtwin_incident_urgency{of_store})", red_from=2),
+            Listing("Open alerts", f"mqtwin_alert_open{of_store}", width=20),
+        ),
         "Forecast": (
             Graph("Usage", {"{{resource}}": f"mqtwin_usage_ratio{of_store}"}, _RATIO, limit=1),
             Graph(
@@ -188,7 +196,7 @@ def _structure() -> Dashboard:
                 _SECONDS,
             ),
             Graph("Probability of full", {"{{resource}}": f"mqtwin_full_probability{of_store}"}, _RATIO),
-            Listing("Open alerts", f"mqtwin_alert_open{of_store}", width=12),
+            Graph("Urgency of the incident", {"urgency": f"mqtwin_incident_urgency{of_store}"}),
         ),
         "Structure": (
             Graph(

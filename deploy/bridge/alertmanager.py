@@ -4,9 +4,9 @@ Each peer has a thread that always sends the current content, never a queue: a p
 and what has cleared lately. Alertmanager asks for exactly that of its clients: send to all peers, send again
 [Alertmanager: High availability].
 
-Alertmanager identifies an alert by its labels. A changed label is another alert to it, so labels have only what is
-fixed while an episode lasts. The one exception is the step from watch to page: people who sleep are woken by the
-severity, so the alert of the watch ends when that of the page begins.
+Alertmanager identifies an alert by its labels. A changed label is another alert to it, so an incident is one alert,
+whose labels do not change while its root does. The exception is an escalation, which people are to hear of: the alert
+of the lower urgency ends when that of the higher one begins, in the same group.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from typing import Self
 import msgspec
 import structlog
 
-from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
-from deploy.metrics.catalogue import resource_labels, store_labels
+from deploy.bridge.sending import CLEARED_FOR_S, TIMEOUT_S, RefusedError, post, send_until_delivered
+from deploy.metrics.catalogue import store_labels
 from streams.collecting.http import Requester
 from streams.kafka.latest import AlertEntry
-from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition, Pool, Resource
-from twin.records import AlertData
+from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
+from twin.records import URGENCIES, Incident, Incidents
 
 _MAX_ALERTS = 64  # of one request
 _HEADERS = {"Content-Type": "application/json"}
 RESEND_S = 60.0  # between two deliveries of all open alerts
 OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by itself
-CLEARED_FOR_S = 300.0  # for which a cleared alert is sent
 _MAX_S = 253_402_300_799.0  # the last second of the year 9999
-_TIME_DIGITS = 18  # at most, of a time in microseconds
 
-# Puts fail or nothing is left to expand. The current severity of the others is an annotation: it may go up and down.
-_CRITICAL = {Condition.FULL, Condition.CANNOT_EXPAND, Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED}
+ALERT_NAME = "MqtwinIncident"
+# Severity by urgency: full is critical too, as the routes of a site know no other word.
+_SEVERITIES: dict[str, str] = {WATCH: INFO, PAGE: WARNING, CRITICAL: CRITICAL, FULL: CRITICAL}
 
 # Kind of store by resource. A record of an alert does not have it; scm and augmented also exist in structures, whose
 # names have a slash.
@@ -54,13 +53,6 @@ _log = structlog.get_logger("mqtwin.bridge")
 Identity = tuple[tuple[str, str], ...]  # labels, sorted
 
 
-def severity_class(data: AlertData) -> str:
-    """Return the severity of an alert as a label: info of a watch, warning or critical of a page, by condition."""
-    if data.level == WATCH:
-        return INFO
-    return CRITICAL if data.condition in _CRITICAL else WARNING
-
-
 def kind_of(store: str, resource: str) -> str:
     """Return the kind of a store from a resource; empty for a silent source, which any kind may have."""
     pool = Resource.parse(resource).pool
@@ -69,22 +61,32 @@ def kind_of(store: str, resource: str) -> str:
     return _KINDS.get(pool, "")
 
 
-def identity(data: AlertData) -> dict[str, str]:
-    """Return the labels of an alert, without empty ones, which Alertmanager drops."""
-    labels = store_labels(data.store, kind_of(data.store, data.resource)) | resource_labels(data.resource)
-    labels |= {
-        "alertname": "Mqtwin" + "".join(word.capitalize() for word in data.condition.split("-")),
-        "condition": data.condition,
-        "severity": severity_class(data),
+def identity(incident: Incident, kind: str) -> dict[str, str]:
+    """Return the labels of an incident, without empty ones, which Alertmanager drops.
+
+    Args:
+        incident: the incident.
+        kind: kind of its store; "" where it is not known.
+    """
+    urgency = URGENCIES[incident.urgency]
+    labels = store_labels(incident.store, kind) | {
+        "alertname": ALERT_NAME,
+        "incident": incident.id,
+        "severity": _SEVERITIES[urgency],
+        "urgency": urgency,
     }
     return {name: value for name, value in sorted(labels.items()) if value}
 
 
-def annotation_texts(data: AlertData) -> dict[str, str]:
-    """Return what may change while an alert is open, as texts."""
+def annotation_texts(incident: Incident) -> dict[str, str]:
+    """Return what may change while an incident is open, as texts: what its root says, and its parts."""
+    data = incident.root.data
     texts = {
-        "summary": f"{data.store} {data.resource}: {data.condition}",
+        "summary": f"{data.store} {', '.join(data.resources)}: {data.condition}",
         "alert_id": data.alert_id,
+        "condition": data.condition,
+        "resource": data.resource,
+        "parts": "\n".join(f"{', '.join(part.data.resources)}: {part.data.condition}" for part in incident.parts),
         "cause": data.cause,
         "actions": "\n".join(data.actions),
         "current_severity": data.severity,
@@ -100,13 +102,13 @@ def annotation_texts(data: AlertData) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-def opened_s(entry: AlertEntry) -> float:
-    """Return the event time of the opening from the alert's id, but not later than the last record was written."""
-    data = entry.alert.data
-    digits = data.alert_id.removeprefix(f"{data.store}/{data.condition}/{data.resource}/").partition("/")[0]
-    is_time = digits.isascii() and digits.isdigit() and len(digits) <= _TIME_DIGITS
-    opened = int(digits) / 1e6 if is_time else entry.written_s
-    return min(opened, entry.written_s)
+def opened_s(incident: Incident, written_s: float) -> float:
+    """Return the event time at which an incident opened, but not later than its last record was written."""
+    try:
+        opened = datetime.fromisoformat(incident.opened).timestamp()
+    except (ValueError, OverflowError):  # somebody else's text
+        return written_s
+    return min(opened, written_s)
 
 
 class AlertmanagerBridge:
@@ -121,23 +123,30 @@ class AlertmanagerBridge:
     def __init__(
         self, urls: Sequence[str], headers: dict[str, str] | None = None, *, resend_s: float = RESEND_S
     ) -> None:
-        self._sent = SentAlerts()
+        self._sent = SentIncidents()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._resend_s = resend_s
         self._peers = [_Peer(url, self, {**_HEADERS, **(headers or {})}) for url in urls]
 
-    def apply(self, entries: Sequence[AlertEntry]) -> None:
-        """Apply records of the topic, in its order, and wake the peers."""
+    def learn(self, entries: Sequence[AlertEntry]) -> None:
+        """Apply records of the topic, in its order, and send nothing yet."""
         with self._lock:
             for entry in entries:
                 self._sent.apply(entry)
+
+    def apply(self, entries: Sequence[AlertEntry]) -> None:
+        """Apply records of the topic, in its order, and wake the peers."""
+        self.learn(entries)
         for peer in self._peers:
             peer.changed.set()
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of peers, and of those that have not taken the last content."""
-        return {"peers": len(self._peers), "peers_waited_for": sum(peer.is_waited_for for peer in self._peers)}
+        """Return the numbers of open incidents, of peers, and of those that have not taken the last content."""
+        with self._lock:
+            incidents = self._sent.count
+        waited_for = sum(peer.is_waited_for for peer in self._peers)
+        return {"incidents_open": incidents, "peers": len(self._peers), "peers_waited_for": waited_for}
 
     def payload(self) -> list[PostableAlert]:
         """Return the alerts to send now."""
@@ -214,49 +223,65 @@ class PostableAlert(msgspec.Struct, frozen=True, rename="camel"):
     ends_at: str
 
 
-class SentAlerts:
-    """The alerts to send, by identity.
+class _Sent(msgspec.Struct, frozen=True):
+    """What is sent of an incident. starts_s: when it opened; ends_s: wall time at which it ended, None while open."""
 
-    An identity has one alert: the open one, otherwise the one that cleared last. Without this rule the end of an
-    earlier episode would end a later one that has the same labels.
+    labels: Identity
+    annotations: dict[str, str]
+    starts_s: float
+    ends_s: float | None = None
+
+
+class SentIncidents:
+    """The incidents to send, by identity.
+
+    An identity has one alert: the open one, otherwise the one that ended last. Without this rule the end of an
+    earlier escalation would end one that came back.
     """
 
     def __init__(self) -> None:
-        self._ended: dict[Identity, tuple[AlertEntry, float]] = {}  # and when it ended, wall time
-        self._open: dict[Identity, AlertEntry] = {}
-        self._identities: dict[str, Identity] = {}  # of open alerts, by alert id
+        self._incidents = Incidents()
+        self._open: dict[str, _Sent] = {}  # by id of the incident
+        self._ended: dict[Identity, _Sent] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of open incidents."""
+        return len(self._open)
 
     def apply(self, entry: AlertEntry) -> None:
         """Apply a record: opened, updated or cleared."""
-        data = entry.alert.data
-        identified = tuple(identity(data).items())
-        earlier = self._identities.pop(data.alert_id, None)
-        if earlier is not None and earlier != identified and earlier in self._open:
-            self._ended[earlier] = (self._open.pop(earlier), entry.written_s)  # from watch to page, or back
-        if entry.is_open:
-            self._ended.pop(identified, None)
-            self._open[identified] = entry
-            self._identities[data.alert_id] = identified
-        else:
-            current = self._open.get(identified)
-            if current is None or current.alert.data.alert_id == data.alert_id:
-                self._open.pop(identified, None)
-                self._ended[identified] = (entry, entry.written_s)
+        for incident, _, _ in self._incidents.take(entry.alert):
+            self._send(incident, entry.written_s)
+
+    def _send(self, incident: Incident, written_s: float) -> None:
+        """Send an incident as it is now, and end what it was."""
+        earlier = self._open.pop(incident.id, None)
+        if not incident.is_over:
+            kinds = (kind_of(incident.store, alert.data.resource) for alert in incident.alerts.values())
+            kind = next(filter(None, kinds), "") if earlier is None else dict(earlier.labels).get("kind", "")
+            labels = tuple(identity(incident, kind).items())
+            if earlier is not None and earlier.labels != labels:
+                self._ended[earlier.labels] = msgspec.structs.replace(earlier, ends_s=written_s)
+            self._ended.pop(labels, None)
+            self._open[incident.id] = _Sent(labels, annotation_texts(incident), opened_s(incident, written_s))
+        elif earlier is not None:
+            texts = annotation_texts(incident) if incident.ended else earlier.annotations
+            self._ended[earlier.labels] = msgspec.structs.replace(earlier, annotations=texts, ends_s=written_s)
 
     def payload(self, now_s: float) -> list[PostableAlert]:
         """Return the alerts to send at a wall time, and forget those that ended long ago."""
         limit_s = now_s - CLEARED_FOR_S
-        self._ended = {key: ended for key, ended in self._ended.items() if ended[1] > limit_s}
-        alerts = [_message(key, entry, now_s + OPEN_FOR_S) for key, entry in self._open.items()]
-        return alerts + [_message(key, entry, ended_s) for key, (entry, ended_s) in self._ended.items()]
+        self._ended = {key: sent for key, sent in self._ended.items() if (sent.ends_s or 0.0) > limit_s}
+        return [_message(sent, now_s) for sent in (*self._open.values(), *self._ended.values())]
 
 
-def _message(identified: Identity, entry: AlertEntry, ends_s: float) -> PostableAlert:
-    """Return an alert that ends at a time, seconds since 1970."""
+def _message(sent: _Sent, now_s: float) -> PostableAlert:
+    ends_s = now_s + OPEN_FOR_S if sent.ends_s is None else sent.ends_s
     return PostableAlert(
-        labels=dict(identified),
-        annotations=annotation_texts(entry.alert.data),
-        starts_at=_rfc3339(min(opened_s(entry), ends_s)),
+        labels=dict(sent.labels),
+        annotations=sent.annotations,
+        starts_at=_rfc3339(min(sent.starts_s, ends_s)),
         ends_at=_rfc3339(ends_s),
     )
 

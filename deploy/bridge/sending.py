@@ -21,6 +21,7 @@ from streams.collecting.http import Requester, RequestError
 from twin.errors import MqtwinError
 
 TIMEOUT_S = 10.0  # for the whole of a request
+CLEARED_FOR_S = 300.0  # for which what is over is sent
 _MAX_ANSWER_BYTES = 4096
 _MAX_TEXT = 200  # characters of an answer in the log
 _MIN_WAIT_S = 0.5

@@ -1,4 +1,4 @@
-"""Delivery of each alert record to a webhook, in the order of the topic, with a signed body.
+"""Delivery of alert records to a webhook, in the order of the topic, with a signed body.
 
 The signature follows the scheme of Standard Webhooks, for which receivers have libraries: HMAC-SHA256 over id, time and
 body, in base64 [Standard Webhooks: specification, Signature scheme].
@@ -11,15 +11,16 @@ import hashlib
 import hmac
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import structlog
 
-from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
+from deploy.bridge.sending import CLEARED_FOR_S, TIMEOUT_S, RefusedError, post, send_until_delivered
 from streams.collecting.http import Requester
+from streams.kafka.latest import AlertEntry
 from twin.errors import UsageError
-from twin.records import AlertRecord
+from twin.records import AlertRecord, IncidentChange, Incidents
 
 MIN_SECRET_BYTES = 24  # as the specification asks
 _CONTENT_TYPE = "application/cloudevents+json"
@@ -111,6 +112,31 @@ class Webhook:
             "webhook-signature": signature(self._secret, identifier, time_s, alert.value),
         }
         post(self._client, self._url, alert.value, headers)
+
+
+class Notices:
+    """What people are told of incidents: the records that make one a page, worse, or end it."""
+
+    def __init__(self) -> None:
+        self._incidents = Incidents()
+        self._last: dict[str, AlertEntry] = {}  # by id of the incident, of the records before the first delivery
+
+    def learn(self, entries: Iterable[AlertEntry]) -> None:
+        """Take records of which nobody has to be told now, in the order of the topic."""
+        for entry in entries:
+            for change in self._taken(entry):
+                self._last[change.incident.id] = AlertEntry(change.record, entry.written_s)
+
+    def take(self, entries: Iterable[AlertEntry]) -> list[AlertRecord]:
+        """Return what people are told now: of records learnt the last of each incident that calls or ended lately."""
+        limit_s = time.time() - CLEARED_FOR_S
+        calling = {incident.id for incident in self._incidents.open() if incident.is_calling}
+        learnt, self._last = self._last, {}
+        told = [entry.alert for id_, entry in learnt.items() if id_ in calling or entry.written_s > limit_s]
+        return told + [change.record for entry in entries for change in self._taken(entry)]
+
+    def _taken(self, entry: AlertEntry) -> list[IncidentChange]:
+        return [change for change in self._incidents.take(entry.alert) if change.is_notice]
 
 
 def _header_text(text: str) -> str:

@@ -12,32 +12,35 @@ from rich.console import Console
 
 from deploy.bridge.alert_command import AlertCommand
 from deploy.options.common import KafkaOptions
-from deploy.show.alerts import alert_block, alert_line
+from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.subscribe import AlertReader, read_alerts
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
-from twin.records import AlertRecord
+from twin.records import AlertRecord, IncidentChange, Incidents
 
 
 def alerts(
     *,
     kafka: KafkaOptions,
     json: Annotated[bool, Parameter(negative="")] = False,
+    all: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002 -- the name of the option
     from_beginning: Annotated[bool, Parameter(negative="")] = False,
     until_idle: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     exec: Annotated[str | None, Parameter(negative="")] = None,  # noqa: A002 -- the name of the option
 ) -> int:
-    """Print alerts as they arrive, each once, until Ctrl-C or SIGTERM.
+    """Print the incidents of stores as they change, until Ctrl-C or SIGTERM: what is wrong, its parts below it.
 
-    On a terminal alerts are coloured, unless NO_COLOR is set. Elsewhere each alert is one line.
+    On a terminal they are coloured, unless NO_COLOR is set. Elsewhere each change is one line.
 
     Args:
         kafka: Kafka connection.
-        json: Print each alert as one line of JSON, as in the topic.
-        from_beginning: Also print the alerts already in the topic.
+        json: Print each alert record as one line of JSON, as in the topic.
+        all: Print each alert record, and run the command for each.
+        from_beginning: Also read the alerts already in the topic.
         until_idle: Stop after this many seconds without an alert.
-        exec: Command to run for each alert, which gets it as JSON on standard input; retried if it fails.
+        exec: Command to run when an incident becomes a page, gets worse and is over, with the alert as JSON on standard
+            input; retried if it fails.
     """
     command = None if exec is None else AlertCommand(exec)
     configure_logging()
@@ -47,7 +50,8 @@ def alerts(
             print(f"mqtwin: topic {topics.alerts} does not exist yet: waiting for it", file=sys.stderr)
         try:
             with raise_on_stop():
-                _print_alerts(_delivered(read_alerts(reader, until_idle), command), as_json=json)
+                read = _delivered(read_alerts(reader, until_idle), command, every_record=all)
+                _print_json(read) if json else _print_alerts(read, every_record=all)
         except StopRequestedError:
             pass  # a signal is the usual end
         if reader.unreadable:
@@ -55,20 +59,35 @@ def alerts(
     return 1 if command is not None and command.undelivered else 0
 
 
-def _delivered(alerts: Iterable[AlertRecord], command: AlertCommand | None) -> Iterator[AlertRecord]:
-    """Yield alerts, each after the command has got it."""
+def _delivered(
+    alerts: Iterable[AlertRecord], command: AlertCommand | None, *, every_record: bool
+) -> Iterator[tuple[AlertRecord, list[IncidentChange]]]:
+    """Yield alerts and what they change, each after the command has got what people are told."""
+    incidents = Incidents()
     for alert in alerts:
+        changes = incidents.take(alert)
         if command is not None:
-            command.deliver(alert)
-        yield alert
+            for notice in [alert] if every_record else [change.record for change in changes if change.is_notice]:
+                command.deliver(notice)
+        yield alert, changes
 
 
-def _print_alerts(alerts: Iterable[AlertRecord], *, as_json: bool) -> None:
+def _print_json(read: Iterable[tuple[AlertRecord, list[IncidentChange]]]) -> None:
+    for alert, _ in read:
+        print(alert.line, flush=True)
+
+
+def _print_alerts(read: Iterable[tuple[AlertRecord, list[IncidentChange]]], *, every_record: bool) -> None:
     console = Console(soft_wrap=True)
-    for alert in alerts:
-        if as_json:
-            print(alert.line, flush=True)
-        elif console.is_terminal:
-            console.print(alert_block(alert, console.width))
+    width = console.width if console.is_terminal else None
+    for alert, changes in read:
+        if every_record:
+            texts = [alert_line(alert) if width is None else alert_block(alert, width)]
         else:
-            print(alert_line(alert), flush=True)
+            shown = [change for change in changes if is_shown(change)]
+            texts = [incident_line(change) if width is None else incident_block(change, width) for change in shown]
+        for text in texts:
+            if isinstance(text, str):
+                print(text, flush=True)
+            else:
+                console.print(text)

@@ -12,7 +12,7 @@ import structlog
 from cyclopts import App, Parameter
 
 from deploy.bridge.alertmanager import AlertmanagerBridge
-from deploy.bridge.webhook import Webhook, new_client, read_signing_key
+from deploy.bridge.webhook import Notices, Webhook, new_client, read_signing_key
 from deploy.options.common import KafkaOptions
 from streams.collecting.http import bearer, check_url
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -37,10 +37,10 @@ def alertmanager(
     token_file: Path | None = None,
     log: _Log = "auto",
 ) -> None:
-    """Keep Alertmanager informed of the open alerts, until Ctrl-C or SIGTERM.
+    """Keep Alertmanager informed of the open incidents, one alert each, until Ctrl-C or SIGTERM.
 
-    Open alerts are sent at each change and every minute, cleared ones for five minutes. Nothing is stored but the
-    topic, so the bridge can be restarted, or run twice.
+    Open ones are sent at each change and every minute, those over for five minutes. Nothing is stored but the topic, so
+    the bridge can be restarted, or run twice.
 
     Args:
         kafka: Kafka connection.
@@ -52,7 +52,7 @@ def alertmanager(
     headers = {} if token_file is None else bearer(token_file)
     _configure_log(log)
     with AlertmanagerBridge(urls, headers) as sender:
-        _follow(kafka, sender.apply, urls, sender.counts)
+        _follow(kafka, sender.apply, urls, sender.counts, learn=sender.learn)
 
 
 @bridge.command
@@ -61,17 +61,19 @@ def webhook(
     kafka: KafkaOptions,
     url: Annotated[str, Parameter(negative="")],
     secret_file: Path,
+    all: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002 -- the name of the option
     log: _Log = "auto",
 ) -> None:
-    """Post each alert record to a webhook, signed, in the order of the topic, until Ctrl-C or SIGTERM.
+    """Post incidents to a webhook when they become pages, get worse and are over, signed, until Ctrl-C or SIGTERM.
 
-    At its start it posts the last record of each alert that is open or cleared within the last five minutes; the
+    At its start it posts the last such record of each incident that calls, or has ended within five minutes; the
     receiver recognises those it has by their id.
 
     Args:
         kafka: Kafka connection.
         url: Address of the webhook.
         secret_file: File with the secret of the signature, 24 bytes or more.
+        all: Post each alert record, in the order of the topic; at the start the last one of each open alert.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
     """
     address, secret = check_url(url, "--secret-file").rstrip("/"), read_signing_key(secret_file)
@@ -79,12 +81,20 @@ def webhook(
     stop = threading.Event()
     with new_client() as client:
         sender = Webhook(address, secret, client, stop)
+        notices = Notices()
 
-        def deliver(entries: Sequence[AlertEntry]) -> None:
+        def deliver_all(entries: Sequence[AlertEntry]) -> None:
             for entry in entries:
                 sender.deliver(entry.alert)
 
-        _follow(kafka, deliver, [address], sender.counts)
+        def deliver_notices(entries: Sequence[AlertEntry]) -> None:
+            for alert in notices.take(entries):
+                sender.deliver(alert)
+
+        if all:
+            _follow(kafka, deliver_all, [address], sender.counts)
+        else:
+            _follow(kafka, deliver_notices, [address], sender.counts, learn=notices.learn)
 
 
 def _follow(
@@ -92,6 +102,8 @@ def _follow(
     deliver: Callable[[Sequence[AlertEntry]], None],
     urls: Sequence[str],
     counts: Callable[[], dict[str, int]],
+    *,
+    learn: Callable[[Sequence[AlertEntry]], object] | None = None,
 ) -> None:
     """Read the alerts topic from its beginning, and deliver.
 
@@ -99,10 +111,11 @@ def _follow(
 
     Args:
         kafka: Kafka connection.
-        deliver: called once with the last record of each alert when the topic has been read to its end, which is
-            also right if there is none, then with the new records in their order.
+        deliver: called once when the topic has been read to its end, with the last record of each alert, or with none
+            if `learn` has got them, then with the new records in their order.
         urls: where it delivers; paths, which may be secrets, are not logged.
         counts: returns what was delivered, by name.
+        learn: called with the records up to the end of the topic, in their order; None: they are of no interest.
     """
     topics = Topics(kafka.topic_prefix)
     latest = Latest(topics)
@@ -121,9 +134,12 @@ def _follow(
                 if is_started:
                     if changes:
                         deliver(changes)
-                elif reader.is_caught_up:
-                    is_started = True
-                    deliver(list(latest.alerts.values()))
+                else:
+                    if learn is not None:
+                        learn(changes)
+                    if reader.is_caught_up:
+                        is_started = True
+                        deliver(list(latest.alerts.values()) if learn is None else ())
                 if is_started:
                     still_open = sum(entry.is_open for entry in latest.alerts.values())
                     news.note(alerts_open=still_open, unreadable=latest.unreadable, **counts())

@@ -108,8 +108,15 @@ CATALOGUE = {
             refused_alters="ALTER and REBUILD events that changed nothing.",
         ),
         *_gauges(
-            (*STORE, "resource", "condition", "severity", "level"),
+            (*STORE, "resource", "condition", "severity", "level", "role"),
             alert_open="1 for each open alert.",
+        ),
+        *_gauges(
+            STORE,
+            incident_urgency="Worst urgency of the incident of a store until it is over: 0 none, 1 watch, 2 page, "
+            "3 critical, 4 full.",
+            incident_opened_time_seconds="Event time at which the incident of a store opened, seconds since 1970; no "
+            "sample without one.",
         ),
         *_counters(("reason",), dead_letters="Dead letters since the start of the exporter, by reason."),
         *_counters((), unreadable_records="Records of the topics that are neither states nor alerts."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -105,6 +106,7 @@ class TwinCollector(Collector):
         """Return every metric with its samples."""
         with self._lock:
             states, alerts = list(self._latest.states.values()), list(self._latest.alerts.values())
+            incidents = list(incident_samples(self._latest))
             letters, unreadable = dict(self._latest.dead_letters), self._latest.unreadable
         families = _families()
         kinds = {entry.state.store: entry.state.kind for entry in states}
@@ -118,6 +120,7 @@ class TwinCollector(Collector):
         for entry in states:
             samples += entry.derived
         samples += [alert_sample(entry, kinds) for entry in alerts if entry.is_open]
+        samples += incidents
         unique = {}  # Prometheus refuses a page with the same sample twice, as of two episodes of one condition
         for name, labels, value in samples:
             metric = CATALOGUE[f"mqtwin_{name}"]
@@ -223,7 +226,25 @@ def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:
     """
     data = entry.alert.data
     labels = store_labels(data.store, kinds.get(data.store, "")) | resource_labels(data.resource)
-    return "alert_open", labels | {"condition": data.condition, "severity": data.severity, "level": data.level}, 1
+    labels |= {"condition": data.condition, "severity": data.severity, "level": data.level}
+    return "alert_open", labels | {"role": data.incident.role}, 1
+
+
+def incident_samples(latest: Latest) -> Iterator[Sample]:
+    """Yield the samples of the incident of each store until it is over; of stores without one the urgency 0."""
+    kinds = {store: entry.state.kind for store, entry in latest.states.items()}
+    urgencies = dict.fromkeys(kinds, 0)
+    opened: dict[str, str] = {}
+    for incident in latest.incidents.open():  # the most urgent first
+        if not incident.is_over:
+            urgencies[incident.store] = max(1 + incident.urgency, urgencies.get(incident.store, 0))
+            opened.setdefault(incident.store, incident.opened)
+    for store, urgency in urgencies.items():
+        yield "incident_urgency", store_labels(store, kinds.get(store, "")), urgency
+    for store, text in opened.items():
+        with suppress(ValueError, OverflowError):  # somebody else's text
+            opened_s = datetime.fromisoformat(text).timestamp()
+            yield "incident_opened_time_seconds", store_labels(store, kinds.get(store, "")), opened_s
 
 
 def job_samples(status: JobStatus | None) -> Iterator[Sample]:

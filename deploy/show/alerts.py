@@ -1,4 +1,4 @@
-"""Alerts as text: one line for a pipe, several coloured lines for a terminal."""
+"""Alerts and incidents as text: one line for a pipe, several coloured lines for a terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from rich.text import Text
 
 from deploy.show.terminal import fill
 from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
-from twin.records import AlertRecord, Filler
+from twin.records import ROOT, AlertRecord, Change, Filler, IncidentChange
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"
 _INDENT = " " * 4
+_MAX_PARTS = 3  # of an incident that are named
+_NOTES = {
+    Change.PAGED: "a page",
+    Change.ESCALATED: "worse",
+    Change.REOPENED: "a page again",
+    Change.OVER: "over",
+}
 _NO_BREAK_SPACE = "\u00a0"
 
 
@@ -28,14 +35,57 @@ def alert_line(alert: AlertRecord) -> str:
     fields = [
         data.time,
         f"{alert.change:<7}",
-        f"{data.level if data.level == WATCH else data.severity:<8}",
+        f"{_word(alert):<8}",
         data.store,
-        data.resource,
+        ", ".join(data.resources),
         data.condition,
         "-" if data.usage_pct is None else f"{data.usage_pct:.1f}%",
         data.cause,
     ]
     return printable("  ".join(fields) + (f"  [{fillers}]" if fillers else ""))
+
+
+def is_shown(change: IncidentChange) -> bool:
+    """Return True if a change of an incident is shown: what its root says until it is over, and its end.
+
+    What an incident adds by its parts stands with the root; those that remain when it is over concern nobody.
+    """
+    incident, what, record = change
+    if what is Change.OVER:
+        return not record.is_open
+    return what is not Change.UPDATED or (
+        record.is_open and record.data.incident.role == ROOT and incident.root is record and not incident.is_over
+    )
+
+
+def incident_line(change: IncidentChange) -> str:
+    """Return the line of the alert that changes an incident, and its open parts in brackets behind it."""
+    parts = _parts_texts(change)
+    return alert_line(change.record) + (printable(f"  [{'; '.join(parts)}]") if parts else "")
+
+
+def incident_block(change: IncidentChange, width: int | None = None) -> Text:
+    """Return the block of the alert that changes an incident, as alert_block, then a line for each open part."""
+    text = alert_block(change.record, width, _NOTES.get(change.change, ""))
+    for part in _parts_texts(change):
+        line = f"{_INDENT}{printable(part)}"
+        text.append("\n" + (line if width is None else fill(line, width, " " * 6)), "dim")
+    return text
+
+
+def _parts_texts(change: IncidentChange) -> list[str]:
+    """Return the open alerts of an incident but the one that is shown, as short texts; of many the number."""
+    parts = [part for part in change.incident.parts if part is not change.record]
+    if change.change is Change.OVER:
+        parts = list(change.incident.alerts.values())
+    shown = parts if len(parts) <= _MAX_PARTS else parts[: _MAX_PARTS - 1]
+    texts = [f"+ {_word(part)} {', '.join(part.data.resources)} {part.data.condition}" for part in shown]
+    return texts if len(shown) == len(parts) else [*texts, f"+{len(parts) - len(shown)} parts"]
+
+
+def _word(alert: AlertRecord) -> str:
+    """Return how bad an alert is in one word."""
+    return WATCH if alert.data.level == WATCH else alert.data.severity
 
 
 def printable(text: str) -> str:
@@ -48,25 +98,26 @@ def printable(text: str) -> str:
     )
 
 
-def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
+def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") -> Text:
     """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own.
 
     Args:
         alert: The alert.
         width: Characters of a line of the terminal, at which it is wrapped; None: not at all.
+        note: Note at the end of the heading; "": "updated" of an update.
     """
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
-    word = WATCH if data.level == WATCH else data.severity
+    word, resources = _word(alert), ", ".join(data.resources)
     usage = "" if data.usage_pct is None else f"{data.usage_pct:.1f}%"
     heading = [
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == CLEARED else word} ", style),
         (f" {data.store}", "bold"),
-        *((f" {word}", "") for word in (data.resource, data.condition, usage) if word),
+        *((f" {word}", "") for word in (resources, data.condition, usage) if word),
     ]
-    if alert.change == UPDATED:
-        heading.append((" (updated)", "dim"))
+    if note or alert.change == UPDATED:
+        heading.append((f" ({note or 'updated'})", "dim"))
     text = _fold([(printable(piece), piece_style) for piece, piece_style in heading], width)
     lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):

@@ -14,7 +14,7 @@ import msgspec
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.events import Reason
-from twin.records import AlertRecord, StateRecord, read_alert_record, read_state_record
+from twin.records import AlertRecord, Incidents, StateRecord, read_alert_record, read_state_record
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)
@@ -48,7 +48,7 @@ class AlertEntry(msgspec.Struct, frozen=True):
 
 
 class Latest:
-    """The latest state of each store, the open alerts, the alerts cleared lately, and counts of dead letters.
+    """The latest state of each store, the open alerts, the alerts cleared lately, incidents, counts of dead letters.
 
     A record that is none of these, or of which `derive` makes nothing, is counted and changes nothing.
 
@@ -70,6 +70,7 @@ class Latest:
         self._guard = RecordGuard()
         self.states: dict[str, StateEntry] = {}
         self.alerts: dict[str, AlertEntry] = {}  # by alert id, in the order of their first record
+        self.incidents = Incidents()
         self.dead_letters = dict.fromkeys((*_REASONS, OTHER_REASON), 0)
 
     @property
@@ -105,7 +106,9 @@ class Latest:
     def _apply_alert(self, record: TopicRecord) -> AlertEntry | None:
         """Apply a record of the alerts topic; return None for a repeated one or a tombstone."""
         if record.value is None:
-            self.alerts.pop(record.key.decode(errors="replace"), None)
+            alert_id = record.key.decode(errors="replace")
+            self.alerts.pop(alert_id, None)
+            self.incidents.forget_alert(alert_id)
             return None
         entry = AlertEntry(read_alert_record(record.value), record.written_ms / 1000.0)
         alert_id, number = entry.alert.data.alert_id, entry.alert.number
@@ -118,6 +121,7 @@ class Latest:
             self.alerts[alert_id] = entry
         else:
             self.alerts.pop(alert_id, None)
+        self.incidents.take(entry.alert)
         return entry
 
     def forget_cleared(self) -> None:

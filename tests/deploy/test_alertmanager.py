@@ -16,16 +16,18 @@ import pytest
 import yaml
 
 from deploy.bridge.alertmanager import AlertmanagerBridge
+from streams.kafka.latest import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, program, running, wait_until
-from twin.conditions import CLEARED, CRITICAL, INFO, UPDATED
+from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
+from twin.records import PART, ROOT, IncidentRole
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"
 
 
 class Alertmanager:
-    """A real one with the shipped inhibit rules, which notifies a receiver of ours. It can be stopped and started."""
+    """A real one with the shipped configuration, faster, for a receiver of ours. It can be stopped and started."""
 
     def __init__(self, folder: Path, receiver: Receiver) -> None:
         self._folder = folder
@@ -36,13 +38,7 @@ class Alertmanager:
         config["receivers"] = [
             {"name": "test", "webhook_configs": [{"url": f"{receiver.url}/notify", "send_resolved": True}]}
         ]
-        config["route"] = {
-            "receiver": "test",
-            "group_by": ["..."],
-            "group_wait": "1s",
-            "group_interval": "1s",
-            "repeat_interval": "4h",
-        }
+        config["route"] |= {"receiver": "test", "group_wait": "1s", "group_interval": "1s"}
         (folder / "config.yml").write_text(json.dumps(config), encoding="utf-8")
 
     def start(self) -> None:
@@ -61,12 +57,12 @@ class Alertmanager:
         return active
 
     def states(self) -> dict[str, str]:
-        """Return the state by condition."""
-        return {alert["labels"]["condition"]: alert["status"]["state"] for alert in self.alerts()}
+        """Return the state by store."""
+        return {alert["labels"]["store"]: alert["status"]["state"] for alert in self.alerts()}
 
-    def silence(self, condition: str) -> None:
+    def silence(self, store: str) -> None:
         now = datetime.now(UTC)
-        matcher = {"name": "condition", "value": condition, "isRegex": False, "isEqual": True}
+        matcher = {"name": "store", "value": store, "isRegex": False, "isEqual": True}
         silence = {
             "matchers": [matcher],
             "startsAt": now.isoformat(),
@@ -78,12 +74,19 @@ class Alertmanager:
 
 
 def notified(receiver: Receiver) -> list[tuple[str, str, str]]:
-    """Return (status, condition, severity) of every alert of every notification, in order."""
-    return [
-        (alert["status"], alert["labels"]["condition"], alert["labels"]["severity"])
+    """Return (status, store, urgency) of every alert of every notification, each once, in order."""
+    told = [
+        (alert["status"], alert["labels"]["store"], alert["labels"]["urgency"])
         for notification in receiver.json()
         for alert in notification["alerts"]
     ]
+    return list(dict.fromkeys(told))
+
+
+def of_incident(change: str = OPENED, number: int = 0, role: str = ROOT, **fields: Any) -> AlertEntry:
+    """Return a record of an incident of QSG1/APP1."""
+    reference = IncidentRole(id="QSG1/APP1/1", role=role, opened="2026-11-20T01:33:40.000000Z")
+    return entry(change, number, incident=reference, **fields)
 
 
 @pytest.fixture
@@ -115,79 +118,72 @@ def test_the_shipped_configuration_is_sound() -> None:
 
 @pytest.mark.nightly
 def test_fire_update_silence_restarts_resolve(alertmanager: Alertmanager, receiver: Receiver) -> None:
+    other = {"store": "QSG1/APP2"}
     with bridge_to(alertmanager) as bridge:
-        bridge.apply([entry()])
+        bridge.apply([of_incident()])
         (first,) = wait_until(alertmanager.alerts)
-        assert first["annotations"]["current_severity"] == "warning"
-        wait_until(lambda: notified(receiver) == [("firing", "full-forecast", "warning")])
-        bridge.apply([entry(UPDATED, 1, severity=CRITICAL)])
-        wait_until(lambda: alertmanager.alerts()[0]["annotations"]["current_severity"] == "critical")
+        assert first["annotations"]["resource"] == "smds/QM01"
+        wait_until(lambda: notified(receiver) == [("firing", "QSG1/APP1", "page")])
+        bridge.apply([of_incident(UPDATED, 1)])
+        wait_until(lambda: alertmanager.alerts()[0]["annotations"]["cause"] == "SMDS blocks of QM01: record 1.")
         (second,) = alertmanager.alerts()
         assert (second["fingerprint"], second["startsAt"]) == (first["fingerprint"], first["startsAt"])
-        alertmanager.silence("threshold")
-        bridge.apply([entry(condition="threshold")])
-        wait_until(lambda: alertmanager.states() == {"full-forecast": "active", "threshold": "suppressed"})
+        alertmanager.silence("QSG1/APP2")
+        bridge.apply([entry(**other)])
+        wait_until(lambda: alertmanager.states() == {"QSG1/APP1": "active", "QSG1/APP2": "suppressed"})
 
     with bridge_to(alertmanager) as bridge:  # a restart of the bridge: it knows the last record of each alert
-        bridge.apply([entry(UPDATED, 1, severity=CRITICAL), entry(condition="threshold")])
-        wait_until(lambda: alertmanager.states() == {"full-forecast": "active", "threshold": "suppressed"})
+        bridge.apply([of_incident(UPDATED, 1), entry(**other)])
+        wait_until(lambda: alertmanager.states() == {"QSG1/APP1": "active", "QSG1/APP2": "suppressed"})
         alertmanager.stop()  # a restart of Alertmanager: it forgets alerts, and remembers silences and notifications
         alertmanager.start()
-        wait_until(lambda: alertmanager.states() == {"full-forecast": "active", "threshold": "suppressed"})
-        (third,) = [active for active in alertmanager.alerts() if active["labels"]["condition"] == "full-forecast"]
+        wait_until(lambda: alertmanager.states() == {"QSG1/APP1": "active", "QSG1/APP2": "suppressed"})
+        (third,) = [active for active in alertmanager.alerts() if active["labels"]["store"] == "QSG1/APP1"]
         assert (third["fingerprint"], third["startsAt"]) == (first["fingerprint"], first["startsAt"])
         time.sleep(2.5)  # several group intervals, in which a second notification would come
-        bridge.apply([entry(CLEARED, 2), entry(CLEARED, 1, condition="threshold")])
+        bridge.apply([of_incident(CLEARED, 2), entry(CLEARED, 1, **other)])
         wait_until(lambda: alertmanager.states() == {})
-        wait_until(lambda: ("resolved", "full-forecast", "warning") in notified(receiver))
-    assert notified(receiver) == [("firing", "full-forecast", "warning"), ("resolved", "full-forecast", "warning")]
+        wait_until(lambda: ("resolved", "QSG1/APP1", "page") in notified(receiver))
+    assert len(receiver.requests) == 2
+    assert notified(receiver) == [("firing", "QSG1/APP1", "page"), ("resolved", "QSG1/APP1", "page")]
 
 
 def test_what_happened_while_alertmanager_was_away_reaches_it(alertmanager: Alertmanager, receiver: Receiver) -> None:
     with bridge_to(alertmanager) as bridge:
         bridge.apply([entry()])
-        wait_until(lambda: notified(receiver) == [("firing", "full-forecast", "warning")])
+        wait_until(lambda: notified(receiver) == [("firing", "QSG1/APP1", "page")])
         alertmanager.stop()
-        bridge.apply([entry(CLEARED, 1), entry(condition="cannot-expand")])
+        bridge.apply([entry(CLEARED, 1), entry(store="QSG1/APP2")])
         alertmanager.start()
-        wait_until(lambda: ("firing", "cannot-expand", "critical") in notified(receiver))
-        wait_until(lambda: ("resolved", "full-forecast", "warning") in notified(receiver))
-        assert alertmanager.states() == {"cannot-expand": "active"}
+        wait_until(lambda: ("firing", "QSG1/APP2", "page") in notified(receiver))
+        wait_until(lambda: ("resolved", "QSG1/APP1", "page") in notified(receiver))
+        assert alertmanager.states() == {"QSG1/APP2": "active"}
     assert len(notified(receiver)) == 3
 
 
-def test_from_watch_to_page_people_are_called_and_the_watch_ends(
+def test_people_hear_of_the_call_of_each_escalation_and_of_the_end_and_of_no_part(
     alertmanager: Alertmanager, receiver: Receiver
 ) -> None:
-    with bridge_to(alertmanager) as bridge:
-        bridge.apply([entry(severity=INFO)])
-        wait_until(lambda: notified(receiver) == [("firing", "full-forecast", "info")])
-        bridge.apply([entry(UPDATED, 1)])
-        wait_until(lambda: ("firing", "full-forecast", "warning") in notified(receiver))
-        wait_until(lambda: [active["labels"]["severity"] for active in alertmanager.alerts()] == ["warning"])
-    calls = [severity for status, _, severity in notified(receiver) if status == "firing"]
-    assert calls == ["info", "warning"]
+    def urgencies() -> list[str]:
+        return [active["labels"]["urgency"] for active in alertmanager.alerts()]
 
-
-def test_full_inhibits_the_forecast_of_the_same_resource_only(alertmanager: Alertmanager) -> None:
+    part = {"condition": "threshold", "severity": INFO}
+    full = {"condition": "full", "severity": FULL}
     with bridge_to(alertmanager) as bridge:
-        bridge.apply([entry(), entry(condition="full"), entry(store="QSG1/APP2")])
-        wait_until(lambda: len(alertmanager.alerts()) == 3)
-        states = {
-            (active["labels"]["store"], active["labels"]["condition"]): active["status"]["state"]
-            for active in wait_until(
-                lambda: (
-                    alertmanager.alerts()
-                    if any(active["status"]["inhibitedBy"] for active in alertmanager.alerts())
-                    else None
-                )
-            )
-        }
-    assert states == {
-        ("QSG1/APP1", "full"): "active",
-        ("QSG1/APP1", "full-forecast"): "suppressed",
-        ("QSG1/APP2", "full-forecast"): "active",
-    }
+        for urgency, entries in (
+            ("page", [of_incident()]),
+            ("critical", [of_incident(UPDATED, 1, severity=CRITICAL), of_incident(role=PART, **part)]),
+            ("full", [of_incident(UPDATED, 2, role=PART, severity=CRITICAL), of_incident(**full)]),
+        ):
+            bridge.apply(entries)
+            wait_until(lambda urgency=urgency: ("firing", "QSG1/APP1", urgency) in notified(receiver))
+            wait_until(lambda urgency=urgency: urgencies() == [urgency])
+        bridge.apply([of_incident(CLEARED, 3, role=PART, severity=CRITICAL), of_incident(CLEARED, 1, **full)])
+        wait_until(lambda: ("resolved", "QSG1/APP1", "full") in notified(receiver))
+        wait_until(lambda: alertmanager.alerts() == [])  # the watch that is left is nobody's
+    assert len(receiver.requests) <= 4  # resolved ones of lower urgency come with the next notification
+    assert {notification["groupLabels"]["incident"] for notification in receiver.json()} == {"QSG1/APP1/1"}
+    assert [urgency for status, _, urgency in notified(receiver) if status == "firing"] == ["page", "critical", "full"]
 
 
 def test_every_peer_of_a_cluster_knows_every_alert(
@@ -199,6 +195,6 @@ def test_every_peer_of_a_cluster_knows_every_alert(
         with bridge_to(alertmanager, other) as bridge:
             bridge.apply([entry()])
             for peer in (alertmanager, other):
-                wait_until(lambda peer=peer: peer.states() == {"full-forecast": "active"})
+                wait_until(lambda peer=peer: peer.states() == {"QSG1/APP1": "active"})
     finally:
         other.stop()

@@ -18,29 +18,28 @@ from deploy.bridge import sending
 from deploy.bridge.alertmanager import (
     AlertmanagerBridge,
     PostableAlert,
-    SentAlerts,
-    annotation_texts,
-    identity,
+    SentIncidents,
     kind_of,
 )
-from deploy.bridge.webhook import Webhook, new_client, read_signing_key, signature
+from deploy.bridge.webhook import Notices, Webhook, new_client, read_signing_key, signature
 from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topics import Topics
 from tests.support.alert_entries import OPENED_US, Receiver, alert, entry, topic_record
 from tests.support.processes import free_port
 from tests.support.surfaces import wait_until
-from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, Condition
+from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
+from twin.records import PART, ROOT, IncidentRole
 
 NOW_S = OPENED_US / 1e6 + 600
 SECRET = b"0123456789abcdef01234567"
 
 
-def applied(*entries: AlertEntry) -> SentAlerts:
-    episodes = SentAlerts()
+def applied(*entries: AlertEntry) -> SentIncidents:
+    incidents = SentIncidents()
     for record in entries:
-        episodes.apply(record)
-    return episodes
+        incidents.apply(record)
+    return incidents
 
 
 def seconds(text: str) -> float:
@@ -48,8 +47,18 @@ def seconds(text: str) -> float:
 
 
 def ends(payload: list[PostableAlert]) -> dict[str, float]:
-    """Return when each alert ends, by severity."""
-    return {sent.labels["severity"]: seconds(sent.ends_at) for sent in payload}
+    """Return when each alert ends, by urgency."""
+    return {sent.labels["urgency"]: seconds(sent.ends_at) for sent in payload}
+
+
+def role(role: str = ROOT, id_: str = "QSG1/APP1/1") -> IncidentRole:
+    return IncidentRole(id=id_, role=role, opened="2026-11-20T01:33:40.000000Z")
+
+
+def labels(entry: AlertEntry) -> dict[str, str]:
+    """Return the labels of an incident of one alert."""
+    (sent,) = applied(entry).payload(NOW_S)
+    return sent.labels
 
 
 # --- labels and annotations ------------------------------------------------------------------------------------------
@@ -57,46 +66,58 @@ def ends(payload: list[PostableAlert]) -> dict[str, float]:
 
 def test_labels_are_identity_and_annotations_are_news() -> None:
     record = entry().alert.data
-    assert identity(record) == {
-        "alertname": "MqtwinFullForecast",
-        "condition": "full-forecast",
+    (sent,) = applied(entry(incident=role())).payload(NOW_S)
+    assert sent.labels == {
+        "alertname": "MqtwinIncident",
+        "incident": "QSG1/APP1/1",
         "kind": "structure",
         "platform": "ZOS",
-        "qmgr": "QM01",
         "qsg": "QSG1",
-        "resource": "smds/QM01",
         "severity": "warning",
         "store": "QSG1/APP1",
         "structure": "APP1",
+        "urgency": "page",
     }
-    texts = annotation_texts(record)
+    texts = sent.annotations
     assert texts["alert_id"] == record.alert_id and texts["cause"] == record.cause
+    assert texts["summary"] == "QSG1/APP1 smds/QM01: full-forecast"
+    assert (texts["condition"], texts["resource"]) == ("full-forecast", "smds/QM01")
     assert texts["actions"] == "Start more getters on ORDERS\nAdd volumes"
     assert (texts["usage"], texts["full_probability"]) == ("79.9 %", "0.69")
     assert (texts["time_to_full_p10"], texts["time_to_full_p90"]) == ("1316 s", "2120 s")
+    assert "parts" not in texts
 
 
-@pytest.mark.parametrize("change", [UPDATED, CLEARED])
-def test_no_label_changes_during_an_episode(change: str) -> None:
-    assert identity(entry(change, 3, severity=CRITICAL).alert.data) == identity(entry().alert.data)
-    assert annotation_texts(entry(change, 3, severity=CRITICAL).alert.data)["current_severity"] == "critical"
+def test_no_label_changes_while_the_root_changes_and_the_parts_are_listed() -> None:
+    incidents = applied(entry(severity=CRITICAL, incident=role()))
+    (before,) = incidents.payload(NOW_S)
+    silent = {"condition": "source-silent", "resource": "source/QM01", "severity": INFO}
+    incidents.apply(entry(**silent, incident=role(PART)))
+    incidents.apply(entry(UPDATED, 1, severity=CRITICAL, incident=role(PART)))
+    incidents.apply(entry(condition="in-doubt", resource="units", severity=CRITICAL, incident=role()))
+    (after,) = incidents.payload(NOW_S)
+    assert after.labels == before.labels
+    assert after.annotations["summary"] == "QSG1/APP1 units: in-doubt"
+    assert after.annotations["parts"] == "smds/QM01: full-forecast\nsource/QM01: source-silent"
 
 
 @pytest.mark.parametrize(
-    ("condition", "severity"),
+    ("severity", "expected", "urgency"),
     [
-        (Condition.FULL, "critical"),
-        (Condition.CANNOT_EXPAND, "critical"),
-        (Condition.SCM_EXHAUSTED, "critical"),
-        (Condition.AUGMENTED_EXHAUSTED, "critical"),
-        (Condition.FULL_FORECAST, "warning"),
-        (Condition.THRESHOLD, "warning"),
-        (Condition.DRIFT, "warning"),
+        (INFO, "info", "watch"),
+        (WARNING, "warning", "page"),
+        (CRITICAL, "critical", "critical"),
+        (FULL, "critical", "full"),
     ],
 )
-def test_a_page_is_warning_or_critical_by_condition_and_a_watch_is_info(condition: str, severity: str) -> None:
-    assert identity(entry(condition=condition).alert.data)["severity"] == severity
-    assert identity(entry(condition=condition, severity=INFO).alert.data)["severity"] == "info"
+def test_the_severity_is_that_of_the_urgency(severity: str, expected: str, urgency: str) -> None:
+    of_full = labels(entry(condition="full", severity=severity))
+    assert (of_full["severity"], of_full["urgency"]) == (expected, urgency)
+
+
+def test_resources_that_passed_a_line_together_are_one_summary() -> None:
+    (sent,) = applied(entry(resources=("smds/QM01", "elements"))).payload(NOW_S)
+    assert sent.annotations["summary"] == "QSG1/APP1 smds/QM01, elements: full-forecast"
 
 
 @pytest.mark.parametrize(
@@ -116,49 +137,71 @@ def test_the_kind_of_a_store_follows_from_the_resource(store: str, resource: str
 
 
 def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
-    labels = identity(entry(store="QM01/PS04", resource="pages").alert.data)
-    assert (labels["qmgr"], labels["pageset"], labels["platform"]) == ("QM01", "4", "ZOS")
-    assert "structure" not in labels and "qsg" not in labels
+    of_page_set = labels(entry(store="QM01/PS04", resource="pages"))
+    assert (of_page_set["qmgr"], of_page_set["pageset"], of_page_set["platform"]) == ("QM01", "4", "ZOS")
+    assert "structure" not in of_page_set and "qsg" not in of_page_set
 
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
 
 
 def test_an_open_alert_ends_in_four_minutes_unless_it_is_sent_again() -> None:
-    episodes = applied(entry(written_s=NOW_S))
-    (sent,) = episodes.payload(NOW_S + 1000)
+    incidents = applied(entry(written_s=NOW_S))
+    (sent,) = incidents.payload(NOW_S + 1000)
     assert seconds(sent.starts_at) == OPENED_US / 1e6
     assert seconds(sent.ends_at) == NOW_S + 1000 + 240
 
 
 def test_a_cleared_alert_is_sent_for_five_minutes_with_its_end() -> None:
-    episodes = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
+    incidents = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
     for later_s in (60, 359):
-        (sent,) = episodes.payload(NOW_S + later_s)
+        (sent,) = incidents.payload(NOW_S + later_s)
         assert seconds(sent.ends_at) == NOW_S + 60
-    assert episodes.payload(NOW_S + 361) == []
+    assert incidents.payload(NOW_S + 361) == []
 
 
-def test_the_end_of_an_episode_does_not_end_the_next_one_with_the_same_labels() -> None:
+def test_the_end_of_an_incident_does_not_end_the_one_that_comes_back() -> None:
     second_us = OPENED_US + 120_000_000
-    episodes = applied(
-        entry(written_s=NOW_S),
-        entry(CLEARED, 1, written_s=NOW_S + 60),
-        entry(opened_us=second_us, written_s=NOW_S + 120),
+    incidents = applied(
+        entry(written_s=NOW_S, incident=role()),
+        entry(CLEARED, 1, written_s=NOW_S + 60, incident=role()),
+        entry(opened_us=second_us, written_s=NOW_S + 120, incident=role()),
     )
-    (sent,) = episodes.payload(NOW_S + 130)
+    (sent,) = incidents.payload(NOW_S + 130)
     assert sent.annotations["alert_id"].endswith(str(second_us))
     assert seconds(sent.ends_at) == NOW_S + 130 + 240
-    episodes.apply(entry(CLEARED, 2, written_s=NOW_S + 140))  # the first one once more, after a crash of the job
-    (sent,) = episodes.payload(NOW_S + 150)
+    incidents.apply(
+        entry(CLEARED, 2, written_s=NOW_S + 140, incident=role())
+    )  # the first one, after a crash of the job
+    (sent,) = incidents.payload(NOW_S + 150)
     assert seconds(sent.ends_at) == NOW_S + 150 + 240
 
 
-def test_from_watch_to_page_the_alert_of_the_watch_ends() -> None:
-    episodes = applied(entry(severity=INFO, written_s=NOW_S), entry(UPDATED, 1, written_s=NOW_S + 50))
-    assert ends(episodes.payload(NOW_S + 60)) == {"warning": NOW_S + 300, "info": NOW_S + 50}
-    episodes.apply(entry(CLEARED, 2, written_s=NOW_S + 70))
-    assert ends(episodes.payload(NOW_S + 80)) == {"warning": NOW_S + 70, "info": NOW_S + 50}
+def test_an_escalation_ends_the_alert_of_the_lower_urgency_and_nothing_goes_down() -> None:
+    incidents = applied(entry(severity=INFO, written_s=NOW_S), entry(UPDATED, 1, written_s=NOW_S + 50))
+    assert ends(incidents.payload(NOW_S + 60)) == {"page": NOW_S + 300, "watch": NOW_S + 50}
+    incidents.apply(entry(UPDATED, 2, severity=CRITICAL, written_s=NOW_S + 70))
+    incidents.apply(entry(UPDATED, 3, written_s=NOW_S + 75))
+    assert ends(incidents.payload(NOW_S + 80)) == {"critical": NOW_S + 320, "page": NOW_S + 70, "watch": NOW_S + 50}
+    incidents.apply(entry(CLEARED, 4, written_s=NOW_S + 90))
+    assert ends(incidents.payload(NOW_S + 95)) == {"critical": NOW_S + 90, "page": NOW_S + 70, "watch": NOW_S + 50}
+
+
+def test_an_incident_is_over_when_no_page_is_left_whatever_watches_are() -> None:
+    incidents = applied(
+        entry(written_s=NOW_S, incident=role()),
+        entry(condition="threshold", severity=INFO, written_s=NOW_S, incident=role(PART)),
+        entry(CLEARED, 1, written_s=NOW_S + 60, incident=role()),
+        entry(UPDATED, 1, condition="threshold", severity=INFO, written_s=NOW_S + 60, incident=role()),
+    )
+    assert ends(incidents.payload(NOW_S + 70)) == {"page": NOW_S + 60}
+
+
+def test_after_a_restart_the_kind_of_an_incident_stays_what_was_known_first() -> None:
+    incidents = applied(entry(condition="queue-full", resource="queue/ORDERS", incident=role()))
+    incidents.apply(entry(incident=role(PART)))
+    (sent,) = incidents.payload(NOW_S)
+    assert "kind" not in sent.labels
 
 
 def test_an_alert_of_a_clock_ahead_does_not_start_after_its_end() -> None:
@@ -168,10 +211,10 @@ def test_an_alert_of_a_clock_ahead_does_not_start_after_its_end() -> None:
     assert seconds(sent.starts_at) == NOW_S
 
 
-def test_a_clock_that_went_back_is_part_of_an_id_and_not_of_the_start() -> None:
-    again = entry(written_s=NOW_S, alert_id=f"QSG1/APP1/full-forecast/smds/QM01/{OPENED_US}/2")
-    (sent,) = applied(again).payload(NOW_S)
-    assert seconds(sent.starts_at) == OPENED_US / 1e6
+def test_an_opening_that_is_no_time_starts_when_it_was_written() -> None:
+    odd = IncidentRole(id="x", role=ROOT, opened="yesterday")
+    (sent,) = applied(entry(written_s=NOW_S, incident=odd)).payload(NOW_S)
+    assert seconds(sent.starts_at) == NOW_S
 
 
 # --- the latest records ----------------------------------------------------------------------------------------------
@@ -226,7 +269,7 @@ def test_every_peer_gets_every_alert_and_gets_it_again() -> None:
             wait_until(lambda peer=peer: len(peer.requests) >= 3)
             path, headers, _ = peer.requests[0]
             assert (path, headers["authorization"]) == ("/api/v2/alerts", "Bearer hush")
-            assert {sent[0]["labels"]["condition"] for sent in peer.json()} == {"full-forecast"}
+            assert {sent[0]["annotations"]["condition"] for sent in peer.json()} == {"full-forecast"}
 
 
 def test_a_peer_that_is_away_does_not_hold_up_the_others_and_gets_what_is_open_then() -> None:
@@ -242,7 +285,7 @@ def test_a_peer_that_is_away_does_not_hold_up_the_others_and_gets_what_is_open_t
         with Receiver.run(port) as returned:
             wait_until(lambda: returned.requests)
             (sent,) = returned.json()
-    is_open = {alert["labels"]["condition"]: seconds(alert["endsAt"]) > entry().written_s for alert in sent}
+    is_open = {alert["annotations"]["condition"]: seconds(alert["endsAt"]) > entry().written_s for alert in sent}
     assert is_open == {"threshold": True, "full-forecast": False}
 
 
@@ -263,7 +306,7 @@ def test_errors_of_the_server_are_tried_again_and_refusals_are_not() -> None:
 
 def test_a_record_written_in_another_unit_of_time_does_not_end_a_sender() -> None:
     """A producer may write any time with a record, such as nanoseconds, and any time of opening into an id."""
-    beyond = entry(CLEARED, written_s=9e14, condition="threshold")
+    beyond = entry(written_s=9e14, condition="threshold")
     early = entry(written_s=-9e14, condition="drift")
     huge = entry(alert_id=f"QSG1/APP1/full/smds/QM01/{'9' * 400}", condition="full")
     with Receiver.run() as peer, AlertmanagerBridge([peer.url], resend_s=60) as bridge:
@@ -271,19 +314,24 @@ def test_a_record_written_in_another_unit_of_time_does_not_end_a_sender() -> Non
         wait_until(lambda: peer.requests)
         bridge.apply([entry()])
         wait_until(lambda: len(peer.requests) == 2)
-    assert {sent["labels"]["condition"] for sent in peer.json()[1]} == {"full-forecast", "threshold", "drift", "full"}
+    assert {sent["annotations"]["condition"] for sent in peer.json()[1]} == {
+        "full-forecast",
+        "threshold",
+        "drift",
+        "full",
+    }
 
 
 def test_whatever_a_sender_raises_the_next_content_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = [ZeroDivisionError("a defect")]
-    payload = SentAlerts.payload
+    payload = SentIncidents.payload
 
-    def fail_once(self: SentAlerts, now_s: float) -> list[dict[str, Any]]:
+    def fail_once(self: SentIncidents, now_s: float) -> list[dict[str, Any]]:
         if failures:
             raise failures.pop()
         return payload(self, now_s)
 
-    monkeypatch.setattr(SentAlerts, "payload", fail_once)
+    monkeypatch.setattr(SentIncidents, "payload", fail_once)
     with (
         capture_logs() as lines,
         Receiver.run() as peer,
@@ -314,6 +362,31 @@ def test_a_webhook_gets_the_record_as_it_is_with_a_signature_that_can_be_verifie
     expected = base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest()).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
     assert headers["webhook-timestamp"] == "1795000000"
+
+
+def test_a_webhook_gets_what_people_are_told_of_an_incident() -> None:
+    notices = Notices()
+    story = [
+        entry(severity=INFO, incident=role()),
+        entry(UPDATED, 1, incident=role()),
+        entry(UPDATED, 2, incident=role()),
+        entry(UPDATED, 3, severity=CRITICAL, incident=role()),
+        entry(CLEARED, 4, severity=CRITICAL, incident=role()),
+    ]
+    assert [alert.number for alert in notices.take(story)] == [1, 3, 4]
+    assert notices.take([]) == []
+
+
+@pytest.mark.parametrize(("ended_s", "numbers"), [(None, [3]), (100, [4]), (500, [])])
+def test_at_its_start_a_webhook_gets_the_last_notice_of_what_calls_or_has_ended_lately(
+    ended_s: float | None, numbers: list[int]
+) -> None:
+    notices, now_s = Notices(), time.time()
+    notices.learn([entry(UPDATED, 1, incident=role()), entry(UPDATED, 3, severity=CRITICAL, incident=role())])
+    if ended_s is not None:
+        notices.learn([entry(CLEARED, 4, written_s=now_s - ended_s, incident=role())])
+    assert [alert.number for alert in notices.take([])] == numbers
+    assert notices.take([]) == []
 
 
 def test_the_signature_is_that_of_the_published_example() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from deploy.bridge.alertmanager import SentAlerts
+from deploy.bridge.alertmanager import SentIncidents
 from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line
@@ -50,7 +50,7 @@ class Surfaces:
         self.latest = Latest(TOPICS, derive=samples_of)
         self.model = ConsoleModel(TOPICS)
         self.subscriber = RecordGuard()
-        self.sent = SentAlerts()
+        self.sent = SentIncidents()
         self._registry = CollectorRegistry()
         self._registry.register(TwinCollector(self.latest, threading.Lock(), lambda: None, lambda: True))
 
