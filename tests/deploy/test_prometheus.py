@@ -224,6 +224,10 @@ def test_prometheus_answers_every_query_of_a_dashboard(name: str, query: Query) 
         assert answer or EMPTY.search(expression), expression
 
 
-def test_alerts_fire_from_the_metrics(query: Query) -> None:
-    firing = wait_until(lambda: query('ALERTS{alertname="MqtwinFull", alertstate="firing"}'))
-    assert {series["metric"]["condition"] for series in firing} <= {"full", "cannot-expand", "scm-exhausted"}
+def test_each_store_with_an_incident_has_one_alert_from_the_metrics(query: Query, driver: Driver) -> None:
+    incidents = {alert.store: alert for alert in driver.alerts if alert.incident.role == "root"}
+    assert {alert.change for alert in incidents.values()} <= {"opened", "updated"}
+    firing = wait_until(lambda: query('ALERTS{alertname=~"Mqtwin(Full|Page|Watch)", alertstate="firing"}'))
+    assert sorted(series["metric"]["store"] for series in firing) == sorted(incidents)
+    urgencies = query("mqtwin_incident_urgency > 0")
+    assert sorted(series["metric"]["store"] for series in urgencies) == sorted(incidents)

@@ -186,7 +186,7 @@ def test_a_restarted_webhook_gets_what_is_open_and_loses_nothing(kafka: str, top
     with Receiver.run() as receiver:
         arguments = ["bridge", "webhook", "--url", receiver.url, "--secret-file", str(tmp_path / "secret")]
         with command(kafka, topic_prefix, *arguments):
-            wait_until(lambda: conditions(receiver) == [("full-forecast", "updated")])
+            wait_until(lambda: conditions(receiver) == [("full-forecast", "opened")])
             send_alerts(kafka, topic_prefix, alert(condition="full"))
             wait_until(lambda: conditions(receiver)[1:] == [("full", "opened")])
         send_alerts(kafka, topic_prefix, alert(CLEARED, 2), alert(condition="threshold"))
@@ -207,7 +207,7 @@ def test_alertmanager_is_told_what_is_open_only_once_the_topic_is_read(kafka: st
             wait_until(lambda: len(receiver.requests) == 2)
         first, second = receiver.json()
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    assert {sent["labels"]["condition"]: sent["endsAt"] > now for sent in first} == {
+    assert {sent["annotations"]["condition"]: sent["endsAt"] > now for sent in first} == {
         "threshold": True,
         "full-forecast": False,
     }
