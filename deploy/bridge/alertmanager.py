@@ -224,7 +224,7 @@ class PostableAlert(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """What is sent of an incident. starts_s: when it opened; ends_s: wall time at which it ended, None while open."""
+    """Content sent of an incident. starts_s: when it opened; ends_s: wall time at which it ended, None while open."""
 
     labels: Identity
     annotations: dict[str, str]

@@ -115,7 +115,7 @@ class Webhook:
 
 
 class Notices:
-    """What people are told of incidents: the records that make one a page, worse, or end it."""
+    """Notices of incidents: the records that make one a page, worse, or end it."""
 
     def __init__(self) -> None:
         self._incidents = Incidents()
@@ -124,7 +124,7 @@ class Notices:
     def learn(self, entries: Iterable[AlertEntry]) -> None:
         """Take records of which nobody has to be told now, in the order of the topic."""
         for entry in entries:
-            for change in self._taken(entry):
+            for change in self._take(entry):
                 self._last[change.incident.id] = AlertEntry(change.record, entry.written_s)
 
     def take(self, entries: Iterable[AlertEntry]) -> list[AlertRecord]:
@@ -132,10 +132,10 @@ class Notices:
         limit_s = time.time() - CLEARED_FOR_S
         calling = {incident.id for incident in self._incidents.open() if incident.is_calling}
         learnt, self._last = self._last, {}
-        told = [entry.alert for id_, entry in learnt.items() if id_ in calling or entry.written_s > limit_s]
-        return told + [change.record for entry in entries for change in self._taken(entry)]
+        notices = [entry.alert for id_, entry in learnt.items() if id_ in calling or entry.written_s > limit_s]
+        return notices + [change.record for entry in entries for change in self._take(entry)]
 
-    def _taken(self, entry: AlertEntry) -> list[IncidentChange]:
+    def _take(self, entry: AlertEntry) -> list[IncidentChange]:
         return [change for change in self._incidents.take(entry.alert) if change.is_notice]
 
 

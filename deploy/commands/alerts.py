@@ -84,8 +84,8 @@ def _print_alerts(read: Iterable[tuple[AlertRecord, list[IncidentChange]]], *, e
         if every_record:
             texts = [alert_line(alert) if width is None else alert_block(alert, width)]
         else:
-            shown = [change for change in changes if is_shown(change)]
-            texts = [incident_line(change) if width is None else incident_block(change, width) for change in shown]
+            visible = [change for change in changes if is_shown(change)]
+            texts = [incident_line(change) if width is None else incident_block(change, width) for change in visible]
         for text in texts:
             if isinstance(text, str):
                 print(text, flush=True)

@@ -78,9 +78,9 @@ def _parts_texts(change: IncidentChange) -> list[str]:
     parts = [part for part in change.incident.parts if part is not change.record]
     if change.change is Change.OVER:
         parts = list(change.incident.alerts.values())
-    shown = parts if len(parts) <= _MAX_PARTS else parts[: _MAX_PARTS - 1]
-    texts = [f"+ {_word(part)} {', '.join(part.data.resources)} {part.data.condition}" for part in shown]
-    return texts if len(shown) == len(parts) else [*texts, f"+{len(parts) - len(shown)} parts"]
+    named = parts if len(parts) <= _MAX_PARTS else parts[: _MAX_PARTS - 1]
+    texts = [f"+ {_word(part)} {', '.join(part.data.resources)} {part.data.condition}" for part in named]
+    return texts if len(named) == len(parts) else [*texts, f"+{len(parts) - len(named)} parts"]
 
 
 def _word(alert: AlertRecord) -> str:

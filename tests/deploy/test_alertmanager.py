@@ -75,12 +75,12 @@ class Alertmanager:
 
 def notified(receiver: Receiver) -> list[tuple[str, str, str]]:
     """Return (status, store, urgency) of every alert of every notification, each once, in order."""
-    told = [
+    notices = [
         (alert["status"], alert["labels"]["store"], alert["labels"]["urgency"])
         for notification in receiver.json()
         for alert in notification["alerts"]
     ]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(notices))
 
 
 def of_incident(change: str = OPENED, number: int = 0, role: str = ROOT, **fields: Any) -> AlertEntry:

@@ -53,10 +53,10 @@ def record(
     return AlertRecord(id=alert_id, type=f"mqtwin.alert.{change}", subject=store, time=data.time, data=data)
 
 
-def changes(*records: AlertRecord, of: Incidents | None = None) -> list[tuple[str, Change]]:
+def changes(*records: AlertRecord, into: Incidents | None = None) -> list[tuple[str, Change]]:
     """Return (id, change) of every change of the records."""
-    those = Incidents() if of is None else of
-    return [(incident.id, change) for one in records for incident, change, _ in those.take(one)]
+    those = Incidents() if into is None else into
+    return [(incident.id, change) for alert in records for incident, change, _ in those.take(alert)]
 
 
 WATCHED = record("threshold", change=OPENED)
@@ -71,20 +71,20 @@ STORY = (WATCHED, *FORECAST, PAGED, WORSE, *FILLED, FORECAST_OVER, FULL_OVER, *L
 
 
 def test_an_incident_calls_once_tells_of_each_escalation_and_is_over_once() -> None:
-    told = [change for _, change in changes(*STORY) if change is not Change.UPDATED]
-    assert told == [Change.WATCHED, Change.PAGED, Change.ESCALATED, Change.ESCALATED, Change.OVER]
+    notices = [change for _, change in changes(*STORY) if change is not Change.UPDATED]
+    assert notices == [Change.WATCHED, Change.PAGED, Change.ESCALATED, Change.ESCALATED, Change.OVER]
 
 
 def test_people_are_told_of_the_call_of_escalations_and_of_the_end() -> None:
     those = Incidents()
-    notices = [change for one in STORY for change in those.take(one) if change.is_notice]
+    notices = [change for alert in STORY for change in those.take(alert) if change.is_notice]
     assert [notice.record.data.severity for notice in notices] == [WARNING, CRITICAL, FULL, FULL]
     assert [notice.record.is_open for notice in notices] == [True, True, True, False]
 
 
 def test_a_watch_that_ends_is_over_and_nobody_is_told() -> None:
     those = Incidents()
-    story = [those.take(one)[-1] for one in (WATCHED, record("threshold", change=CLEARED))]
+    story = [those.take(alert)[-1] for alert in (WATCHED, record("threshold", change=CLEARED))]
     assert [change.change for change in story] == [Change.WATCHED, Change.OVER]
     assert not any(change.is_notice for change in story)
 
@@ -92,8 +92,8 @@ def test_a_watch_that_ends_is_over_and_nobody_is_told() -> None:
 def test_the_root_is_the_open_root_and_then_the_one_that_cleared_last() -> None:
     those = Incidents()
     roots = []
-    for one in STORY:
-        those.take(one)
+    for alert in STORY:
+        those.take(alert)
         incident = those.by_id[A]
         roots.append((incident.root.data.condition, len(incident.parts), incident.root.is_open))
     assert roots[0] == ("threshold", 0, True)
@@ -118,14 +118,14 @@ def test_an_alert_that_passes_to_the_next_incident_ends_the_former_without_a_wor
     doubt = record("in-doubt", WARNING, change=OPENED)
     passed = record("in-doubt", WARNING, PART, incident=B)
     full = record("full", FULL, change=OPENED, incident=B)
-    told = [change for one in (doubt, passed, full) for change in those.take(one)]
-    assert [(one.incident.id, one.change) for one in told] == [
+    notices = [change for alert in (doubt, passed, full) for change in those.take(alert)]
+    assert [(alert.incident.id, alert.change) for alert in notices] == [
         (A, Change.PAGED),
         (A, Change.OVER),
         (B, Change.WATCHED),
         (B, Change.PAGED),
     ]
-    assert [one.is_notice for one in told] == [True, False, False, True]
+    assert [alert.is_notice for alert in notices] == [True, False, False, True]
     assert list(those.by_id) == [B] and len(those.by_id[B].alerts) == 2
 
 
@@ -137,23 +137,23 @@ def test_a_record_without_an_incident_is_an_incident_of_its_own() -> None:
 def test_open_incidents_are_listed_the_most_urgent_first() -> None:
     those = Incidents()
     changes(
-        *(record("full", severity, incident=severity, store=severity) for severity in (INFO, FULL, WARNING)), of=those
+        *(record("full", severity, incident=severity, store=severity) for severity in (INFO, FULL, WARNING)), into=those
     )
-    changes(record("full", CRITICAL, change=CLEARED, incident="over", store="over"), of=those)
+    changes(record("full", CRITICAL, change=CLEARED, incident="over", store="over"), into=those)
     assert [incident.id for incident in those.open()] == [FULL, WARNING, INFO]
 
 
 def test_an_incident_over_is_forgotten_when_its_store_has_another() -> None:
     those = Incidents()
-    changes(*STORY, of=those)
+    changes(*STORY, into=those)
     assert list(those.by_id) == [A]
-    changes(record("full-forecast", change=OPENED, incident=B), of=those)
+    changes(record("full-forecast", change=OPENED, incident=B), into=those)
     assert list(those.by_id) == [B]
 
 
 def test_a_deleted_key_takes_its_alert_away() -> None:
     those = Incidents()
-    changes(*FORECAST, of=those)
+    changes(*FORECAST, into=those)
     those.forget_alert(FORECAST[1].data.alert_id)
     assert [alert.data.condition for alert in those.by_id[A].alerts.values()] == ["threshold"]
     those.forget_alert(FORECAST[0].data.alert_id)
@@ -164,9 +164,9 @@ def test_a_deleted_key_takes_its_alert_away() -> None:
 def test_memory_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents, "_MAX_INCIDENTS", 3)
     those = Incidents()
-    changes(*(record("full", FULL, incident=name, store=name) for name in "abcde"), of=those)
+    changes(*(record("full", FULL, incident=name, store=name) for name in "abcde"), into=those)
     assert list(those.by_id) == ["c", "d", "e"]
-    changes(record("full", FULL, change=CLEARED, incident="a", store="a"), of=those)  # of one that is forgotten
+    changes(record("full", FULL, change=CLEARED, incident="a", store="a"), into=those)  # of one that is forgotten
 
 
 def test_a_queue_at_its_maximum_is_a_page_and_no_full_store() -> None:
@@ -178,15 +178,15 @@ def test_a_queue_at_its_maximum_is_a_page_and_no_full_store() -> None:
 @pytest.mark.parametrize("order", list(permutations((*FILLED, record("threshold", role=PART)))))
 def test_a_compacted_topic_gives_the_open_incident_in_any_order(order: Sequence[AlertRecord]) -> None:
     those = Incidents()
-    changes(*order, of=those)
+    changes(*order, into=those)
     (incident,) = those.open()
     assert (incident.root.data.condition, len(incident.parts), incident.urgency) == ("full", 2, 3)
 
 
 def test_a_compacted_topic_remembers_by_its_cleared_alerts_how_bad_it_was() -> None:
     those = Incidents()
-    told = changes(FULL_OVER, record("full-forecast", CRITICAL), of=those)
-    assert told == [(A, Change.UPDATED), (A, Change.REOPENED)]
+    notices = changes(FULL_OVER, record("full-forecast", CRITICAL), into=those)
+    assert notices == [(A, Change.UPDATED), (A, Change.REOPENED)]
     assert those.by_id[A].urgency == URGENCIES.index(FULL)
 
 
@@ -207,11 +207,9 @@ def test_whatever_comes_an_incident_calls_once_and_holds_its_open_alerts(records
     those = Incidents()
     latest: dict[str, AlertRecord] = {}
     paged: list[int] = []  # identities of the incidents that have called
-    kept = []
-    for one in records:
-        latest[one.data.alert_id] = one
-        for incident, change, _ in those.take(one):
-            kept.append(incident)
+    for alert in records:
+        latest[alert.data.alert_id] = alert
+        for incident, change, _ in those.take(alert):
             if change is Change.PAGED:
                 assert id(incident) not in paged
                 paged.append(id(incident))
@@ -220,4 +218,4 @@ def test_whatever_comes_an_incident_calls_once_and_holds_its_open_alerts(records
         still_open = {alert_id for alert_id, alert in latest.items() if alert.is_open}
         held = [alert_id for incident in those.by_id.values() for alert_id in incident.alerts]
         assert sorted(held) == sorted(still_open)
-        assert all(latest[key].data.incident.id == one.id for one in those.open() for key in one.alerts)
+        assert all(latest[key].data.incident.id == incident.id for incident in those.open() for key in incident.alerts)

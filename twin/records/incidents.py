@@ -21,7 +21,7 @@ class Change(StrEnum):
     """Changes of an incident."""
 
     WATCHED = "watched"  # it opened, as a watch
-    PAGED = "paged"  # it became a page: call somebody
+    PAGED = "paged"  # it became a page: wake someone
     ESCALATED = "escalated"  # it is worse than it ever was: tell who was called
     REOPENED = "reopened"  # it was over and is a page again: tell who was called
     UPDATED = "updated"  # anything else
@@ -176,7 +176,7 @@ class Incidents:
         incident = self.by_id.get(reference.id)
         if incident is not None:
             return incident, False
-        for earlier in [one for one in self._of_store.get(record.data.store, ()) if not one.is_open]:
+        for earlier in [incident for incident in self._of_store.get(record.data.store, ()) if not incident.is_open]:
             self._forget(earlier)
         if len(self.by_id) >= _MAX_INCIDENTS:
             self._forget(next(iter(self.by_id.values())))
