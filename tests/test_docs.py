@@ -166,7 +166,7 @@ OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
-OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--stores", "--open-files"}
+OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 
 
 def options(command: str) -> set[str]:

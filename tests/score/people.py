@@ -192,7 +192,7 @@ def full_again(alerts: Iterable[Alert]) -> int:
         if alert.condition == Condition.FULL and alert.change == CLEARED:
             ended[place] = alert.time
         elif alert.condition == Condition.FULL and alert.change == OPENED:
-            count += place in ended and alert.time - ended[place] <= CALM_FOR
+            count += place in ended and alert.time - ended[place] < CALM_FOR
     return count
 
 

@@ -22,7 +22,7 @@ while it was open.
 
 - **Unheard**: a filling in which no page was open, not even at its last 2192. **Late**: none was open just before its
   first 2192.
-- **Called again**: pages that open within ten minutes after another one of the store ended.
+- **Called again**: pages that open less than ten minutes after another one of the store ended.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _is_heard(filling: Filling, page: Alarm) -> bool:
 
 
 def _is_just_over(end: int | None, time: int) -> bool:
-    return end is not None and 0 <= time - end <= CALM_FOR
+    return end is not None and 0 <= time - end < CALM_FOR
 
 
 def _had_full_queue(series: Series, page: Alarm) -> bool:

@@ -221,7 +221,7 @@ def test_a_filling_is_late_without_a_page_before_it_and_unheard_without_one_at_a
 
 
 def test_a_store_is_called_again_within_ten_minutes_of_the_end():
-    assert pages(alarm(20, 30), alarm(40, 50), alarm(60.1, 70)).again == 1
+    assert pages(alarm(20, 30), alarm(39.9, 50), alarm(60, 70)).again == 1
     assert pages(alarm(20, 40), alarm(30, 50)).again == 0  # one that is open has not ended
     assert pages(alarm(20, None)).again == 0
 
