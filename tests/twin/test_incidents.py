@@ -18,6 +18,7 @@ from twin.records import (
     AlertData,
     AlertRecord,
     Change,
+    Incident,
     IncidentRole,
     Incidents,
     incidents,
@@ -206,13 +207,13 @@ def test_a_compacted_topic_remembers_by_its_cleared_alerts_how_bad_it_was() -> N
 def test_whatever_comes_an_incident_calls_once_and_holds_its_open_alerts(records: Iterable[AlertRecord]) -> None:
     those = Incidents()
     latest: dict[str, AlertRecord] = {}
-    paged: list[int] = []  # identities of the incidents that have called
+    paged: list[Incident] = []
     for alert in records:
         latest[alert.data.alert_id] = alert
         for incident, change, _ in those.take(alert):
             if change is Change.PAGED:
-                assert id(incident) not in paged
-                paged.append(id(incident))
+                assert incident not in paged
+                paged.append(incident)
             assert change is not Change.ESCALATED or incident.urgency > 1
             assert incident.is_over or incident.root.is_open or incident.ended is not None
         still_open = {alert_id for alert_id, alert in latest.items() if alert.is_open}
