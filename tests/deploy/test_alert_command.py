@@ -1,11 +1,12 @@
-"""`mqtwin alerts --exec`: each alert as JSON on the standard input of a command, retried, one at a time."""
+"""`mqtwin alerts`: incidents as text, and as JSON on the standard input of a command, retried, one at a time."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +15,11 @@ import pytest
 from structlog.testing import capture_logs
 
 import deploy.commands.alerts
+import twin
 from deploy.bridge.alert_command import AlertCommand
 from deploy.cli import main
 from twin.errors import UsageError
-from twin.records import AlertData, AlertRecord
+from twin.records import AlertData, AlertRecord, read_alert_record
 
 
 def record(number: int = 0) -> AlertRecord:
@@ -108,28 +110,121 @@ def test_a_command_that_cannot_be_run_is_wrong_use(text: str, why: str) -> None:
         AlertCommand(text)
 
 
+class Reader:
+    """A reader of the alerts topic that stands in for AlertReader."""
+
+    is_waiting, unreadable = False, 0
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def run_alerts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Run `mqtwin alerts` with options on records, as if they came from the topic; return its status."""
+
+    def run(records: Iterable[AlertRecord], *options: str) -> int:
+        monkeypatch.setattr(deploy.commands.alerts, "AlertReader", Reader)
+        monkeypatch.setattr(deploy.commands.alerts, "read_alerts", lambda *_: iter(records))
+        monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
+        return main(["alerts", "--bootstrap-servers", "localhost:9092", *options])
+
+    return run
+
+
 def test_the_option_delivers_before_it_prints_and_ends_with_1_if_one_was_given_up(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    run_alerts: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    class Reader:
-        is_waiting, unreadable = False, 0
-
-        def __init__(self, *_: Any, **__: Any) -> None: ...
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-    def read_alerts(*_: Any) -> Iterator[AlertRecord]:
-        yield record()
-
-    monkeypatch.setattr(deploy.commands.alerts, "AlertReader", Reader)
-    monkeypatch.setattr(deploy.commands.alerts, "read_alerts", read_alerts)
-    monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
-    client = ["alerts", "--bootstrap-servers", "localhost:9092", "--json"]
-    assert main([*client, "--exec", f"tee {tmp_path}/copy"]) == 0
+    assert run_alerts([record()], "--json", "--exec", f"tee {tmp_path}/copy") == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["id"] == json.loads((tmp_path / "copy").read_text())["id"] == "a/0"
     assert "alert delivered" in err
-    assert main([*client, "--exec", "false"]) == 1
+    assert run_alerts([record()], "--json", "--exec", "false") == 1
     assert "alert given up" in capsys.readouterr().err
+
+
+# --- incidents -------------------------------------------------------------------------------------------------------
+
+FAKE_SMTP = """
+import os
+class SMTP:
+    def __init__(self, host): pass
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def send_message(self, mail):
+        with open(os.environ['MAILS'], 'a') as mails:
+            mails.write(f"{mail['Subject']} | {mail['References']}\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> list[AlertRecord]:
+    """Return the alerts of the quick start: a getter stops for two hours."""
+    recording = tmp_path_factory.mktemp("outage") / "friday.arrow"
+    twin.simulate("getter-outage", twin.demo_estate(), recording, seed=1)
+    alerts = twin.replay(recording, twin.demo_estate(), course=False).alerts
+    return [read_alert_record(alert.record()) for alert in alerts]
+
+
+def test_the_mail_of_the_page_is_sent_once_an_incident_and_escalation(
+    run_alerts: Callable[..., int], outage: list[AlertRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r'^```python title="mail_alert.py"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mail_alert.py").write_text(program, encoding="utf-8")
+    (tmp_path / "smtplib.py").write_text(FAKE_SMTP, encoding="utf-8")
+    mails = tmp_path / "mails"
+    monkeypatch.setenv("MAILS", str(mails))
+    assert run_alerts(outage, "--exec", f"{sys.executable} {tmp_path}/mail_alert.py") == 0
+    subjects, threads = zip(*(line.split(" | ") for line in mails.read_text().splitlines()), strict=True)
+    assert [(subject.split()[0], subject.split()[-1]) for subject in subjects] == [
+        ("warning", "open"),
+        ("critical", "open"),
+        ("full", "open"),
+        (subjects[-1].split()[0], "cleared"),
+    ]
+    assert len(set(threads)) == 1 and {subject.split()[1] for subject in subjects} == {"QSG1/APP1"}
+
+
+def test_with_all_the_command_runs_for_every_record(
+    run_alerts: Callable[..., int], outage: list[AlertRecord], tmp_path: Path
+) -> None:
+    assert run_alerts(outage, "--all", "--exec", f"tee -a {tmp_path}/copy") == 0
+    lines = (tmp_path / "copy").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [alert.id for alert in outage]
+
+
+def test_in_a_pipe_an_incident_is_a_line_for_each_change_of_its_root_until_it_is_over(
+    run_alerts: Callable[..., int], outage: list[AlertRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_alerts(outage) == 0
+    lines = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][1:6] == ["opened", "watch", "QSG1/APP1", "elements", "threshold"]
+    assert list(dict.fromkeys(line[2] for line in lines)) == ["watch", "warning", "critical", "full"]
+    assert [line[1] for line in lines].count("cleared") == 1 and lines[-1][1] == "cleared"
+    foreseen = next(line for line in lines if line[5] == "full-forecast")
+    assert foreseen[-1] == "[+ watch elements threshold]"
+    full = next(line for line in lines if line[5] == "full")
+    assert re.fullmatch(r"\[\+ critical smds/QM01 full-forecast; \+ watch \S+ \S+; \+2 parts\]", full[-1])
+    assert len(lines) < len(outage) / 2
+    assert run_alerts(outage, "--all") == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(outage)
+
+
+def test_on_a_terminal_parts_are_lines_below_their_root(
+    run_alerts: Callable[..., int],
+    outage: list[AlertRecord],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, text in {"TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, text)
+    assert run_alerts(outage) == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "    + watch elements threshold" in lines and "    +2 parts" in lines
+    headings = " ".join(line for line in lines if not line.startswith("     "))
+    assert re.findall(r"\((a page|worse|over)\)", headings) == ["a page", "worse", "worse", "over"]
