@@ -25,10 +25,11 @@ from deploy.metrics.server import Health, metrics_server, trigger_seconds
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus
-from tests.support.alert_entries import topic_record
+from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.surfaces import filling, latest_of, wait_until
+from twin.conditions import CLEARED, FULL, INFO, UPDATED
 from twin.errors import UsageError
-from twin.records import ResourceForecast, StateForecast
+from twin.records import IncidentRole, ResourceForecast, StateForecast
 from twin.testing import Driver
 from twin.units import percent
 
@@ -147,6 +148,37 @@ def test_an_open_alert_is_one_and_a_cleared_alert_is_gone(driver: Driver, read: 
     }
     assert open_now == {(alert.store, alert.condition, alert.resource, alert.severity) for alert in still_open.values()}
     assert {number for _, number in read["mqtwin_alert_open"]} == {1.0}
+
+
+def test_a_store_has_the_urgency_of_its_incident_until_it_is_over(driver: Driver) -> None:
+    states = driver.states().values()
+    reference = IncidentRole(id="QM01/PS04/1", role="root", opened="2026-11-20T01:33:40.000000Z")
+    of_pages = {"store": "QM01/PS04", "resource": "pages", "incident": reference}
+    story = [
+        alert(severity=INFO, **of_pages),
+        alert(UPDATED, 1, **of_pages),
+        alert(condition="full", severity=FULL, **of_pages),
+        alert(UPDATED, 1, condition="full", severity=FULL, **of_pages),
+        alert(CLEARED, 2, condition="full", severity=FULL, **of_pages),
+        alert(UPDATED, 3, **of_pages),
+        alert(CLEARED, 4, **of_pages),
+    ]
+    urgencies = []
+    for count in range(len(story) + 1):
+        read = samples(latest_of(states, story[:count]))
+        urgencies.append(value(read, "incident_urgency", store="QM01/PS04", pageset="4", platform="ZOS"))
+        opened = [labels["store"] for labels, _ in read.get("mqtwin_incident_opened_time_seconds", [])]
+        assert opened == (["QM01/PS04"] if urgencies[-1] else [])
+        if opened:
+            assert value(read, "incident_opened_time_seconds", store="QM01/PS04") == OPENED_US / 1e6
+    assert urgencies == [0, 1, 2, 4, 4, 4, 4, 0]
+    assert len(samples(latest_of(states))["mqtwin_incident_urgency"]) == len(states)
+
+
+def test_the_root_of_an_incident_is_marked(read: Samples) -> None:
+    assert {labels["role"] for labels, _ in read["mqtwin_alert_open"]} <= {"root", "part"}
+    roots = [labels["store"] for labels, _ in read["mqtwin_alert_open"] if labels["role"] == "root"]
+    assert len(roots) == len(set(roots)) > 0
 
 
 def test_labels_of_a_store_are_the_same_in_all_its_metrics(read: Samples) -> None:

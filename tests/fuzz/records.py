@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from deploy.bridge.alertmanager import SentIncidents
 from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
-from deploy.show.alerts import alert_block, alert_line
+from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
@@ -30,7 +30,7 @@ from tests.fuzz.damage import damaged
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling
 from twin.conditions import CLEARED, UPDATED
-from twin.records import AlertRecord, read_alert_record
+from twin.records import AlertRecord, Incidents, read_alert_record
 
 TOPICS = Topics()
 DEPTH = 3000  # of nesting, beyond what a decoder follows
@@ -51,6 +51,7 @@ class Surfaces:
         self.model = ConsoleModel(TOPICS)
         self.subscriber = RecordGuard()
         self.sent = SentIncidents()
+        self.incidents = Incidents()
         self._registry = CollectorRegistry()
         self._registry.register(TwinCollector(self.latest, threading.Lock(), lambda: None, lambda: True))
 
@@ -66,6 +67,9 @@ class Surfaces:
             if decoded is not None:
                 alert_line(decoded)
                 alert_block(decoded, 80)
+                for change in self.incidents.take(decoded):
+                    assert "\n" not in incident_line(change)
+                    incident_block(change, 80)
                 assert "\n" not in decoded.line
 
     def show(self) -> str:
