@@ -22,7 +22,7 @@ from deploy.cli import COMMANDS, _new_app, main
 from deploy.metrics.catalogue import CATALOGUE, RESOURCE, STORE
 from deploy.options.common import KafkaOptions
 from deploy.options.sizes import SizeOptions
-from deploy.show.alerts import alert_block
+from deploy.show.alerts import incident_block
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, outage
 from kernels import OPS, pools
@@ -39,6 +39,7 @@ from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
 from twin.feeds import FORMATS
+from twin.records import Incidents
 from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
 
@@ -509,7 +510,7 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(program, "README.md", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
-    assert " opened warning elements " in lines[0]
+    assert " opened info elements " in lines[0]
     assert lines[-1] == "45522 puts refused with 2192"
     first = re.search(r"first 2192 at (\S+)Z .*\((\S+) puts", PAGES["quick-start.md"])
     assert first[2].replace(",", "") == lines[-1].split()[0]
@@ -530,7 +531,9 @@ def test_the_alert_of_the_readme_is_what_the_demo_brings():
     _, alerts, _, _ = outage()
     foreseen = next(alert for alert in alerts if alert.data.condition == "full-forecast")
     [text] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
-    assert without_numbers(text) == without_numbers(alert_block(foreseen).plain)
+    incidents = Incidents()
+    change = [incidents.take(alert)[-1] for alert in alerts[: alerts.index(foreseen) + 1]][-1]
+    assert without_numbers(text) == without_numbers(incident_block(change).plain)
     [(_, example)] = examples("alert")
     assert without_numbers(msgspec.json.decode(example)["data"]["cause"]) == without_numbers(foreseen.data.cause)
 

@@ -98,6 +98,7 @@ def export(
                     news.note(
                         stores=len(latest.states),
                         alerts_open=sum(entry.is_open for entry in latest.alerts.values()),
+                        incidents_open=sum(not incident.is_over for incident in latest.incidents.open()),
                         dead_letters=sum(latest.dead_letters.values()),
                         unreadable=latest.unreadable,
                     )
