@@ -37,7 +37,7 @@ def main() -> int:
     model.set_source(connected=True, caught_up=True, missing=[])
     with ConsoleServer(model, Listen(port=0)) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1100, "height": 700}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1100, "height": 860}, color_scheme="light")
         page.goto(server.address)
         page.locator(".card canvas").first.wait_for()
         page.wait_for_timeout(800)  # until the bars have grown

@@ -203,7 +203,7 @@ class LiveTwins:
             attributes=sliders,
             before=_outcome(answer.before, answer.horizon_s),
             after=_outcome(answer.after, answer.horizon_s),
-            note=f"As of {answer.time[11:19]}, if the traffic of the last minutes goes on as set here.",
+            note=f"As of {answer.time[:19].replace('T', ' ')}, if the traffic of the last minutes goes on as set here.",
         )
 
     def problem(self) -> str:

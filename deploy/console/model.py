@@ -1,7 +1,7 @@
-"""The topics folded into what the page shows. Bounded: the number of stores, alerts, letters and points has a limit.
+"""The topics folded into what the page shows: stores, incidents with their alerts, dead letters.
 
-Every change gets a version. A client asks for what changed since its version, so one that was away gets the latest
-state once and nothing in between.
+Bounded: the number of stores, alerts, letters and points has a limit. Every change gets a version. A client asks for
+what changed since its version, so one that was away gets the latest state once and nothing in between.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,8 +20,20 @@ import msgspec
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
-from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, WATCH, Resource
-from twin.records import AlertRecord, ResourceForecast, StateRecord, read_alert_record, read_state_record, resources_of
+from twin.alerts.texts import is_full_now
+from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, Condition, Resource
+from twin.records import (
+    AlertRecord,
+    Incident,
+    Incidents,
+    ResourceForecast,
+    ResourceUsage,
+    StateRecord,
+    read_alert_record,
+    read_state_record,
+    resources_of,
+    urgency_of,
+)
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
@@ -32,6 +44,7 @@ _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
 _LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
 _DAY_S = 86_400.0
+_REFUSES_FROM_PCT = 98.0  # a resource that was full counts as full from this usage on
 
 _RANKS = {FULL: 4, CRITICAL: 3, WARNING: 2, INFO: 1, "": 0}
 _COMMAND = re.compile(
@@ -56,23 +69,55 @@ class _Entry:
         self.encoded = msgspec.Raw(msgspec.json.encode(content))
 
 
-class _AlertEntry(_Entry):
-    """The last record of an alert, the time at which it opened, and the version of its last change."""
+class _AlertEntry:
+    """The last record of an alert, and the time at which it opened."""
 
-    def __init__(self, record: AlertRecord, opened: str, version: int) -> None:
+    def __init__(self, record: AlertRecord, opened: str) -> None:
         data = record.data
+        self.record = record
+        self.opened = opened
         content = {
             **msgspec.structs.asdict(data),
             "id": record.id,
             "change": record.change,
             "opened": opened,
             "is_open": record.is_open,
-            "label": Resource.parse(data.resource).label,
+            "label": _labels(data.resources),
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
         }
+        self.encoded = msgspec.Raw(msgspec.json.encode(content))
+
+
+class _IncidentEntry(_Entry):
+    """An incident, its alerts by id, and the version of its last change.
+
+    Its root is that of the fold while it is open; of one that is closed it is the worst alert that it had, as the last
+    to clear may be a watch.
+    """
+
+    def __init__(self, incident: Incident, alerts: Mapping[str, _AlertEntry], version: int) -> None:
+        own = list(alerts.values())
+        worst = max(own, key=lambda alert: urgency_of(alert.record.data))  # of several the first
+        root = alerts.get(incident.root.data.alert_id, worst) if incident.is_open else worst
+        others = [alert for alert in own if alert is not root]
+        cleared = sorted((alert for alert in others if not alert.record.is_open), key=lambda alert: alert.record.time)
+        self.incident = incident
+        self.alerts = alerts
+        self.severity = _severity(incident, root.record)
+        content = {
+            "id": incident.id,
+            "store": incident.store,
+            "opened": incident.opened,
+            "time": max(alert.record.time for alert in own),
+            "is_open": incident.is_open,
+            "is_page": incident.is_calling,
+            "urgency": incident.urgency,
+            "severity": self.severity,
+            "root": root.encoded,
+            "parts": [alerts[part.data.alert_id].encoded for part in incident.parts if part is not root.record],
+            "cleared": [alert.encoded for alert in reversed(cleared)],
+        }
         super().__init__(content, version)
-        self.record = record
-        self.opened = opened
 
 
 class _Letter(msgspec.Struct, frozen=True):
@@ -109,11 +154,13 @@ class ConsoleModel:
         self._states: dict[str, StateRecord] = {}
         self._histories: dict[str, History] = {}
         self._alerts: dict[str, _AlertEntry] = {}
-        self._alerts_of: dict[str, dict[str, _AlertEntry]] = {}  # by store
+        self._fold = Incidents()
+        self._incidents: dict[str, _IncidentEntry] = {}
+        self._incidents_of: dict[str, dict[str, _IncidentEntry]] = {}  # by store
         self._letters: deque[_Letter] = deque(maxlen=MAX_LETTERS)
         self._reasons: dict[str, int] = {}
         self._letters_version = 0
-        self._removed: deque[tuple[int, str]] = deque(maxlen=MAX_ALERTS)  # (version, alert id)
+        self._removed: deque[tuple[int, str]] = deque(maxlen=MAX_ALERTS)  # (version, incident id)
         self._written: deque[tuple[float, int, float]] = deque(maxlen=2_000)  # (time, state records, events)
         self._records = 0
         self._events = 0.0
@@ -184,31 +231,65 @@ class ConsoleModel:
         """Fold a record of an alert. Nothing changes until everything is made of it that the page needs."""
         record = read_alert_record(value)
         data, alert_id = record.data, record.data.alert_id
-        before = self._alerts.get(alert_id)
+        before, known = self._alerts.get(alert_id), self._incidents.get(data.incident.id)
         if before is not None and before.record.id == record.id:
             return  # delivered twice
         if before is not None and before.record.data.store != data.store:
             raise ValueError(f"{alert_id} belongs to {before.record.data.store}, not to {data.store}")
         opened = data.time if before is None or record.change == OPENED else before.opened
-        entry = _AlertEntry(record, opened, self._version + 1)
-        self._version += 1
+        entry = _AlertEntry(record, opened)
+        self._fold.take(record)
         self._alerts[alert_id] = entry
-        self._alerts_of.setdefault(data.store, {})[alert_id] = entry
+        self._show(self._fold.by_id[data.incident.id], {**({} if known is None else known.alerts), alert_id: entry})
+        if before is not None and before.record.data.incident.id != data.incident.id:
+            self._hide_alert(before)
         while len(self._alerts) > MAX_ALERTS:
             self._forget_alert()
-        if data.store in self._states:
-            self._stores[data.store] = self._summary(data.store, self._states[data.store])
-            self._version += 1
+
+    def _show(self, incident: Incident, alerts: Mapping[str, _AlertEntry]) -> None:
+        """Make the entry of an incident anew; alerts: those that it has or had, by id."""
+        entry = _IncidentEntry(incident, alerts, self._version + 1)
+        self._version += 1
+        self._take_out(incident.id)
+        self._incidents[incident.id] = entry
+        self._incidents_of.setdefault(incident.store, {})[incident.id] = entry
+        self._sum_up(incident.store)
+
+    def _hide_alert(self, alert: _AlertEntry) -> None:
+        """Remove an alert from its incident, and the incident with its last one."""
+        data = alert.record.data
+        entry = self._incidents[data.incident.id]
+        alerts = {key: own for key, own in entry.alerts.items() if key != data.alert_id}
+        if alerts:
+            self._show(entry.incident, alerts)
+            return
+        self._take_out(data.incident.id)
+        self._version += 1
+        self._removed.append((self._version, data.incident.id))
+        self._sum_up(entry.incident.store)
+
+    def _take_out(self, incident_id: str) -> None:
+        """Remove the entry of an incident, if it has one."""
+        entry = self._incidents.pop(incident_id, None)
+        if entry is not None:
+            own = self._incidents_of[entry.incident.store]
+            del own[incident_id]
+            if not own:
+                del self._incidents_of[entry.incident.store]
 
     def _forget_alert(self) -> None:
         """Forget the oldest cleared alert, or the oldest of all."""
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
-        store = self._alerts.pop(oldest).record.data.store
-        del self._alerts_of[store][oldest]
-        if not self._alerts_of[store]:
-            del self._alerts_of[store]
-        self._removed.append((self._version, oldest))
+        alert = self._alerts.pop(oldest)
+        self._fold.forget_alert(oldest)
+        self._hide_alert(alert)
+
+    def _sum_up(self, store: str) -> None:
+        """Make the summary of a store anew, if it has one."""
+        if store in self._states:
+            self._stores[store] = self._summary(store, self._states[store])
+            self._version += 1
 
     def _fold_letter(self, record: TopicRecord) -> None:
         headers = record.headers
@@ -224,11 +305,8 @@ class ConsoleModel:
 
     def _summary(self, name: str, state: StateRecord) -> _Entry:
         """Return the summary of a store, with the next version: after a state record or an alert of it."""
-        own = self._alerts_of.get(name, {}).values()
-        open_alerts = [alert.record.data for alert in own if alert.record.is_open]
-        pages = [data.severity for data in open_alerts if data.level != WATCH]
-        watches = [INFO] if len(pages) < len(open_alerts) else []
-        severity = max([*pages, *watches, ""], key=lambda word: _RANKS.get(word, 2))
+        incidents = [entry for entry in self._incidents_of.get(name, {}).values() if entry.incident.is_open]
+        severity = max((entry.severity for entry in incidents), key=_rank, default="")
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
@@ -241,9 +319,8 @@ class ConsoleModel:
             "urgency": round(_urgency(severity, first, fullest), 3),
             "first": first,
             "forecasts": () if state.forecast is None else state.forecast.resources,
-            "resources": resources,
-            "open_alerts": len(pages),
-            "open_watches": len(open_alerts) - len(pages),
+            "resources": [_with_texts(resource) for resource in resources],
+            "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
         return _Entry(content, self._version + 1)
@@ -283,8 +360,8 @@ class ConsoleModel:
                 "full": since <= 0,
                 "meta": {**self._meta(), **(extra or {})},
                 "stores": [entry.encoded for entry in self._stores.values() if entry.version > since],
-                "alerts": [entry.encoded for entry in self._alerts.values() if entry.version > since],
-                "forgotten": [alert_id for version, alert_id in self._removed if version > since > 0],
+                "incidents": [entry.encoded for entry in self._incidents.values() if entry.version > since],
+                "forgotten": [own for version, own in self._removed if version > since > 0],
             }
             if self._letters_version > since:
                 content["letters"] = {"reasons": self._reasons, "latest": list(self._letters)[::-1]}
@@ -320,6 +397,49 @@ class ConsoleModel:
         }
 
 
+def _labels(resources: Sequence[str]) -> str:
+    """Return resources in words."""
+    return ", ".join(Resource.parse(resource).label for resource in resources)
+
+
+def _rank(severity: str) -> int:
+    """Return how bad a severity is; a foreign one counts as a warning."""
+    return _RANKS.get(severity, _RANKS[WARNING])
+
+
+def _severity(incident: Incident, root: AlertRecord) -> str:
+    """Return the severity of an incident: that of its root while it is a page, info while it is a watch; "": closed."""
+    if not incident.is_open:
+        return ""
+    return root.data.severity if incident.is_calling else INFO
+
+
+def _with_texts(resource: ResourceUsage) -> dict[str, object]:
+    """Return a usage with its words."""
+    texts = {"usage": resource.usage_text, "in_use": resource.share_text, "amount": resource.amount_text}
+    if resource.can_grow:
+        texts["maximum_label"] = resource.maximum_label
+    rest = {name: value for name, value in msgspec.structs.asdict(resource).items() if name not in ("used", "unit")}
+    return {**rest, **texts}
+
+
+def _full_resources(incident: Incident, state: StateRecord, resources: list[ResourceUsage]) -> list[str]:
+    """Return the resources of a store that are full now, in words: `full` is open, and puts do not succeed again.
+
+    An alert stays open until its condition has been over for a while. Where forecasts are made they know of refusals.
+    """
+    names = [alert.data.resource for alert in incident.alerts.values() if alert.data.condition == Condition.FULL]
+    if state.forecast is not None:
+        at_limit = {item.name for item in resources if (item.maximum_pct or 0.0) >= _REFUSES_FROM_PCT}
+        refusing = {item.resource for item in state.forecast.resources if _is_full_now(item)}
+        names = [name for name in names if name in at_limit | refusing]
+    return [Resource.parse(name).label for name in names]
+
+
+def _is_full_now(forecast: ResourceForecast) -> bool:
+    return forecast.time_to_full_s is not None and is_full_now(forecast.time_to_full_s.p50)
+
+
 def _first_forecast(state: StateRecord) -> ResourceForecast | None:
     """Return the forecast for the resource that is full first; None where nothing fills within the horizon."""
     return None if state.first is None or state.first.time_to_full_s is None else state.first
@@ -327,7 +447,7 @@ def _first_forecast(state: StateRecord) -> ResourceForecast | None:
 
 def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) -> float:
     """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
-    urgency = 1e6 * _RANKS.get(severity, 2) + min(fullest_pct, 999.0)
+    urgency = 1e6 * _rank(severity) + min(fullest_pct, 999.0)
     if first is not None and first.time_to_full_s is not None and first.full_probability >= _LIKELY:
         urgency += 1e3 * 100 * (1 - min(first.time_to_full_s.p50, _DAY_S) / _DAY_S)
     return urgency

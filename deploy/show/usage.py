@@ -96,9 +96,9 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
 
 def _unit(resource: ResourceUsage) -> str:
     """Return the unit with what it is of and what it can become, such as `blocks of SMDS QM01, up to 2,048`."""
-    unit = resource.unit.partition(" (")[0]
+    unit = resource.bare_unit
     owner = f" of {resource.label}" if unit in ("blocks", "bytes") else ""
-    return f"{unit}{owner}" + (f", up to {resource.maximum:,.0f}" if resource.maximum > resource.total else "")
+    return f"{unit}{owner}" + (f", up to {resource.maximum:,.0f}" if resource.can_grow else "")
 
 
 def usage_notes(states: Iterable[StateRecord]) -> list[str]:

@@ -98,7 +98,7 @@ def test_an_odd_field_of_an_alert_costs_that_alert(surfaces: Surfaces, name: str
     assert set(surfaces.unreadable().values()) == {1}
     surfaces.take(raw(TOPICS.alerts, alert().record()))
     surfaces.show()
-    assert len(surfaces.latest.alerts) == len(surfaces.console_content()["alerts"]) == 1
+    assert len(surfaces.latest.alerts) == len(surfaces.console_content()["incidents"]) == 1
 
 
 def test_two_open_episodes_of_one_condition_are_one_sample(surfaces: Surfaces) -> None:
@@ -114,7 +114,7 @@ def test_an_alert_that_moves_to_another_store_is_refused(surfaces: Surfaces, mon
         event = alert_event(number, store=store)
         surfaces.model.fold([raw(TOPICS.alerts, msgspec.json.encode(event | {"id": f"{number}/{store}"}))])
     assert surfaces.model.unreadable == 1
-    assert [content["store"] for content in surfaces.console_content()["alerts"]] == ["QM01/PS06"]
+    assert [content["store"] for content in surfaces.console_content()["incidents"]] == ["QM01/PS06"]
 
 
 def test_the_log_has_few_lines_of_many_unreadable_records() -> None:

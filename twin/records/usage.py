@@ -1,6 +1,7 @@
 """The resources of a state record, each with one usage: console, exporter and tables show these, so that they agree.
 
-A usage is in percent of the present size, as `usage_pct` of alerts; what the resource can grow to stands beside it.
+A usage is in percent of the present size, as `usage_pct` of alerts, and where a resource can grow also in percent of
+what it can grow to. The words for both are here.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from twin.records.states import (
     StructureState,
     UniformClusterState,
 )
-from twin.units import percent
+from twin.units import percent, readable_size
 
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
+_OF_WHAT_IT_CAN_BE = "of what it can grow to"
 _FILE_BLOCK_BYTES = 512  # of a queue file
 
 
@@ -51,6 +53,47 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     def resource(self) -> Resource:
         """The resource."""
         return Resource.parse(self.name)
+
+    @property
+    def can_grow(self) -> bool:
+        """True if it can become larger than it is."""
+        return self.maximum > self.total
+
+    @property
+    def bare_unit(self) -> str:
+        """The unit without IBM MQ's word for it."""
+        return self.unit.partition(" (")[0]
+
+    @property
+    def maximum_label(self) -> str:
+        """The label of `maximum_pct`: `SMDS QM01, of what it can grow to`; `elements`."""
+        return f"{self.label}, {_OF_WHAT_IT_CAN_BE}" if self.can_grow else self.label
+
+    @property
+    def share_text(self) -> str:
+        """The words behind a percentage of `maximum`: `of what SMDS QM01 can grow to in use`, `of elements in use`."""
+        return f"of what {self.label} can grow to in use" if self.can_grow else f"of {self.label} in use"
+
+    @property
+    def usage_text(self) -> str:
+        """The usage: `80.0 % of what it can grow to (89.1 % of the present blocks)`; `45.2 %`; `not measured`."""
+        if self.pct is None or self.maximum_pct is None:
+            return NOT_MEASURED
+        if not self.can_grow:
+            return f"{self.pct:,.1f} %"
+        return f"{self.maximum_pct:,.1f} % {_OF_WHAT_IT_CAN_BE} ({self.pct:,.1f} % of the present {self.bare_unit})"
+
+    @property
+    def amount_text(self) -> str:
+        """The amounts: `228 of 256 blocks (USED), can grow to 512`; empty if it was not measured."""
+        if self.used is None:
+            return ""
+        growth = f", can grow to {self._amount(self.maximum)}" if self.can_grow else ""
+        unit = "" if self.unit == "bytes" else f" {self.unit}"
+        return f"{self._amount(self.used)} of {self._amount(self.total)}{unit}{growth}"
+
+    def _amount(self, value: float) -> str:
+        return readable_size(int(value)) if self.unit == "bytes" else f"{value:,.0f}"
 
 
 def resources_of(state: StateRecord) -> list[ResourceUsage]:

@@ -1,6 +1,6 @@
 // Usage over time with the fan of the forecast: from the last point to 100 % at p10, p50 and p90.
 
-import { announce, clock, h, range, span } from "./page.js";
+import { announce, clock, h, momentOf, percent, range, span } from "./page.js";
 
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2, 1, 2]];
 const SVG = "http://www.w3.org/2000/svg";
@@ -52,13 +52,14 @@ export class UsageChart {
     this.scheme.addEventListener("change", this.onScheme);
   }
 
-  // columns: times, pct by resource. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
+  // columns: times, pct by resource. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
   // then: a second forecast, of a what-if.
-  set(columns, labels, forecast, main, then = null) {
+  set(columns, labels, plain, forecast, main, then = null) {
     this.main = main;
     this.then = then;
     this.columns = columns;
     this.labels = labels;
+    this.plain = plain;
     this.forecast = forecast;
     this.draw();
   }
@@ -92,7 +93,7 @@ export class UsageChart {
       cursor: { show: !this.isSmall, y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true, range: (_, low, high) => this.rangeX(low, high) },
         y: { range: (_, low, high) => [0, Math.max(105, (high || 0) * 1.03)] } },
-      axes: [{ ...axis, size: 1.5 * rem, space: 3.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s).slice(0, 5)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
+      axes: [{ ...axis, size: 1.5 * rem, space: 3.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
       series: [{}, ...names.map((name) => ({ label: name, stroke: own[name], width: (name === first ? 0.18 : 0.11) * rem,
         dash: dashOf(name), points: { show: false }, spanGaps: true }))],
       hooks: { draw: [(u) => this.fan(u)], setCursor: this.isSmall ? [] : [(u) => this.readOut(u)] },
@@ -148,12 +149,12 @@ export class UsageChart {
   describe(names) {
     const times = this.columns.times, last = times.length - 1;
     if (last < 0) return;
-    const parts = names.filter((name) => this.columns.pct[name][last] != null).map((name) => `${this.labels[name] || name} ${this.columns.pct[name][last].toFixed(1)} %`);
+    const parts = names.filter((name) => this.columns.pct[name][last] != null).map((name) => `${this.labels[name] || name} ${percent(this.columns.pct[name][last])}`);
     const then = this.then ? ` With the values of What if (blue): ${span(this.then.times.p50)} (${range(this.then.times)}).` : "";
-    const ahead = this.forecast ? `. ${this.labels[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
+    const ahead = this.forecast ? `. ${this.plain[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
       + ` (${range(this.forecast.times)}): the fan reaches the 100 % line.`
-      : this.main ? `. ${this.labels[this.main] || this.main} is full.` : ". No resource is likely to fill.";
-    this.sentence = `At ${clock(times[last])}: ${parts.join(", ")}${ahead}${then}`;
+      : this.main ? `. ${this.plain[this.main] || this.main} is full.` : ". No resource is likely to fill.";
+    this.sentence = `At ${momentOf(times[last])}: ${parts.join(", ")}${ahead}${then}`;
     if (!this.plot || this.plot.cursor.idx == null) this.caption.textContent = this.sentence;
     this.headings.replaceChildren(h("th", { scope: "col" }, "time"), ...names.map((name) => h("th", { scope: "col" }, this.labels[name] || name)));
     const rows = [];
@@ -162,8 +163,8 @@ export class UsageChart {
       if (rows.length && rows[rows.length - 1] === at) continue;
       rows.push(at);
     }
-    this.body.replaceChildren(...rows.map((at) => h("tr", {}, h("th", { scope: "row" }, clock(times[at])),
-      ...names.map((name) => h("td", {}, this.columns.pct[name][at] == null ? "" : `${this.columns.pct[name][at].toFixed(1)} %`)))));
+    this.body.replaceChildren(...rows.map((at) => h("tr", {}, h("th", { scope: "row" }, momentOf(times[at])),
+      ...names.map((name) => h("td", {}, this.columns.pct[name][at] == null ? "" : percent(this.columns.pct[name][at]))))));
   }
 
   readOut(u) {
@@ -173,8 +174,8 @@ export class UsageChart {
       return;
     }
     const names = Object.keys(this.columns.pct);
-    const values = names.filter((name) => this.columns.pct[name][at] != null).map((name) => `${this.labels[name] || name} ${this.columns.pct[name][at].toFixed(1)} %`);
-    this.caption.textContent = `${clock(this.columns.times[at])}: ${values.join(", ")}`;
+    const values = names.filter((name) => this.columns.pct[name][at] != null).map((name) => `${this.labels[name] || name} ${percent(this.columns.pct[name][at])}`);
+    this.caption.textContent = `${momentOf(this.columns.times[at])}: ${values.join(", ")}`;
   }
 
   onKey(event) {

@@ -1,56 +1,58 @@
-// The console: receives changes, keeps the latest of every store and alert, and shows one view of it.
+// The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { amount, announce, chip, clockOf, count, dayOf, h, isFullNow, kindOf, percent, range, reconcile, setAttribute, setText, span } from "./page.js";
+import { amount, announce, chip, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
 import { WhatIf } from "./whatif.js";
 
 const LIKELY = 0.5;
-const NEAR_S = 600;
 const MAX_POINTS = 2000; // of a chart, until its history is asked for again
 const LOST_S = 8; // without any event from the server
 const LATE_S = 20; // since the job has written
 const BEHIND_S = 600; // from which the age of the event time is said
 const MAX_CHARTS = 12; // of the cards of the overview
+const MAX_PARTS = 50; // of an incident that are shown
 const PATIENCE = 10; // draws after which a row out of sight is written, too
 
-const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
+const state = { stores: new Map(), incidents: new Map(), ofStore: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
 let view = null;
 let source = null;
 let drawing = false;
 
 // --- what is urgent --------------------------------------------------------------------------------------------------
 
-// The severity that the page shows: that of the open alerts, or of a likely forecast before its alert opens.
-function toneOf(store) {
-  if (store.severity && store.severity !== "info") return store.severity;
-  if (isFilling(store)) return store.first.time_to_full_s.p50 <= NEAR_S ? "critical" : "warning";
-  return store.severity;
-}
+// The severity that the page shows: that of the root of the incident, or amber of a likely forecast that calls for nobody yet.
+const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
+const toneOf = (store) => (!hasPage(store) && isFilling(store) ? "warning" : store.severity);
+const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecast");
 
 const isFilling = (store) => store.first !== null && store.first.full_probability >= LIKELY;
+const isUrgent = (store) => isFilling(store) || hasPage(store) || store.full.length > 0;
+
+// Incidents: those that call for somebody first, of those the worst, then the one that opened first; closed ones last, the latest first.
+const weightOf = (incident) => (incident.is_open ? (incident.is_page ? 10 + incident.urgency : 5) : 0);
+const byWeight = (a, b) => weightOf(b) - weightOf(a) || (a.is_open ? (a.opened < b.opened ? -1 : 1) : (a.time < b.time ? 1 : -1));
+const incidentsOf = (name) => state.ofStore.get(name) || [];
+const openOf = (store) => incidentsOf(store.store).filter((incident) => incident.is_open);
+const pageOf = (store) => openOf(store).find((incident) => incident.is_page);
+const alertsOf = (incident) => [incident.root, ...incident.parts].filter((alert) => alert.is_open);
 // True for a forecast that is likely, or that an alert tells of: others are a few words, never the largest thing on the page.
-const isForeseen = (store) => isFilling(store) || (store.first !== null && [...state.alerts.values()].some((alert) => alert.is_open
-  && alert.store === store.store && alert.condition === "full-forecast" && alert.resource === store.first.resource));
-const isUrgent = (store) => isFilling(store) || (store.severity && store.severity !== "info");
-const RANKS = { full: 3, critical: 2, warning: 1 };
-// The alerts of a store that call for somebody, the worst first, of those the one that opened first.
-const pagesOf = (store) => [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store && alert.level !== "watch")
-  .sort((a, b) => (RANKS[b.severity] || 0) - (RANKS[a.severity] || 0) || (a.opened < b.opened ? -1 : 1));
+const isForeseen = (store) => isFilling(store) || (store.first !== null && openOf(store).flatMap(alertsOf).some((alert) => alert.condition === "full-forecast"
+  && alert.resources.includes(store.first.resource)));
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
 const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
-// The resource of which a store's card tells: that of the forecast, else that of the worst alert, else the fullest.
+// The resource of which a store's card tells: that of the forecast, else that of its incident, else the fullest.
 function mainResource(store) {
   const named = (name) => store.resources.find((item) => item.name === name);
-  const page = pagesOf(store)[0];
-  return (isForeseen(store) && named(store.first.resource)) || (page && named(page.resource)) || fullest(store);
+  const page = pageOf(store);
+  return (isForeseen(store) && named(store.first.resource)) || (page && named(page.root.resource)) || fullest(store);
 }
 const linkOf = (store) => `#/store/${encodeURIComponent(store)}`;
 
 function toneOfUsage(store, resource) {
   if (resource.maximum_pct >= 100) return "full";
-  const open = pagesOf(store).find((alert) => alert.resource === resource.name);
-  if (open) return open.severity;
+  const page = pageOf(store);
+  if (page && page.root.resources.includes(resource.name)) return page.severity;
   return store.first && store.first.resource === resource.name && isFilling(store) ? toneOf(store) : null;
 }
 
@@ -63,25 +65,17 @@ function fillTo(bar, pct) {
 
 function meter() {
   const name = h("span", { class: "name" }), value = h("span", { class: "number" });
-  const fill = h("div", { class: "fill" }), more = h("span", { class: "amount" });
-  const track = h("div", { class: "track", "aria-hidden": "true" }, fill);
+  const fill = h("div", { class: "fill" }), more = h("span", { class: "amount" }), room = h("div", { class: "room" });
+  const track = h("div", { class: "track", "aria-hidden": "true" }, room, fill);
   return { root: h("div", { class: "meter" }, name, value, track, more), set(store, resource, isShort) {
     setText(name, resource.label + (resource.note && resource.pct !== null ? `, ${resource.note}` : ""));
-    setText(value, resource.pct === null ? resource.note : percent(resource.pct));
+    setText(value, resource.usage);
     setAttribute(fill, "data-severity", toneOfUsage(store, resource));
-    fillTo(fill, resource.pct ?? 0);
+    fillTo(fill, resource.maximum_pct ?? 0);
+    room.style.left = `${resource.maximum > resource.total ? (100 * resource.total) / resource.maximum : 100}%`; // what it is not yet
     more.hidden = isShort || resource.pct === null;
-    if (!more.hidden) setText(more, amountText(resource));
+    if (!more.hidden) setText(more, resource.amount);
   } };
-}
-
-// What is used of the present size, of which the bar is; of a data set that expands also what it can become.
-function amountText(resource) {
-  if (resource.used === null) return "";
-  const unit = resource.unit === "bytes" ? "" : ` ${resource.unit}`;
-  const text = `${amount(resource.used, resource.unit)} of ${amount(resource.total, resource.unit)}${unit}`;
-  if (resource.total >= resource.maximum) return text;
-  return `${text}; it can grow to ${amount(resource.maximum, resource.unit)}, of which ${percent(resource.maximum_pct)} is in use`;
 }
 
 function unlikely(store, top) {
@@ -89,23 +83,42 @@ function unlikely(store, top) {
   return `${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${Math.round(100 * first.full_probability)} %`;
 }
 
+const failing = (store) => `puts fail with ${store.kind === "queue_file" ? 2056 : 2192}`;
+
 function timeLeft() {
   const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });
   return { root: h("p", { class: "left" }, big, rest), set(store) {
-    const first = store.first, tone = toneOf(store), top = mainResource(store);
-    if (first && isFullNow(first.time_to_full_s)) {
-      setText(big, "Full");
-      setText(rest, `${labelOf(store, first.resource)}: puts fail with 2192`);
+    const first = store.first, tone = toneOf(store), top = mainResource(store), page = pageOf(store);
+    if (store.full.length || (first && isFullNow(first.time_to_full_s))) {
+      setText(big, "Full now");
+      setText(rest, `${store.full.join(", ") || labelOf(store, first.resource)}: ${failing(store)}`);
+    } else if (page && page.root.condition === "queue-full") {
+      setText(big, "Queue full");
+      setText(rest, `${page.root.label}: puts fail with 2053${top && top.pct !== null ? `; ${percent(top.maximum_pct)} ${top.in_use}` : ""}`);
     } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
       setText(rest, `until ${labelOf(store, first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
-      setText(big, top && top.pct !== null ? percent(top.pct) : store.resources.length ? "not measured" : "no usage");
-      setText(rest, top && top.pct !== null ? `of ${top.label} in use, ${first ? unlikely(store, top) : "nothing predicted to fill"}` : "");
+      setText(big, top && top.pct !== null ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "no usage");
+      const ahead = wasFull(page) ? ", was full, puts succeed again" : first ? `, ${unlikely(store, top)}` : page ? "" : ", nothing predicted to fill";
+      setText(rest, top && top.pct !== null ? `${top.in_use}${ahead}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
   } };
+}
+
+// True while `full` is open and the store is not full any more: the alert stays until that has lasted.
+const wasFull = (incident) => Boolean(incident) && incident.root.condition === "full";
+
+// The time left of an alert, by the latest forecast and not by that of its record; empty where there is none.
+function leftOfAlert(alert) {
+  const store = state.stores.get(alert.store);
+  if (!store || !alert.is_open) return "";
+  if (alert.condition === "full") return store.full.length ? "full now" : "was full, puts succeed again";
+  const ahead = store.forecasts.find((item) => item.resource === alert.resource && item.time_to_full_s);
+  if (!ahead || (alert.condition !== "full-forecast" && ahead.full_probability < LIKELY)) return "";
+  return isFullNow(ahead.time_to_full_s) ? "full now" : `${span(ahead.time_to_full_s.p50)} left`;
 }
 
 // An action in its order: sentences, and each command as a block that can be copied.
@@ -144,34 +157,95 @@ function commandBlock(text) {
   return h("div", { class: "command" }, code, button);
 }
 
-function alertView() {
-  const severity = chip(), title = h("h3"), when = h("span", { class: "when" }), cause = h("p"), facts = h("p", { class: "soft" });
-  const actions = h("ul", { class: "actions" }), evidence = h("div");
-  const root = h("article", { class: "panel alert" }, h("div", { class: "line" }, severity.root, title, when), cause, facts, actions, evidence);
-  let shown = "";
-  return { root, set(alert, hasLink = true) {
-    if (shown === alert.id) return;
-    shown = alert.id;
-    setAttribute(root, "data-severity", alert.is_open ? alert.severity : null);
-    setAttribute(root, "data-open", alert.is_open);
-    severity.set(alert.is_open ? (alert.level === "watch" ? "info" : alert.severity) : "cleared", alert.is_open ? null : "cleared");
-    const what = `${alert.label}: ${alert.condition}`;
-    title.replaceChildren(...(hasLink ? [h("a", { href: linkOf(alert.store) }, alert.store), ` ${what}`] : [what]));
-    const end = alert.is_open ? (alert.change === "opened" ? "" : `, updated ${clockOf(alert.time)}`) : `, cleared ${clockOf(alert.time)}`;
-    setText(when, `opened ${dayOf(alert.opened)} ${clockOf(alert.opened)}${end}`);
+// An action as a runbook: what it does, what has to be so, its steps, and the way back.
+function runbookParts(action) {
+  const lines = [["Effect", action.effect], ["Only if", action.precondition], ["Risk", action.risk], ["Way back", action.undo]].filter(([, text]) => text);
+  const labelled = (names) => lines.filter(([name]) => names.includes(name)).map(([name, text]) => h("p", {}, h("b", {}, `${name}: `), text));
+  const steps = action.steps.map((step) => h("li", {}, h("p", {}, step.text), step.statement ? commandBlock(step.statement) : null));
+  return [h("p", { class: "summary" }, action.summary), ...labelled(["Effect", "Only if"]), h("ol", { class: "steps" }, ...steps), ...labelled(["Risk", "Way back"])];
+}
+
+// What to do about an alert, less what is to do about the root of its incident.
+const actionsOf = (alert) => (!alert.is_open ? [] : alert.runbook && alert.runbook.length ? alert.runbook : alert.actions);
+const statementsOf = (action) => (action.steps ? action.steps.map((step) => step.statement) : action.commands).filter(Boolean).join("\n") || action.text || action.summary;
+function ownActions(alert, root) {
+  const known = new Set(alert === root ? [] : actionsOf(root).map(statementsOf));
+  return actionsOf(alert).filter((action) => !known.has(statementsOf(action)));
+}
+
+// What an alert says under its heading. Elements that a reader may have opened or selected stay while what they say does.
+function alertBody(hasActions) {
+  const at = h("span", { class: "soft" }), cause = h("span"), facts = h("p", { class: "soft" }), actions = h("ul", { class: "actions" }), lines = h("ul");
+  const evidence = h("details", {}, h("summary", {}, "Evidence"), lines);
+  let before = "";
+  return { parts: [h("p", { class: "cause" }, at, cause), facts, evidence, ...(hasActions ? [actions] : [])], set(alert, incident) {
+    setText(at, alert.time === incident.opened ? "" : `At ${moment(alert.time, incident.opened)}: `);
     setText(cause, alert.cause);
-    const fillers = alert.fillers.filter((filler) => filler.share >= 0.005).map((filler) => `${filler.queue} ${Math.round(100 * filler.share)} %`).join(", ");
-    setText(facts, fillers ? `Filled by ${fillers}` : "");
-    facts.hidden = !fillers;
-    actions.replaceChildren(...(alert.is_open ? alert.actions : []).map((action) => h("li", {}, ...actionParts(action))));
-    evidence.replaceChildren(...evidenceOf(alert.evidence));
+    const fillers = alert.fillers.filter((filler) => filler.share >= 0.005).map((filler) => `${filler.queue} ${Math.round(100 * filler.share)} %`);
+    setText(facts, `Filled by ${fillers.join(", ")}`);
+    facts.hidden = fillers.length < 2; // the cause names a single queue
+    evidence.hidden = alert.evidence.length === 0;
+    const todo = hasActions ? ownActions(alert, incident.root) : [], now = JSON.stringify([alert.evidence, todo]);
+    if (now === before) return;
+    before = now;
+    lines.replaceChildren(...alert.evidence.map((sentence) => h("li", {}, sentence)));
+    actions.replaceChildren(...todo.map((action) => h("li", {}, ...(action.steps ? runbookParts(action) : actionParts(action)))));
+    actions.hidden = todo.length === 0;
   } };
 }
 
-function evidenceOf(sentences) {
-  if (!sentences.length) return [];
-  const lines = sentences.map((sentence) => h("li", {}, sentence));
-  return [h("details", {}, h("summary", {}, "Evidence"), h("ul", {}, ...lines))];
+const wordOfAlert = (alert) => (alert.is_open ? (alert.level === "watch" ? "info" : alert.severity) : "cleared");
+const titleOf = (alert) => `${alert.label}: ${alert.condition}`;
+
+// A part of an incident, on a line with its cause; isShort: in a card, which has room for no more.
+function partView(isShort) {
+  const severity = chip(), title = h("b"), when = h("span", { class: "when" }), body = isShort ? null : alertBody(true);
+  return { root: h("li", { class: "part" }, h("div", { class: "line" }, severity.root, title, when), ...(body ? body.parts : [])), set(alert, incident) {
+    severity.set(wordOfAlert(alert));
+    setText(title, titleOf(alert));
+    setText(when, alert.is_open ? `since ${moment(alert.opened, incident.opened)}` : `cleared ${moment(alert.time, incident.opened)}`);
+    if (body) body.set(alert, incident);
+  } };
+}
+
+// The other alerts of an incident, folded: the open ones, then those that have cleared.
+function partsView(isShort) {
+  const summary = h("summary"), list = h("ul", { class: "parts" }), root = h("details", { class: "others" }, summary, list);
+  return { root, set(incident) {
+    const parts = [...incident.parts, ...(isShort ? [] : incident.cleared)], number = parts.length;
+    root.hidden = number === 0;
+    setText(summary, `${number} more alert${number === 1 ? "" : "s"}`);
+    reconcile(list, parts.slice(0, MAX_PARTS), (alert) => alert.alert_id, () => partView(isShort), (part, alert) => part.set(alert, incident));
+  } };
+}
+
+// An incident: what its root says, the others folded below.
+function incidentView() {
+  const severity = chip(), title = h("h3"), left = h("b"), when = h("span", { class: "when" }), body = alertBody(true), others = partsView(false);
+  const root = h("article", { class: "panel alert" }, h("div", { class: "line" }, severity.root, title, left, when), ...body.parts, others.root);
+  let shown = null;
+  return { root, set(incident, hasLink = true) {
+    const alert = incident.root;
+    setText(left, leftOfAlert(alert));
+    setAttribute(left, "class", incident.is_page ? `tone-${incident.severity}` : null);
+    if (shown === incident) return;
+    shown = incident;
+    setAttribute(root, "data-severity", incident.is_open ? incident.severity : null);
+    setAttribute(root, "data-open", incident.is_open);
+    severity.set(incident.is_open ? incident.severity : "cleared");
+    title.replaceChildren(...(hasLink ? [h("a", { href: linkOf(incident.store) }, incident.store), ` ${titleOf(alert)}`] : [titleOf(alert)]));
+    const first = alert.opened === incident.opened ? "" : ` (incident since ${moment(incident.opened, alert.opened)})`;
+    setText(when, `since ${moment(alert.opened)}${first}${incident.is_open ? "" : `, cleared ${moment(incident.time, alert.opened)}`}`);
+    body.set(alert, incident);
+    others.set(incident);
+  } };
+}
+
+// How many incidents are open, in words.
+function countText(incidents) {
+  const open = incidents.filter((incident) => incident.is_open), pages = open.filter((incident) => incident.is_page).length, watches = open.length - pages;
+  const words = [[pages, "page"], [watches, "watch"]].filter(([number]) => number).map(([number, word]) => `${number} ${word}${number === 1 ? "" : word === "page" ? "s" : "es"}`);
+  return open.length ? `${open.length} open incident${open.length === 1 ? "" : "s"}: ${words.join(", ")}` : "No open incident";
 }
 
 function facts() {
@@ -237,13 +311,14 @@ class StoreChart {
   show(store) {
     this.store = store;
     // The chart is of what each can grow to, as the forecast is: a curve that falls at each expansion would not meet it.
-    const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.maximum > item.total ? `${item.label}, of what it can grow to` : item.label]));
+    const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.maximum_label || item.label]));
+    const names = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
     const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
     const isAhead = resource && !isFullNow(first.time_to_full_s) && resource.maximum_pct < 100;
     const now = isAhead ? { resource: first.resource, pct: resource.maximum_pct, times: first.time_to_full_s } : null;
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
     const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
-    this.chart.set(this.columns, labels, now, resource ? first.resource : null, then);
+    this.chart.set(this.columns, labels, names, now, resource ? first.resource : null, then);
   }
 
   close() {
@@ -256,7 +331,7 @@ class StoreChart {
 const SORTS = {
   urgency: ["most urgent first", byUrgency],
   time: ["first to be full", (a, b) => leftOf(a) - leftOf(b) || byUrgency(a, b)],
-  usage: ["fullest", (a, b) => ((fullest(b) || {}).pct ?? -1) - ((fullest(a) || {}).pct ?? -1) || byUrgency(a, b)],
+  usage: ["fullest", (a, b) => ((fullest(b) || {}).maximum_pct ?? -1) - ((fullest(a) || {}).maximum_pct ?? -1) || byUrgency(a, b)],
   name: ["name", (a, b) => (a.store < b.store ? -1 : 1)],
 };
 const leftOf = (store) => (isForeseen(store) ? store.first.time_to_full_s.p50 : Infinity);
@@ -281,7 +356,8 @@ class Overview {
     this.empty = h("p", { class: "empty" });
     this.start = startPanel();
     this.both = h("div", { class: "overview" }, this.urgent, this.rest);
-    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.tools), this.counts, this.empty, this.start, this.both);
+    this.incidents = h("span", { class: "soft" });
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.incidents, this.tools), this.counts, this.empty, this.start, this.both);
   }
 
   draw() {
@@ -289,6 +365,8 @@ class Overview {
     const chosen = all.filter((store) => store.store.toLowerCase().includes(word)).sort(SORTS[this.sort.value][1]);
     const urgent = chosen.filter(isUrgent), steady = chosen.filter((store) => !isUrgent(store));
     setText(this.heading, headline(all) + ageText());
+    setText(this.incidents, countText([...state.incidents.values()]));
+    this.incidents.hidden = all.length === 0;
     this.tools.hidden = all.length < FEW;
     this.urgent.hidden = urgent.length === 0;
     this.rest.hidden = steady.length === 0;
@@ -323,46 +401,49 @@ class Overview {
   }
 
   card() {
-    const severity = chip(), name = h("h3"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), why = h("p", { class: "reason" }), more = h("p", { class: "soft" });
-    const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, why, more);
-    const link = h("a", { class: "card" }, h("div", { class: "title" }, name, kind, severity.root), words, chart.root);
-    return { root: h("li", {}, link), close: () => chart.close(), set(store, hasChart) {
+    const severity = chip(), name = h("a"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
+    const title = h("b"), since = h("span", { class: "soft moment" }), body = alertBody(false), others = partsView(true);
+    const reason = h("div", { class: "reason" }, h("p", {}, title, " ", since), body.parts[0], others.root);
+    const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, reason, more);
+    const root = h("article", { class: "card" }, h("div", { class: "title" }, h("h3", {}, name), kind, severity.root), words, chart.root);
+    return { root: h("li", {}, root), close: () => chart.close(), set(store, hasChart) {
       chart.root.hidden = !hasChart;
       if (hasChart) chart.draw(store);
-      const resource = mainResource(store), pages = pagesOf(store), worst = pages[0];
-      setAttribute(link, "href", linkOf(store.store));
-      setAttribute(link, "data-severity", toneOf(store));
-      severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : "forecast");
+      const resource = mainResource(store), incident = openOf(store)[0];
+      setAttribute(name, "href", linkOf(store.store));
+      setAttribute(root, "data-severity", toneOf(store));
+      severity.set(toneOf(store), wordOf(store));
       setText(name, store.store);
       setText(kind, kindOf(store.kind));
       left.set(store);
       bar.root.hidden = !resource;
       if (resource) bar.set(store, resource, true);
-      const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
-      const isSaid = worst && isForeseen(store) && worst.resource === store.first.resource && worst.condition.startsWith("full");
-      why.hidden = !worst || isSaid;
-      if (!why.hidden) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${worst.label}`);
-      const fillers = alerts.flatMap((alert) => alert.fillers)[0];
-      const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
-        pages.length ? `${pages.length} open alert${pages.length === 1 ? "" : "s"}` : null,
-        alerts.length > pages.length ? `${alerts.length - pages.length} watched` : null,
-        store.fields.full_puts ? `${count(store.fields.full_puts)} puts refused with 2192` : null];
-      setText(more, parts.filter(Boolean).join(", "));
+      reason.hidden = !incident;
+      if (incident) {
+        setText(title, titleOf(incident.root));
+        setText(since, `since ${moment(incident.root.opened)}`);
+        body.set(incident.root, incident);
+        others.set(incident);
+      }
+      setText(more, store.fields.full_puts ? `${count(store.fields.full_puts)} puts refused` : "");
+      more.hidden = !store.fields.full_puts;
     } };
   }
 
   row() {
-    const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number usage-pct" }), label = h("span", { class: "soft" });
+    const link = h("a"), watch = h("span", { class: "soft watch" }), fill = h("div", { class: "fill" }), value = h("span", { class: "number usage-pct" }), label = h("span", { class: "soft" });
     const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
     const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
-    const root = h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind);
+    const root = h("tr", {}, h("th", { scope: "row" }, link, watch), usage, left, messages, kind);
     return this.inSight.watch(root, (store) => {
       const top = fullest(store);
       setText(link, store.store);
       setAttribute(link, "href", linkOf(store.store));
-      setText(label, top ? top.label : "");
-      setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
-      fillTo(fill, top ? top.pct : 0);
+      const incident = openOf(store)[0];
+      setWords(watch, incident ? `watch: ${titleOf(incident.root)} since ${moment(incident.root.opened)}` : "");
+      setText(label, top ? top.maximum_label || top.label : "");
+      setText(value, top ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "");
+      fillTo(fill, top ? top.maximum_pct : 0);
       setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
@@ -410,15 +491,14 @@ class InSight {
 
 function headline(stores) {
   if (!stores.length) return "Overview";
-  const filling = stores.filter(isFilling).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50), alerting = stores.filter(isUrgent);
-  const of = stores.length === 1 ? "the store" : `${stores.length} stores`;
-  if (filling.length) {
-    const full = filling.filter((store) => isFullNow(store.first.time_to_full_s)), next = filling.find((store) => !isFullNow(store.first.time_to_full_s));
-    const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
-    if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
-    return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
-  }
-  if (alerting.length) return `${alerting.length} of ${of} ha${alerting.length === 1 ? "s" : "ve"} an open alert, none is filling`;
+  const isFull = (store) => store.full.length > 0 || (isFilling(store) && isFullNow(store.first.time_to_full_s));
+  const full = stores.filter(isFull), calling = stores.filter(hasPage);
+  const filling = stores.filter((store) => isFilling(store) && !isFull(store)).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50);
+  const of = stores.length === 1 ? "the store" : `${stores.length} stores`, [next] = filling;
+  const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
+  if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
+  if (filling.length) return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
+  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, nothing is filling`;
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
@@ -455,7 +535,7 @@ class StoreView {
     this.clearedTitle = h("summary");
     this.clearedList = h("div", { class: "alerts" });
     this.cleared = h("details", {}, this.clearedTitle, this.clearedList);
-    this.alerts = h("section", {}, h("h2", {}, "Alerts"), this.alertList, this.cleared);
+    this.alerts = h("section", {}, h("h2", {}, "Incidents"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
     this.facts = facts();
     this.whatIf = new WhatIf(name, (after) => this.chart.compare(after));
@@ -477,15 +557,15 @@ class StoreView {
       return;
     }
     setText(this.kind, kindOf(store.kind));
-    this.severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : toneOf(store) ? "forecast" : null);
+    this.severity.set(toneOf(store), wordOf(store));
     this.left.set(store);
     this.chart.draw(store);
     reconcile(this.meters, store.resources, (item) => item.name, meter, (bar, item) => bar.set(store, item, false));
-    const alerts = [...state.alerts.values()].filter((alert) => alert.store === this.name).sort(byWeight);
-    this.alerts.hidden = alerts.length === 0;
-    const open = alerts.filter((alert) => alert.is_open), cleared = alerts.filter((alert) => !alert.is_open);
+    const incidents = incidentsOf(this.name);
+    this.alerts.hidden = incidents.length === 0;
+    const open = incidents.filter((incident) => incident.is_open), cleared = incidents.filter((incident) => !incident.is_open);
     for (const [list, own] of [[this.alertList, open], [this.clearedList, cleared]]) {
-      reconcile(list, own.slice(0, 20), (alert) => alert.alert_id, alertView, (part, alert) => part.set(alert, false));
+      reconcile(list, own.slice(0, 20), (incident) => incident.id, incidentView, (part, incident) => part.set(incident, false));
     }
     this.cleared.hidden = cleared.length === 0;
     setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
@@ -493,7 +573,7 @@ class StoreView {
     reconcile(this.queues.body, fields.queues || [], (queue) => queue.name, () => {
       const cells = [h("th", { scope: "row" }), h("td", { class: "number" }), h("td", { class: "number" })];
       return { root: h("tr", {}, ...cells), cells };
-    }, (row, queue) => [queue.name, count(queue.depth), amount(queue.bytes, "bytes")].forEach((text, i) => setText(row.cells[i], text)));
+    }, (row, queue) => [queue.name, count(queue.depth), amount(queue.bytes)].forEach((text, i) => setText(row.cells[i], text)));
     this.facts.set(counters(fields));
     this.whatIf.show(Boolean(state.meta && state.meta.what_if));
   }
@@ -504,23 +584,19 @@ class StoreView {
 }
 
 function counters(fields) {
-  const names = { messages: "messages", uncommitted: "uncommitted", full_puts: "refused with 2192", overfull_puts: "accepted beyond full",
+  const names = { messages: "messages", uncommitted: "uncommitted", full_puts: "refused as full", overfull_puts: "accepted beyond full",
     offload_rule: "offload rule in force", offloaded_messages: "offloaded messages", size: "size", events: "events", gaps: "gaps",
     duplicates: "duplicates", unmatched_gets: "unmatched gets", refused_alters: "refused alters", drift_pct: "drift", expansions: "expansions",
     pages_unused: "pages unused", members: "members", rate: "messages/s", depth: "waiting" };
   return Object.entries(names).filter(([name]) => fields[name] !== undefined && fields[name] !== null)
-    .map(([name, label]) => [label, name === "size" ? amount(fields[name], "bytes") : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
+    .map(([name, label]) => [label, name === "size" ? amount(fields[name]) : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
 }
 
-// Open ones first, the worst of them first, then the latest.
-const byWeight = (a, b) => Number(b.is_open) - Number(a.is_open) || weightOf(b) - weightOf(a) || (a.time < b.time ? 1 : -1);
-const weightOf = (alert) => (alert.is_open && alert.level !== "watch" ? ["warning", "critical", "full"].indexOf(alert.severity) + 1 : 0);
-
-class Alerts {
+class AllIncidents {
   constructor() {
-    this.title = "Alerts";
+    this.title = "Incidents";
     this.heading = h("h1");
-    this.filter = h("input", { type: "search", placeholder: "Filter alerts", title: "By store, resource, condition, severity, cause", "aria-label": "Filter alerts", class: "field" });
+    this.filter = h("input", { type: "search", placeholder: "Filter incidents", title: "By store, resource, condition, severity, cause", "aria-label": "Filter incidents", class: "field" });
     this.filter.addEventListener("input", () => this.draw());
     this.parts = ["Act", "Watch", "Cleared"].map((title) => {
       const list = h("div", { class: "alerts" }), note = h("p", { class: "empty" });
@@ -531,16 +607,17 @@ class Alerts {
 
   draw() {
     const word = this.filter.value.trim().toLowerCase();
-    const all = [...state.alerts.values()].sort(byWeight);
-    const chosen = all.filter((alert) => `${alert.store} ${alert.resource} ${alert.condition} ${alert.severity} ${alert.cause}`.toLowerCase().includes(word));
-    const groups = [chosen.filter((alert) => alert.is_open && alert.level !== "watch"), chosen.filter((alert) => alert.is_open && alert.level === "watch"), chosen.filter((alert) => !alert.is_open)];
-    const open = all.filter((alert) => alert.is_open && alert.level !== "watch").length;
-    setText(this.heading, open ? `${open} open alert${open === 1 ? "" : "s"}` : "No open alert");
+    const all = [...state.incidents.values()].sort(byWeight);
+    const textOf = (alert) => `${alert.store} ${alert.label} ${alert.resources.join(" ")} ${alert.condition} ${wordOfAlert(alert)} ${alert.cause}`.toLowerCase();
+    const chosen = all.filter((incident) => [incident.root, ...incident.parts, ...incident.cleared].some((alert) => textOf(alert).includes(word)));
+    const open = chosen.filter((incident) => incident.is_open);
+    const groups = [open.filter((incident) => incident.is_page), open.filter((incident) => !incident.is_page), chosen.filter((incident) => !incident.is_open)];
+    setText(this.heading, countText(all));
     this.parts.forEach((part, i) => {
       part.root.hidden = i > 0 && groups[i].length === 0;
       setText(part.note, i === 0 && groups[0].length === 0 ? "Nothing to act on." : "");
       part.note.hidden = part.note.textContent === "";
-      reconcile(part.list, groups[i].slice(0, 100), (alert) => alert.alert_id, alertView, (item, alert) => item.set(alert));
+      reconcile(part.list, groups[i].slice(0, 100), (incident) => incident.id, incidentView, (item, incident) => item.set(incident));
     });
   }
 }
@@ -620,8 +697,8 @@ class Job {
     setText(this.heading, !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
     const sum = (name) => [...state.stores.values()].reduce((total, store) => total + (store.fields[name] || 0), 0);
     this.facts.set([
-      ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", meta.as_of ? `${dayOf(meta.as_of)} ${clockOf(meta.as_of)}` : "none"],
-      ["events/s, last minute", count(meta.events_per_s)], ["state records/s", String(meta.state_records_per_s)],
+      ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", meta.as_of ? dayAndClock(meta.as_of) : "none"],
+      ["events/s, last minute", count(meta.events_per_s)], ["state records/s", meta.state_records_per_s.toLocaleString("en")],
       ["events in all", count(meta.events)], ["stores", count(meta.stores)], ["broker", meta.connected ? "answers" : "does not answer"],
       ["topics", meta.missing.length ? `missing: ${meta.missing.join(", ")}` : meta.caught_up ? "read to their ends" : "being read"],
       ["dead letters", count(meta.dead_letters)], ["records that cannot be read", count(meta.unreadable)], ["gaps", count(sum("gaps"))],
@@ -656,7 +733,7 @@ function drawFresh() {
   setAttribute(box, "data-state", kind);
   if (meta && meta.as_of) {
     const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
-    text.replaceChildren(h("b", {}, `As of ${dayOf(meta.as_of)} ${clockOf(meta.as_of)}`), behind < BEHIND_S ? `, ${written}` : `, ${span(behind)} ago; ${written}`);
+    text.replaceChildren(h("b", {}, `As of ${dayAndClock(meta.as_of)}`), behind < BEHIND_S ? `, ${written}` : `, ${span(behind)} ago; ${written}`);
     setAttribute(box, "title", "Event time of the latest state record in UTC, and when the job wrote something");
   } else {
     setText(text, meta ? "no state record yet" : "connecting");
@@ -666,12 +743,12 @@ function drawFresh() {
 }
 
 function drawCounts() {
-  const open = [...state.alerts.values()].filter((alert) => alert.is_open && alert.level !== "watch").length;
-  setText(document.getElementById("count-alerts"), open ? String(open) : "");
+  const pages = [...state.incidents.values()].filter((incident) => incident.is_page).length;
+  setText(document.getElementById("count-alerts"), pages ? count(pages) : "");
   const letters = Object.values(state.letters.reasons).reduce((sum, number) => sum + number, 0);
   setText(document.getElementById("count-letters"), letters ? count(letters) : "");
-  const soonest = [...state.stores.values()].filter(isFilling).map((store) => store.first.time_to_full_s.p50).sort((a, b) => a - b)[0];
-  document.title = `${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - mqtwin`;
+  const soonest = [...state.stores.values()].filter((store) => store.full.length || isFilling(store)).map((store) => (store.full.length ? 0 : store.first.time_to_full_s.p50)).sort((a, b) => a - b)[0];
+  document.title = `${pages ? `(${pages}) ` : ""}${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - mqtwin`;
 }
 
 function draw() {
@@ -693,17 +770,20 @@ function take(changes) {
   state.isBroken = false;
   if (changes.full) {
     state.stores.clear();
-    state.alerts.clear();
+    state.incidents.clear();
     state.letters = { reasons: {}, latest: [] };
   }
   state.meta = changes.meta;
   for (const store of changes.stores || []) state.stores.set(store.store, store);
-  for (const alert of changes.alerts || []) {
-    const before = state.alerts.get(alert.alert_id);
-    if (!changes.full && alert.is_open && alert.level !== "watch" && !before) announce(`New ${alert.severity} alert: ${alert.cause}`);
-    state.alerts.set(alert.alert_id, alert);
+  for (const id of changes.forgotten || []) state.incidents.delete(id);
+  for (const incident of changes.incidents || []) {
+    const before = state.incidents.get(incident.id), isNew = incident.is_page && !(before && before.is_page);
+    if (!changes.full && (isNew || (incident.is_page && incident.urgency > before.urgency))) announce(`${isNew ? "New page" : "Worse"}, ${incident.severity}: ${incident.root.cause}`);
+    state.incidents.set(incident.id, incident);
   }
-  for (const alertId of changes.forgotten || []) state.alerts.delete(alertId);
+  if (changes.full || (changes.forgotten || []).length || (changes.incidents || []).length) {
+    state.ofStore = Map.groupBy([...state.incidents.values()].sort(byWeight), (incident) => incident.store);
+  }
   if (changes.letters) state.letters = changes.letters;
   draw();
 }
@@ -750,7 +830,7 @@ function askForToken() {
 
 // --- routes ----------------------------------------------------------------------------------------------------------
 
-const VIEWS = { "": Overview, alerts: Alerts, drift: Drift, "dead-letters": DeadLetters, job: Job };
+const VIEWS = { "": Overview, alerts: AllIncidents, drift: Drift, "dead-letters": DeadLetters, job: Job };
 
 function route() {
   const path = location.hash.replace(/^#\/?/, ""), [head, ...rest] = path.split("/");

@@ -15,6 +15,11 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+// A text in which no date is broken at its hyphens.
+export function setWords(element, text) {
+  if (element.textContent !== text) element.replaceChildren(...text.split(/(\d{4}-\d\d-\d\d)/).map((part, i) => (i % 2 ? h("span", { class: "moment" }, part) : part)));
+}
+
 export function setAttribute(element, name, value) {
   if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
@@ -48,15 +53,11 @@ export function reconcile(parent, items, keyOf, create, update) {
 const numbers = new Intl.NumberFormat("en");
 export const count = (value) => numbers.format(Math.round(value));
 
-export function amount(value, unit) {
-  if (unit !== "bytes") return count(value);
-  const units = ["bytes", "KB", "MB", "GB", "TB"];
+// Bytes with three digits, as the terminal has them.
+export function amount(bytes) {
   let i = 0;
-  while (value >= 1024 && i < 4) {
-    value /= 1024;
-    i++;
-  }
-  return `${value.toFixed(value < 10 && i ? 1 : 0)} ${units[i]}`;
+  for (; bytes >= 1024 && i < 4; i++) bytes /= 1024;
+  return i ? `${numbers.format(bytes < 999.5 ? Number(bytes.toPrecision(3)) : Math.round(bytes))} ${["KB", "MB", "GB", "TB"][i - 1]}` : `${count(bytes)} bytes`;
 }
 
 export const isFullNow = (times) => times.p50 < 1;
@@ -89,16 +90,17 @@ function hours(seconds) {
   return `${Math.round(minutes / 1440)} days`;
 }
 
-export function clock(seconds) {
-  return new Date(seconds * 1000).toISOString().slice(11, 19);
-}
-
-export const clockOf = (text) => (text ? text.slice(11, 19) : "");
-export const dayOf = (text) => (text ? text.slice(0, 10) : "");
-export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${value.toFixed(digits)} %`);
+// Event times are UTC. The date stands before the time unless it is that of a reference: today, or a time beside it.
+const today = () => new Date().toISOString();
+export const moment = (text, reference = today()) => (text.slice(0, 10) === reference.slice(0, 10) ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`);
+export const momentOf = (seconds) => moment(new Date(seconds * 1000).toISOString());
+export const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 16);
+export const dayAndClock = (text) => `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+const shares = [1, 2].map((digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
+export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${shares[digits - 1].format(value)} %`);
 export const kindOf = (kind) => kind.replace("_", " ");
 
-const GLYPHS = { full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };
+const GLYPHS = { cleared: "\u2713", full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };
 const WORDS = { info: "watch" };
 
 // A severity as shape, word and colour: none of them alone.

@@ -84,8 +84,8 @@ function outcome(title) {
       setText(big, "not full");
       setText(more, `within ${span(result.horizon_s)}`);
     } else if (isFullNow(times)) {
-      setText(big, "full");
-      setText(more, `${result.label}: puts fail with 2192`);
+      setText(big, "full now");
+      setText(more, `${result.label}: puts fail`);
     } else {
       setText(big, span(times.p50));
       setText(more, `until ${result.label} is full (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import psutil
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
@@ -44,6 +45,7 @@ QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (2560, 1440)}
 VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
 STORE = "QSG1/APP1"
+ODD = re.compile(r"undefined|NaN|null|\[object|\d[eE][+-]?\d\d")  # what no reader should see
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # all is drawn then
 
 
@@ -110,8 +112,15 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         done = fold_until(model, story, "01:34", done)
         expect(heading).to_contain_text(f"{STORE} is full in")
         expect(page.locator(".card h3")).to_have_text(STORE)
-        expect(page.locator(".card .chip")).to_contain_text("warning")
-        expect(page).to_have_title(re.compile(r"2\d min: Overview - mqtwin"))
+        expect(page.locator(".card .title .chip")).to_contain_text(
+            "forecast"
+        )  # a watch, so it is amber and nobody is called
+        expect(page).to_have_title(re.compile(r"^2\d min: Overview - mqtwin"))
+        done = fold_until(model, story, "01:44", done)
+        expect(page.locator(".card .title .chip")).to_contain_text("warning")
+        expect(page).to_have_title(re.compile(r"^\(1\) 1\d min: Overview - mqtwin"))
+        expect(alerts).to_have_text("1")
+        expect(page.locator(".head")).to_contain_text("1 open incident: 1 page")
         page.locator(".card").click()
         expect(page.locator(".hero")).to_contain_text("until SMDS QM01 is full")
         expect(page.locator("figcaption")).to_contain_text("the fan reaches the 100 % line")
@@ -119,12 +128,17 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
             "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) CMDSCOPE(*) ALL"
         )
         done = fold_until(model, story, "02:02:30", done)
-        expect(page.locator(".hero .big")).to_have_text("Full")
-        page.locator("nav").get_by_text("Alerts").click()
-        expect(page.locator(".alert[data-severity=full]").first).to_be_visible()
+        expect(page.locator(".hero .big")).to_have_text("Full now")
+        page.locator("nav").get_by_text("Incidents").click()
+        expect(page.locator(".alert")).to_have_count(1)
+        expect(page.locator(".alert")).to_have_attribute("data-severity", "full")
+        expect(page.locator(".alert .others > summary")).to_have_text("4 more alerts")
+        expect(alerts).to_have_text("1")
         fold_until(model, story, "24", done)
-        expect(heading).to_have_text("No open alert")
-        expect(page.locator(".alert[data-open=false]").first).to_contain_text("cleared")
+        expect(heading).to_have_text("No open incident")
+        expect(page.locator(".alert[data-open=false]")).to_have_count(1)
+        expect(page.locator(".alert[data-open=false] h3")).to_contain_text("SMDS QM01: full")
+        assert ODD.findall(page.locator("body").inner_text()) == []
         expect(alerts).to_be_empty()
 
 
@@ -169,6 +183,7 @@ def test_every_view_is_accessible_and_no_wider_than_the_screen(browser: Browser,
                     page.evaluate(TWO_FRAMES)
                     assert _serious(page.evaluate("axe.run({resultTypes: ['violations']})")) == [], (path, size)
                     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (path, size)
+                    assert ODD.findall(page.locator("body").inner_text()) == [], (path, size)
                     _take_picture(page, size, f"{scheme}-{path.removeprefix('#/').partition('/')[0] or 'overview'}")
 
 
@@ -193,9 +208,13 @@ def _fixed_answer(request: dict[str, Any]) -> dict[str, Any]:
     times = {
         name: 0.0 if factor == 4 else time / factor for name, time in {"p10": 1300, "p50": 1600, "p90": 2100}.items()
     }
-    before = {"resource": "smds/QM01", "time_to_full_s": {"p10": 1300.0, "p50": 1600.0, "p90": 2100.0}}
+    before = {
+        "resource": "smds/QM01",
+        "label": "SMDS QM01",
+        "time_to_full_s": {"p10": 1300.0, "p50": 1600.0, "p90": 2100.0},
+    }
     rest = {"probability": 0.7, "horizon_s": 7200, "messages_that_fit": 40_000}
-    after = {"resource": "smds/QM01", "time_to_full_s": times}
+    after = {"resource": "smds/QM01", "label": "SMDS QM01", "time_to_full_s": times}
     attributes = [{"name": "offld1_th", "label": "OFFLD1TH", "value": 70, "min": 0, "max": 100, "step": 1, "unit": "%"}]
     return {"attributes": attributes, "before": {**before, **rest}, "after": {**after, **rest}}
 
@@ -214,8 +233,8 @@ def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
         expect(asked.locator(".big")).to_have_text("13 min")
         expect(page.locator(".compare dl").nth(0).locator(".big")).to_have_text("27 min")
         slider.fill("4")
-        expect(asked.locator(".big")).to_have_text("full")
-        expect(asked).to_contain_text("puts fail with 2192")
+        expect(asked.locator(".big")).to_have_text("full now")
+        expect(asked).to_contain_text("SMDS QM01: puts fail")
         page.get_by_role("button", name="Reset", exact=True).click()
         expect(asked.locator(".big")).to_have_text("27 min")
 
@@ -224,7 +243,7 @@ def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser
     model = ConsoleModel(TOPICS)
     fold_until(model, story, "01:34")
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        card = page.locator(".card")
+        card = page.locator(".card h3 a")
         expect(card).to_be_visible()
         card.focus()
         page.keyboard.press("Enter")
@@ -361,14 +380,14 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
         expect(left).to_contain_text("until pages is full")
 
 
-def test_the_worst_of_the_open_alerts_comes_first(browser: Browser):
+def test_the_worst_of_the_open_incidents_comes_first_then_the_one_that_opened_first(browser: Browser):
     model = ConsoleModel(TOPICS)
     times = [f"2026-11-20T12:0{minute}:00.000000Z" for minute in range(4)]
     severities = ("warning", "full", "critical", "warning")
     alerts = [alert_event(i, severity=severities[i], time=times[i], cause=f"alert {i}") for i in range(4)]
     model.fold([state_record(page_set("QM01/PS04", 100)), *map(alert_record, alerts)])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
-        expect(page.locator(".alert > p:not(.soft)")).to_have_text(["alert 1", "alert 2", "alert 3", "alert 0"])
+        expect(page.locator(".alert > .cause")).to_have_text(["alert 1", "alert 2", "alert 0", "alert 3"])
 
 
 @pytest.mark.parametrize(
@@ -474,19 +493,141 @@ def test_evidence_is_offered_only_where_there_is_some(browser: Browser):
     model.fold([state_record(page_set("QM01/PS04", 100)), *map(alert_record, alerts)])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
         expect(page.locator(".alert")).to_have_count(3)
-        expect(page.locator("summary", has_text="Evidence")).to_have_count(1)
+        expect(page.locator("summary:visible", has_text="Evidence")).to_have_count(1)
 
 
-def test_a_red_card_shows_the_alert_that_makes_it_red(browser: Browser):
-    model = ConsoleModel(TOPICS)
-    alerts = [
-        alert_event(1, severity="warning", resource="pages", time="2026-11-20T11:50:00.000000Z", usage_pct=81.0),
-        alert_event(2, severity="critical", resource="file", condition="full-forecast", usage_pct=68.8),
+INCIDENT = {"id": "QM01/PS04/1", "opened": "2026-11-20T11:50:00.000000Z"}
+
+
+def incident_alerts() -> list[dict[str, Any]]:
+    """Return the alerts of an incident: a root that is critical, and two parts, of which one is a page."""
+    root, part = {**INCIDENT, "role": "root"}, {**INCIDENT, "role": "part"}
+    forecast = {"severity": "critical", "resource": "file", "condition": "full-forecast", "usage_pct": 68.8}
+    watch = {"severity": "info", "level": "watch", "time": "2026-11-20T11:50:00.000000Z", "usage_pct": 81.0}
+    return [
+        alert_event(1, incident=part, **watch),
+        alert_event(2, incident=root, cause="Queue file: 68.8 % in use.", **forecast),
+        alert_event(3, incident=part, actions=["Expand it: ALTER PSID(4) EXPAND(SYSTEM)"]),
     ]
-    model.fold([state_record(page_set("QM01/PS04", 5_440)), *map(alert_record, alerts)])
+
+
+def test_an_incident_is_one_line_with_its_other_alerts_folded(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 5_440)), *map(alert_record, incident_alerts())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        expect(page.locator(".card")).to_have_attribute("data-severity", "critical")
-        expect(page.locator(".card .reason")).to_have_text("critical alert since 12:00: full-forecast of queue file")
+        card = page.locator(".card")
+        expect(card).to_have_attribute("data-severity", "critical")
+        expect(card.locator(".reason > p").first).to_have_text("queue file: full-forecast since 2026-11-20 12:00:00")
+        expect(card.locator(".cause")).to_have_text("At 12:00:00: Queue file: 68.8 % in use.")
+        expect(page.locator("h1")).to_contain_text("QM01/PS04 needs attention, nothing is filling")
+        expect(card).not_to_contain_text("nothing predicted to fill")
+        expect(page.locator(".head")).to_contain_text("1 open incident: 1 page")
+        expect(page.locator("#count-alerts")).to_have_text("1")
+        expect(page).to_have_title("(1) Overview - mqtwin")
+        for path, parts in (
+            ("#/", card),
+            ("#/store/QM01%2FPS04", page.locator(".alert")),
+            ("#/alerts", page.locator(".alert")),
+        ):
+            page.goto(server.address + path)
+            summary = parts.locator(".others > summary")
+            expect(summary).to_have_text("2 more alerts")
+            expect(parts.locator(".part").first).to_be_hidden()
+            summary.focus()
+            page.keyboard.press("Enter")
+            expect(parts.locator(".part .line b")).to_have_text(["pages: threshold", "pages: threshold"])
+            expect(parts.locator(".part .chip")).to_have_text([re.compile("warning"), re.compile("watch")])
+            model.fold([state_record(page_set("QM01/PS04", 5_450))])
+            expect(parts.locator(".part").first).to_be_visible()  # it stays unfolded
+        expect(page.locator(".part code")).to_have_text(
+            ["ALTER PSID(4) EXPAND(SYSTEM)"]
+        )  # what the root says is said once
+
+
+def test_a_store_that_refuses_puts_is_full_now_until_they_succeed_again(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    nothing = {"time": "2026-11-20T12:00:00Z", "resources": []}
+    model.fold([state_record(page_set("QM01/PS04", 10_000, forecast=nothing, full_puts=12_345))])
+    model.fold([alert_record(alert_event(severity="full", condition="full"))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        left = page.locator(".card .left")
+        expect(left).to_have_text("Full nowpages: puts fail with 2192")
+        expect(page.locator("h1")).to_contain_text("QM01/PS04 is full")
+        expect(page.locator(".card")).to_contain_text("12,345 puts refused")
+        expect(page).to_have_title("(1) Full: Overview - mqtwin")
+        model.fold([state_record(page_set("QM01/PS04", 7_000, forecast=nothing, time="2026-11-20T12:05:00Z"))])
+        expect(left).to_have_text("70.0 %of pages in use, was full, puts succeed again")
+        expect(page.locator("h1")).to_contain_text("QM01/PS04 needs attention, nothing is filling")
+
+
+def test_a_watch_stands_beside_its_store_and_calls_nobody(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event(level="watch", severity="info"))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("tbody .watch")).to_have_text("watch: pages: threshold since 2026-11-20 12:00:00")
+        expect(page.locator(".head")).to_contain_text("1 open incident: 1 watch")
+        expect(page.locator("#count-alerts")).to_be_empty()
+        expect(page).to_have_title("Overview - mqtwin")
+
+
+def test_a_percentage_is_of_what_can_be_and_says_so(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    growing = page_set("QM01/PS04", 7_200, pages_total=8_000, pages_max=10_000)
+    model.fold([state_record(growing), alert_record(alert_event())])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        words = "72.0 % of what it can grow to (90.0 % of the present pages)"
+        expect(page.locator(".card .left")).to_have_text("72.0 %of what pages can grow to in use")
+        expect(page.locator(".card .meter .number")).to_have_text(words)
+        assert page.locator(".card .room").evaluate("room => room.style.left") == "80%"
+        page.locator(".card").click()
+        expect(page.locator(".meters .number")).to_have_text(words)
+        expect(page.locator(".meters .amount")).to_have_text("7,200 of 8,000 pages, can grow to 10,000")
+
+
+RUNBOOK = {
+    "id": "enlarge",
+    "summary": "Copy the data set of QM01 to a larger one",
+    "effect": "full in 3 h instead of 28 min",
+    "precondition": "the storage group has 2 GB",
+    "steps": [
+        {
+            "text": "Take it away from the queue manager",
+            "statement": "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)",
+        },
+        {"text": "Copy it", "statement": "//COPY EXEC PGM=IDCAMS\n  REPRO INDATASET(A) OUTDATASET(B)"},
+        {"text": "Look at it", "statement": None},
+    ],
+    "risk": None,
+    "undo": "ACCESS(ENABLED) with the old one",
+}
+
+
+def test_a_runbook_has_numbered_steps_and_a_button_for_each_statement(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event())])
+    content = msgspec.json.decode(model.changes(0)[1])
+    content["incidents"][0]["root"]["runbook"] = [RUNBOOK]
+    event = b"event: changes\ndata: %b\n\n" % msgspec.json.encode(content)
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        page.route("**/api/events", lambda route: route.fulfill(body=event, content_type="text/event-stream"))
+        page.goto(server.address + "#/alerts")
+        page.reload()
+        action = page.locator(".alert .actions > li")
+        expect(action).to_have_count(1)
+        expect(action.locator("p")).to_have_text(
+            [
+                RUNBOOK["summary"],
+                f"Effect: {RUNBOOK['effect']}",
+                f"Only if: {RUNBOOK['precondition']}",
+                *(step["text"] for step in RUNBOOK["steps"]),
+                f"Way back: {RUNBOOK['undo']}",
+            ]
+        )
+        expect(action.locator("ol > li")).to_have_count(3)
+        expect(action.locator("code")).to_have_text(
+            [step["statement"] for step in RUNBOOK["steps"] if step["statement"]]
+        )
+        expect(action.get_by_role("button", name="Copy")).to_have_count(2)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -499,7 +640,7 @@ def test_what_if_is_beside_the_chart_and_cleared_alerts_are_folded(browser: Brow
         ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
         opened(browser, server.address, size, path=VIEWS[1]) as page,
     ):
-        what_if, alerts = page.locator(".whatif"), page.locator("section", has=page.locator("h2", has_text="Alerts"))
+        what_if, alerts = page.locator(".whatif"), page.locator("section", has=page.locator("h2", has_text="Incidents"))
         page.get_by_label("puts").fill("2")
         expect(page.locator("figcaption")).to_contain_text("With the values of What if (blue): 13 min")
         boxes = {

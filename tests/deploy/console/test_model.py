@@ -48,23 +48,119 @@ def test_open_alerts_come_first_then_time_left_then_usage():
     assert by_urgency(model) == ["QM01/PS03", "QM01/PS01", "QM01/PS02", "QM01/PS04"]
 
 
-def test_a_watch_is_not_counted_as_a_page():
+def part_of(incident: str, role: str = "part", opened: str = "2026-11-20T12:00:00.000000Z") -> dict[str, str]:
+    return {"id": incident, "role": role, "opened": opened}
+
+
+def test_a_watch_is_no_page():
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 10))])
     model.fold([alert_record(alert_event(level="watch", severity="info"))])
-    (store,) = changes(model)["stores"]
-    assert (store["severity"], store["open_alerts"], store["open_watches"]) == ("info", 0, 1)
-    assert changes(model)["alerts"][0]["level"] == "watch"
+    (store,), (incident,) = changes(model)["stores"], changes(model)["incidents"]
+    assert (store["severity"], incident["severity"], incident["is_page"]) == ("info", "info", False)
+    assert incident["root"]["level"] == "watch"
 
 
 def test_an_alert_keeps_the_time_at_which_it_opened_and_the_fields_that_are_new_here():
     model = ConsoleModel(TOPICS)
     later = alert_event(change="updated", time="2026-11-20T12:10:00Z", evidence=["no get for 62 min"])
     model.fold([alert_record(alert_event()), alert_record(later), alert_record(later)])
-    (alert,) = changes(model)["alerts"]
+    (incident,) = changes(model)["incidents"]
+    alert = incident["root"]
     assert (alert["opened"], alert["time"]) == ("2026-11-20T12:00:00.000000Z", "2026-11-20T12:10:00Z")
     assert alert["evidence"] == ["no get for 62 min"]
     assert alert["actions"][0]["commands"] == ["DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"]
+
+
+def test_a_store_is_as_red_as_the_root_of_its_incident_and_no_part():
+    model = ConsoleModel(TOPICS)
+    root = alert_event(1, severity="warning", condition="full-forecast", incident=part_of("i1", "root"))
+    part = alert_event(2, severity="info", level="watch", incident=part_of("i1"))
+    more = alert_event(3, severity="critical", incident=part_of("i1"))
+    model.fold([state_record(page_set("QM01/PS04", 10)), *map(alert_record, (root, part, more))])
+    (store,), (incident,) = changes(model)["stores"], changes(model)["incidents"]
+    assert store["severity"] == incident["severity"] == "warning"
+    assert incident["root"]["alert_id"].endswith("/1")
+    assert [alert["alert_id"][-1] for alert in incident["parts"]] == ["3", "2"]
+
+
+def test_an_incident_shows_its_cleared_alerts_and_once_closed_the_worst_of_them():
+    model = ConsoleModel(TOPICS)
+    alerts = [
+        alert_event(1, severity="full", condition="full", incident=part_of("i1", "root")),
+        alert_event(2, severity="info", level="watch", incident=part_of("i1")),
+    ]
+    model.fold(list(map(alert_record, alerts)))
+    later = {"time": "2026-11-20T12:10:00.000000Z"}
+    full, watch = alert_event(1, "cleared", **alerts[0]["data"] | later), alerts[1]["data"]
+    watch = alert_event(2, "updated", **watch | later | {"incident": part_of("i1", "root")})
+    model.fold([alert_record(full), alert_record(watch)])
+    (incident,) = changes(model)["incidents"]
+    assert (incident["is_open"], incident["is_page"], incident["severity"]) == (True, False, "info")
+    assert [incident["root"]["condition"]] + [alert["condition"] for alert in incident["cleared"]] == [
+        "threshold",
+        "full",
+    ]
+    model.fold([alert_record(alert_event(2, "cleared", **watch["data"] | {"time": "2026-11-20T12:20:00.000000Z"}))])
+    (incident,) = changes(model)["incidents"]
+    assert (incident["is_open"], incident["severity"], incident["time"]) == (False, "", "2026-11-20T12:20:00.000000Z")
+    assert (incident["root"]["condition"], [alert["alert_id"][-1] for alert in incident["cleared"]]) == ("full", ["2"])
+
+
+def test_a_closed_incident_stays_when_its_store_has_the_next_one():
+    model = ConsoleModel(TOPICS)
+    model.fold([alert_record(alert_event(1, incident=part_of("i1", "root")))])
+    model.fold([alert_record(alert_event(1, "cleared", incident=part_of("i1", "root")))])
+    model.fold([alert_record(alert_event(2, incident=part_of("i2", "root")))])
+    assert [(incident["id"], incident["is_open"]) for incident in changes(model)["incidents"]] == [
+        ("i1", False),
+        ("i2", True),
+    ]
+
+
+def test_an_alert_that_passes_to_the_next_incident_leaves_the_former_one():
+    model = ConsoleModel(TOPICS)
+    watch = {"severity": "info", "level": "watch", "condition": "drift"}
+    model.fold([alert_record(alert_event(1, incident=part_of("i1"), **watch))])
+    version = model.version
+    moved = alert_event(1, "updated", incident=part_of("i2"), **watch)
+    model.fold([alert_record(alert_event(2, incident=part_of("i2", "root"))), alert_record(moved)])
+    (incident,) = changes(model)["incidents"]
+    assert (incident["id"], [alert["condition"] for alert in incident["parts"]]) == ("i2", ["drift"])
+    assert changes(model, version)["forgotten"] == ["i1"]
+
+
+def test_an_id_of_an_incident_that_another_store_uses_again_is_the_incident_of_that_store():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set(name, 10)) for name in ("QM01/PS04", "QM01/PS05")])
+    own = {"incident": part_of("i1", "root")}
+    model.fold([alert_record(alert_event(1, **own)), alert_record(alert_event(1, "cleared", **own))])
+    model.fold([alert_record(alert_event(2, incident=part_of("i2", "root")))])
+    model.fold([alert_record(alert_event(3, store="QM01/PS05", alert_id="QM01/PS05/threshold/pages/3", **own))])
+    incidents = {incident["id"]: incident["store"] for incident in changes(model)["incidents"]}
+    assert incidents == {"i1": "QM01/PS05", "i2": "QM01/PS04"}
+    assert model.unreadable == 0
+
+
+@pytest.mark.parametrize(
+    ("used", "forecast", "full"),
+    [
+        (9_900, {"time": "2026-11-20T12:00:00Z", "resources": []}, ["pages"]),
+        (7_000, None, ["pages"]),  # nothing else says whether puts succeed
+        (7_000, {"time": "2026-11-20T12:00:00Z", "resources": []}, []),  # it drains, the alert waits ten minutes
+        (7_000, "now", ["pages"]),  # the twin counts less than the store has: puts fail
+    ],
+)
+def test_a_store_is_full_now_while_its_alert_is_open_and_puts_do_not_succeed_again(used, forecast, full):
+    times = {"p10": 0.0, "p50": 0.0, "p90": 0.0}
+    if forecast == "now":
+        now = {"resource": "pages", "usage_pct": 70.0, "full_probability": 1.0, "time_to_full_s": times}
+        forecast = {"time": "2026-11-20T12:00:00Z", "resources": [now]}
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", used, forecast=forecast))])
+    assert changes(model)["stores"][0]["full"] == []
+    model.fold([alert_record(alert_event(severity="full", condition="full"))])
+    assert changes(model)["stores"][0]["full"] == full
 
 
 def test_a_client_that_was_away_gets_the_latest_of_each_store_once():
@@ -140,18 +236,27 @@ def test_what_is_kept_has_a_bound(monkeypatch):
     model.fold([letter_record(f"reason-{number}", number) for number in range(500)])
     everything = changes(model)
     assert len(everything["stores"]) == 3
-    assert [alert["alert_id"][-1] for alert in everything["alerts"]] == ["5", "6", "7", "8"]
+    assert [incident["root"]["alert_id"][-1] for incident in everything["incidents"]] == ["5", "6", "7", "8"]
     assert sum(everything["letters"]["reasons"].values()) == 500
     assert len(everything["letters"]["reasons"]) == 3 and len(everything["letters"]["latest"]) == 200
 
 
-def test_a_client_is_told_which_alerts_were_forgotten(monkeypatch):
+def test_a_client_is_told_which_incidents_were_forgotten(monkeypatch):
     monkeypatch.setattr(module, "MAX_ALERTS", 2)
     model = ConsoleModel(TOPICS)
     model.fold([alert_record(alert_event(number)) for number in (1, 2)])
     version = model.version
     model.fold([alert_record(alert_event(3))])
     assert changes(model, version)["forgotten"] == ["QM01/PS04/threshold/pages/1"]
+
+
+def test_an_incident_loses_the_alerts_that_were_forgotten(monkeypatch):
+    monkeypatch.setattr(module, "MAX_ALERTS", 3)
+    model = ConsoleModel(TOPICS)
+    for number in range(1, 6):
+        model.fold([alert_record(alert_event(number, incident=part_of("i1", "root" if number == 1 else "part")))])
+    (incident,) = changes(model)["incidents"]
+    assert {alert["alert_id"][-1] for alert in [incident["root"], *incident["parts"]]} == {"3", "4", "5"}
 
 
 @pytest.mark.parametrize("value", [b"\xff", b"[]", b"{}", b'{"store":"QM01/PS01","kind":"page_set","time":3}'])
@@ -213,12 +318,37 @@ def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what
     assert (expanded.pct, expanded.maximum_pct) == (37.5, 25.0)  # the history, as the forecast, is of the maximum
 
 
+@pytest.mark.parametrize(
+    ("total", "usage", "in_use", "amount", "label"),
+    [
+        (
+            1_200,
+            "75.0 % of what it can grow to (100.0 % of the present pages)",
+            "of what pages can grow to in use",
+            "1,200 of 1,200 pages, can grow to 1,600",
+            "pages, of what it can grow to",
+        ),
+        (1_600, "75.0 %", "of pages in use", "1,200 of 1,600 pages", "pages"),
+    ],
+)
+def test_a_usage_is_of_what_the_resource_can_grow_to_beside_its_present_size(total, usage, in_use, amount, label):
+    state = msgspec.convert(page_set("QM01/PS04", 1_200, pages_total=total, pages_max=1_600), PageSetState)
+    [pages] = resources_of(state)
+    assert (pages.usage_text, pages.share_text, pages.amount_text, pages.maximum_label) == (
+        usage,
+        in_use,
+        amount,
+        label,
+    )
+
+
 def test_what_was_not_measured_has_no_usage_and_says_so():
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", None) | {"messages": None})])
     (store,) = changes(model)["stores"]
     [pages] = store["resources"]
-    assert (pages["used"], pages["pct"], pages["maximum_pct"], pages["note"]) == (None, None, None, "not measured")
+    assert (pages["pct"], pages["maximum_pct"], pages["note"]) == (None, None, "not measured")
+    assert (pages["usage"], pages["amount"]) == ("not measured", "")
     assert model.history("QM01/PS04")["pct"] == {}
 
 
