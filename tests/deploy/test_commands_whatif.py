@@ -23,7 +23,7 @@ from msgspec import structs
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
-from deploy.show.planning import cells, settings_text
+from deploy.show.planning import cells, print_advice, settings_text
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -215,6 +215,13 @@ def test_advice_is_printed_written_and_handed_on(
     root = ET.fromstring("<r>" + "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)) + "</r>")
     assert len(root) == 3 and root[0].get("aria-label", "").startswith("As it is: ")
     assert len(html) < 100_000 and "SETXCF START,REBUILD" in html and "STRUCTURE NAME(" in html
+
+
+def test_without_a_recording_a_plan_is_not_proven(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
+    moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T00:25:00Z")
+    print_advice(twin.advise(moment, twin.Promise(hours=2.2), Traffic(gets=0)))
+    plans = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Plan ")]
+    assert plans and all(line.endswith("; not proven: no recording.") for line in plans)
 
 
 @pytest.fixture
