@@ -7,7 +7,7 @@
 | `open_store` | `twin.stores.open` | open the twin of one store |
 | `replay`, `Replayed` | `twin.playback.replays` | play a recording through the twins of an estate |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
-| `advise`, `Promise`, `prove` | `twin.planning.advise` | find the least change that keeps a promise, and prove it |
+| `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from twin.errors import MqtwinError, UsageError
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
-    from twin.planning.advise import Promise, advise, prove
+    from twin.planning.advise import Promise, advise
     from twin.planning.moment import at_moment
+    from twin.planning.proof import prove
     from twin.planning.whatif import Traffic, what_if
     from twin.playback.replays import Replayed, replay
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
@@ -51,7 +52,7 @@ _MODULES = {
     "load_estate": "estate",
     "make_scenario": "simulation",
     "open_store": "stores.open",
-    "prove": "planning.advise",
+    "prove": "planning.proof",
     "replay": "playback.replays",
     "scenarios": "simulation",
     "simulate": "simulation",

@@ -10,17 +10,18 @@ from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
 from deploy.options.moment import MomentSource, open_twin, parse_traffic
-from deploy.show.planning import print_advice, print_members, print_proofs
+from deploy.show.planning import print_advice, print_members
 from deploy.show.report import report
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
 from twin.estate.settings import changed_config
-from twin.planning.advise import Advice, Promise, prove
+from twin.planning.advise import Advice, Promise
 from twin.planning.advise import advise as find_advice
 from twin.planning.members import advise_members
 from twin.planning.moment import moment_of
+from twin.planning.proof import Proof, prove
 from twin.stores.uniform_cluster import UniformClusterTwin
 
 
@@ -29,9 +30,12 @@ class ReplayedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     recorded: int
+    puts: int
     refused: int
     first_full: str | None
+    full: tuple[str, ...]
     unserved_gets: int
+    peak_pct: float
 
 
 class AdviceRecord(Advice, frozen=True, kw_only=True):
@@ -58,9 +62,9 @@ def advise(
 ) -> None:
     """Find the smallest change that keeps a store from filling in the next hours. Nothing is changed.
 
-    Where it is not full anyway, it prints what could be smaller. Each plan and each smaller size is proven by rolling
-    the store forward, and by asking the whole recording again with it, where there is one. Of a uniform cluster it says
-    which members carry the load.
+    Where it is not full anyway, it prints what could be smaller. Each plan is tested by rolling the store forward.
+    Where there is a recording, the whole of it is replayed as if the plan had been in effect from its beginning: what
+    would be refused in it is enlarged or left out. Of a uniform cluster it says which members carry the load.
 
     Args:
         store: Name of the store, such as QSG1/APP1.
@@ -93,10 +97,10 @@ def advise(
         else:
             print_members(members)
         return
-    advice = find_advice(moment_of(loaded_estate, twin), promise, factors)
-    proofs = (
-        prove(recording, loaded_estate, advice) if recording is not None and (advice.plans or advice.smaller) else ()
-    )
+    moment, proofs = moment_of(loaded_estate, twin), tuple[Proof, ...]()
+    advice = find_advice(moment, promise, factors)
+    if recording is not None and (advice.plans or advice.smaller):
+        advice, proofs = prove(recording, moment, advice)
     name = "" if recording is None else recording.name
     if write is not None:
         write_plans(write, estate, loaded_estate, advice)
@@ -106,9 +110,7 @@ def advise(
         replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
         print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())
         return
-    print_advice(advice)
-    if proofs:
-        print_proofs(advice, proofs, name)
+    print_advice(advice, proofs, name)
 
 
 def write_plans(folder: Path, described: Path, estate: Estate, advice: Advice) -> None:

@@ -12,10 +12,11 @@ from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
-from twin.planning.advise import Advice, Proof
+from twin.planning.advise import Advice, Promise
 from twin.planning.members import MemberAdvice
+from twin.planning.proof import Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome
-from twin.units import as_estimate, as_span
+from twin.units import as_estimate, as_rate, as_span
 
 HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
 _RIGHT = frozenset({"probability", "messages that fit"})
@@ -109,29 +110,64 @@ def draw_answer(path: Path, answer: Answer) -> None:
     plt.close(figure)
 
 
-def print_advice(advice: Advice) -> None:
-    """Print whether the promise is kept, then plans with their steps, or what could be smaller."""
-    promise = advice.promise
-    first = "" if advice.outcome.resource is None else f", most often {advice.outcome.resource} first"
-    futures = f"{100 * advice.outcome.probability:.0f} % of all futures"
-    _print(f"{advice.store} at {advice.time[:19]}Z: full within {promise.hours:g} h in {futures}{first}.")
+def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") -> None:
+    """Print whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
+
+    Args:
+        advice: the advice.
+        proofs: as of `Proven`; none where there is no recording.
+        recording: name of the recording.
+    """
+    promise, outcome = advice.promise, advice.outcome
+    _print(f"{advice.store} at {advice.time[:19]}Z: {expected(outcome, promise)}.")
     allowed = f"at most {100 * (1 - promise.confidence):.0f} %"
     if not advice.is_kept and not advice.plans:
-        _print(f"No change of its settings makes that {allowed}.")
+        _print(f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}.")
     for i, plan in enumerate(advice.plans, 1):
         print()
-        _print(f"Plan {i}, {plan.title}: then in {100 * plan.outcome.probability:.0f} %, {allowed} was asked for.")
+        claimed = f"{futures(plan.outcome, promise)} ({allowed} was asked for)"
+        _print(f"Plan {i}, {plan.title}: {claimed}; {proof_text(proofs, plan.title, recording)}.")
         for step in plan.steps:
             _print(f"  -> {step}", "     ")
-    pool = Resource.parse(advice.outcome.resource or "").pool
+    pool = Resource.parse(outcome.resource or "").pool
     no_member = not advice.is_kept and pool in (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)
-    for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}" for text in advice.left_out)]:
+    for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}." for text in advice.left_out)]:
         print()
         _print(text)
     if advice.is_kept:
-        smaller = "; ".join(settings_text(settings) for settings in advice.smaller.values()) or "nothing"
-        span = f"{promise.hours:g} h of this traffic"
-        _print(f"That is {allowed}. Smaller, one at a time, would do for {span}: {smaller}.")
+        smaller = "" if advice.smaller else " nothing."
+        print()
+        _print(f"That is {allowed}. Smaller, one at a time, would do for {promise.hours:g} h of this traffic:{smaller}")
+        for name, settings in advice.smaller.items():
+            _print(f"  {settings_text(settings)}; {proof_text(proofs, name, recording)}", "    ")
+
+
+def expected(outcome: FillOutcome, promise: Promise) -> str:
+    """Return what is expected as it is: `full within 2 h in 89 % of all futures, most often smds/QM01 first`."""
+    if outcome.p50 is not None and is_full_now(outcome.p50):
+        return f"full now, {outcome.resource}, while {as_rate(outcome.puts_per_s)} puts/s are asked for"
+    first = "" if outcome.resource is None else f", most often {outcome.resource} first"
+    return f"{futures(outcome, promise)}{first}"
+
+
+def futures(outcome: FillOutcome, promise: Promise) -> str:
+    """Return in how many futures a store is full within the time of a promise."""
+    return f"full within {promise.hours:g} h in {100 * outcome.probability:.0f} % of all futures"
+
+
+def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
+    """Return what a recording comes to with a plan or a smaller size.
+
+    Args:
+        proofs: as of `Proven`.
+        title: that of its proof.
+        recording: name of the recording.
+    """
+    if not proofs:
+        return "not proven: no recording"
+    proof = next(proof for proof in proofs if proof.title == title)
+    refused = f"{proof.refused:,} refused ({proofs[0].refused:,} as it is)"
+    return f"in {recording} {refused}, at most {proof.peak_pct:.1f} % in use"
 
 
 def print_members(advice: MemberAdvice) -> None:
@@ -145,17 +181,6 @@ def print_members(advice: MemberAdvice) -> None:
     print(f"\nPlan, {advice.members} members:")
     for step in advice.steps:
         _print(f"  -> {step}", "     ")
-
-
-def print_proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> None:
-    """Print what a recording comes to as it is, with each plan, and with each smaller size."""
-    print()
-    _print(f"{recording}, in which {proofs[0].recorded:,} messages were refused with 2192, replayed as requests:")
-    for proof in proofs:
-        smaller = advice.smaller.get(proof.title)
-        title = proof.title if smaller is None else settings_text(smaller)
-        peak = max(proof.usage_pct, default=0.0)
-        _print(f"  {title}: {proof.refused:,} refused, at most {peak:.1f} % of its fullest resource in use", "    ")
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from html import escape
 from math import ceil, floor
 
-from deploy.show.planning import HEADINGS, cells, question, settings_text
-from twin.planning.advise import AS_IT_IS, Advice, Proof
+from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, settings_text
+from twin.planning.advise import Advice
+from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
 
@@ -41,6 +42,7 @@ svg .s2 { stroke: var(--c2); } svg .s3 { stroke: var(--c3); }
 svg .f0 { fill: var(--c0); } svg .f1 { fill: var(--c1); } svg .f2 { fill: var(--c2); } svg .f3 { fill: var(--c3); }
 @media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure, pre { break-inside: avoid; } }
 """
+_LEFT_OUT = "Changes that bring a new warning about the estate, or with which too much is refused in the recording."
 _DASHES = ("2 3", "", "9 4", "9 3 2 3")
 
 
@@ -49,7 +51,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
 
     Args:
         advice: the advice.
-        proofs: proofs of its plans, the first without any; none where there is no recording.
+        proofs: as of `Proven`; none where there is no recording.
         recording: name of the recording of the proofs.
     """
     title = f"Advice for {advice.store}"
@@ -60,13 +62,13 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
         f"<h1>{escape(title)}</h1>",
         f"<p>{escape(_summary(advice))}</p>",
         _outcomes(advice),
-        *(_plan(advice, number) for number in range(len(advice.plans))),
+        *(_plan(advice, number, proofs, recording) for number in range(len(advice.plans))),
     ]
     if advice.left_out:
         items = "".join(f"<li>{escape(text)}</li>" for text in advice.left_out)
-        parts.append(f"<h2>Left out</h2><p>Plans that bring a new warning about the estate.</p><ul>{items}</ul>")
+        parts.append(f"<h2>Left out</h2><p>{_LEFT_OUT}</p><ul>{items}</ul>")
     if advice.smaller:
-        parts.append(_smaller(advice))
+        parts.append(_smaller(advice, proofs, recording))
     if proofs:
         parts.append(_proofs(advice, proofs, recording))
     parts.append(_method(advice))
@@ -77,7 +79,6 @@ def _summary(advice: Advice) -> str:
     promise, outcome = advice.promise, advice.outcome
     asked = question(_answer(advice))
     condition = "" if asked == "unchanged" else f", with {asked}"
-    first = "" if outcome.resource is None else f", most often {outcome.resource} first"
     verdict = (
         "The promise is kept as it is."
         if advice.is_kept
@@ -87,8 +88,8 @@ def _summary(advice: Advice) -> str:
     )
     return (
         f"As of {advice.time[:16].replace('T', ' ')} UTC. Promise: not full within {as_span(promise.hours * 3600)}"
-        f"{condition}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is full in"
-        f" {100 * outcome.probability:.0f} % of them{first}. {verdict}"
+        f"{condition}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is"
+        f" {expected(outcome, promise)}. {verdict}"
     )
 
 
@@ -124,36 +125,42 @@ def _outcomes(advice: Advice) -> str:
     )
 
 
-def _plan(advice: Advice, number: int) -> str:
+def _plan(advice: Advice, number: int, proofs: Sequence[Proof], recording: str) -> str:
     plan = advice.plans[number]
     steps = "".join(f"<li>{escape(step)}</li>" for step in plan.steps)
     texts = [("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm)]
     blocks = "".join(f"<p class=dim>{name}</p><pre>{escape(text.strip())}</pre>" for name, text in texts if text)
-    return f"<h2>Plan {number + 1}: {escape(plan.title)}</h2><ol>{steps}</ol>{blocks}"
+    claimed = futures(plan.outcome, advice.promise)
+    proven = f"<p>{escape(f'Then {claimed}; {proof_text(proofs, plan.title, recording)}.')}</p>"
+    return f"<h2>Plan {number + 1}: {escape(plan.title)}</h2>{proven}<ol>{steps}</ol>{blocks}"
 
 
-def _smaller(advice: Advice) -> str:
-    items = "".join(f"<li>{escape(settings_text(settings))}</li>" for settings in advice.smaller.values())
+def _smaller(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
+    items = "".join(
+        f"<li>{escape(f'{settings_text(settings)}; {proof_text(proofs, name, recording)}')}</li>"
+        for name, settings in advice.smaller.items()
+    )
     text = "Each of these sizes alone could be this small, and the promise would still be kept."
     return f"<h2>What could be smaller</h2><p>{text}</p><ul>{items}</ul>"
 
 
 def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
-    heads = ("", "refused with 2192", "first", "peak usage")
+    heads = ("", "refused", "first", "peak usage")
     rows = [
         (
             _name(advice, proof),
             f"{proof.refused:,}",
             "none" if proof.first_full is None else f"{proof.first_full[:16].replace('T', ' ')}",
-            f"{max(proof.usage_pct, default=0.0):.1f} %",
+            f"{proof.peak_pct:.1f} %",
         )
         for proof in proofs
     ]
     what = "smaller size" if advice.is_kept else "plan"
     recorded = f"The recording has {proofs[0].recorded:,} refused messages."
     text = (
-        f"{recording}, replayed as requests on the estate as it is and with each {what}. {recorded} Gets happen as"
-        " recorded: messages that the recording refused and are stored here are not got in it."
+        f"{recording}, replayed as requests on the estate as it is and with each {what}, as if it had been in effect"
+        f" from the beginning of the recording to its end. {recorded} Gets happen as recorded: messages that the"
+        " recording refused and are stored here are not got in it."
     )
     caption = f"The fullest resource of {advice.store} in the recording, percent of its maximum."
     return (

@@ -16,7 +16,8 @@ from playwright.sync_api import Browser, Route, expect, sync_playwright
 from deploy.show.report import report, time_marks
 from tests.deploy.console.test_browser import CHROMIUM, QUIET, SIZES
 from tests.support.moments import structure_at_rest
-from twin.planning.advise import AS_IT_IS, Promise, Proof, advise
+from twin.planning.advise import Promise, advise
+from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Traffic
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
@@ -36,9 +37,12 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Proof(
             title=title,
             recorded=7,
+            puts=100,
             refused=7 if title == AS_IT_IS else 0,
             first_full="2026-01-01T01:00:00.000000Z" if title == AS_IT_IS else None,
+            full=("elements",) if title == AS_IT_IS else (),
             unserved_gets=0,
+            peak_pct=100.0 if title == AS_IT_IS else 60.0,
             times=(1_767_225_600.0, 1_767_229_200.0, 1_767_232_800.0),
             usage_pct=(0.0, 100.0 if title == AS_IT_IS else 60.0, 10.0),
         )
@@ -95,6 +99,8 @@ def test_the_report_is_one_file_that_everyone_can_read(browser: Browser, page_fi
     expect(page.locator("h1")).to_have_text("Advice for QSG1/APP1")
     assert page.locator("svg").count() == 3 and page.locator("polyline").count() == page.locator("h2 ~ ol").count() + 1
     expect(page.locator("h2", has_text="Left out")).to_be_visible()
+    proven = page.get_by_text("0 refused (7 as it is), at most 60.0 % in use.")
+    assert proven.count() == page.locator("h2 ~ ol").count()
     page.evaluate(axe)
     violations = page.evaluate("axe.run()")["violations"]
     serious = [violation["id"] for violation in violations if violation["impact"] in {"serious", "critical"}]

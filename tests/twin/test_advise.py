@@ -12,9 +12,10 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
 from twin.estate.settings import changed_config
-from twin.planning.advise import AS_IT_IS, Advice, Promise, advise, prove
+from twin.planning.advise import Advice, Promise, advise
 from twin.planning.members import advise_members
 from twin.planning.moment import Moment, at_moment
+from twin.planning.proof import AS_IT_IS, prove
 from twin.planning.whatif import Traffic, what_if
 from twin.simulation import Outcome
 from twin.testing import Driver
@@ -64,9 +65,10 @@ def test_no_size_of_a_plan_can_be_smaller_alone(resting: Moment, advice: Advice)
 
 
 @pytest.mark.nightly
-def test_the_recording_asked_again_with_a_plan_has_room_for_every_put(advice: Advice, folder: Path):
+def test_the_recording_asked_again_with_a_plan_has_room_for_every_put(resting: Moment, advice: Advice, folder: Path):
     """The outage lasts two hours; as it is, puts are refused 92 minutes after its beginning. Here all are stored."""
-    without, *with_plans = prove(folder / "friday.arrow", twin.demo_estate(), advice)
+    proven, (without, *with_plans) = prove(folder / "friday.arrow", resting, advice)
+    assert proven == advice
     assert without.title == AS_IT_IS and without.refused == without.recorded > 10_000
     assert without.first_full is not None and max(without.usage_pct) == 100.0
     assert [proof.title for proof in with_plans] == [plan.title for plan in advice.plans]
@@ -108,17 +110,17 @@ def test_where_the_promise_is_kept_it_says_what_could_be_smaller(resting: Moment
 
 
 @pytest.mark.nightly
-def test_a_smaller_data_set_takes_its_first_size_along_and_is_asked_again_with_the_recording(
+def test_a_smaller_data_set_takes_its_first_size_along_and_is_left_out_where_the_recording_refutes_it(
     resting: Moment, folder: Path
 ):
     """Half an hour of the present traffic needs next to nothing, the outage later in the recording does."""
     advice = advise(resting, Promise(hours=0.5))
     least = advice.smaller["smds.QM01.max_size"]
     assert least["smds.QM01.size"] == least["smds.QM01.max_size"] < 64 * 1024 * 1024
-    without, *smaller = prove(folder / "friday.arrow", twin.demo_estate(), advice)
-    assert [proof.title for proof in smaller] == list(advice.smaller)
-    refused = {proof.title: proof.refused for proof in smaller}
-    assert refused["size"] > without.refused
+    proven, (without, *smaller) = prove(folder / "friday.arrow", resting, advice)
+    assert [proof.title for proof in smaller] == list(proven.smaller)
+    assert all(proof.refused <= without.refused for proof in smaller)
+    assert any(reason.startswith("size smaller: ") for reason in proven.left_out)
 
 
 @pytest.mark.parametrize("options", [{"hours": 0}, {"hours": 25}, {"hours": 2, "confidence": 1.0}])

@@ -83,3 +83,23 @@ def test_the_command_shows_both_outcomes(recording: Path, tmp_path: Path, capsys
     lines = [line.split("\t") for line in capsys.readouterr().err.splitlines()]
     rows = {line[1]: line[2:] for line in lines if len(line) == 6 and line[0] == STORE}
     assert rows["recorded"][1].startswith("2026-11-20T") and rows["this estate"][:2] == ["0", "none"]
+
+
+def test_puts_refused_with_2056_are_requests_too(tmp_path: Path) -> None:
+    estate = tmp_path / "estate.toml"
+    estate.write_text(
+        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/BATCH"]\nmax_size = "100M"\n',
+        encoding="utf-8",
+    )
+    put = {
+        "time": "2026-11-20T12:00:00Z",
+        "qmgr": "QMD1",
+        "op": "PUT",
+        "queue": "BATCH",
+        "length": 3000,
+        "reason": 2056,
+    }
+    path = write_lines(tmp_path / "full.ndjson", [json.dumps(put | {"count": 7}).encode()])
+    outcome = asked(path, estate).refusals["QMD1/BATCH"]
+    assert (outcome.recorded.puts, outcome.recorded.full) == (7, 7)
+    assert (outcome.replayed.puts, outcome.replayed.full) == (7, 0)

@@ -5,20 +5,16 @@
     >>> sorted(advice.plans[0].settings) != []
     True
 
-A plan is found and proven by what-if: the store is rolled forward with it, so a remedy that fills something else is no
-plan. `prove` then replays a whole recording with it, puts as demands (`twin.playback.demands`): the changed estate
-decides which are refused. Described in docs/what-if.md.
+A plan is found by what-if: the store is rolled forward with it, so a remedy that fills something else is no plan.
+`twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
-import numpy as np
 
 from twin.capacity.statements import cfrm, mqsc, steps
 from twin.errors import UsageError
@@ -28,17 +24,14 @@ from twin.estate.settings import Settings, changed_config
 from twin.planning.levers import beginnings, size_of, sizes, with_size, without_size
 from twin.planning.moment import Moment
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Traffic, what_if
-from twin.playback.replays import replay
 from twin.stores.message_store import MessageStore
-from twin.units import as_text
 
 Ask = Callable[[Settings], FillOutcome]
 """Returns the outcome with settings."""
 
-AS_IT_IS = "as it is"  # title of a proof without any plan
-
+LARGER = "larger"  # title of the plan that begins with nothing else, and end of others that are
 _MAX_ROUNDS = 16  # in which the resource that is full first is doubled
-_STEPS = 32  # a size is a multiple of this part of its value now, so that plans are round
+STEPS = 32  # a size is a multiple of this part of its value now, so that plans are round
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +78,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         outcome: without any change.
         is_kept: True if the promise holds without any change.
         plans: the least changes, if it does not; none where no change helps.
-        left_out: plans that would bring a new warning about the estate: title and warning.
+        left_out: plans that would bring a new warning about the estate, or that a recording refutes: title and reason.
         smaller: sizes that could be smaller one at a time, if it does: by name the settings, with what goes along.
     """
 
@@ -100,28 +93,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     smaller: dict[str, Settings]
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording replayed with a plan, its puts as demands.
-
-    Attributes:
-        title: title of the plan; "as it is" without one; of a smaller size its name.
-        recorded: messages refused with 2192 in the recording.
-        refused: messages refused with 2192 here.
-        first_full: time of the first of them; None: none is refused.
-        unserved_gets: gets of the recording whose message was refused here.
-        times: f8 seconds since 1970, samples.
-        usage_pct: the fullest resource of the store at each sample, percent.
-    """
-
-    title: str
-    recorded: int
-    refused: int
-    first_full: str | None
-    unserved_gets: int
-    times: tuple[float, ...]
-    usage_pct: tuple[float, ...]
-
-
 def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Advice:
     """Return the least changes that keep a promise, or what could be smaller where it is kept already.
 
@@ -133,10 +104,7 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Ad
     Raises:
         UsageError: the store's traffic is not known yet.
     """
-
-    def ask(settings: Settings) -> FillOutcome:
-        return what_if(moment, settings, traffic, promise.hours * 3600).after
-
+    ask = asking(moment, promise, traffic)
     first = what_if(moment, None, traffic, promise.hours * 3600)
     is_kept = promise.is_kept(first.after)
     plans, left_out = ((), ()) if is_kept else _plans(moment, promise, ask)
@@ -154,6 +122,11 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Ad
     )
 
 
+def asking(moment: Moment, promise: Promise, traffic: Traffic) -> Ask:
+    """Return what asks for the outcome with settings, as far ahead as a promise goes."""
+    return lambda settings: what_if(moment, settings, traffic, promise.hours * 3600).after
+
+
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
@@ -169,22 +142,25 @@ def _plans(moment: Moment, promise: Promise, ask: Ask) -> tuple[tuple[Plan, ...]
         least = _least(twin, settings, promise, ask)
         if "scm_max_size" in beginning and "scm_max_size" not in least:
             continue  # what goes with it is enough: another plan
-        full_title = title if set(least) <= set(beginning) or not beginning else f"{title}, and larger"
-        changed = changed_config(twin.config, least)
-        news = new_warnings(moment.estate, changed)
+        full_title = title if set(least) <= set(beginning) or not beginning else f"{title}, and {LARGER}"
+        news = new_warnings(moment.estate, changed_config(twin.config, least))
         left_out += [f"{full_title}: {warning}" for warning in news]
         if not news and all(plan.settings != least for plan in plans):
-            plans.append(
-                Plan(
-                    title=full_title,
-                    settings=least,
-                    steps=steps(twin.config, least),
-                    mqsc=mqsc(twin.config, least),
-                    cfrm=cfrm(changed, least),
-                    outcome=ask(least),
-                )
-            )
+            plans.append(plan_of(twin, full_title, least, ask(least)))
     return tuple(plans), tuple(left_out)
+
+
+def plan_of(twin: MessageStore, title: str, settings: Settings, outcome: FillOutcome) -> Plan:
+    """Return a plan with its texts. Arguments: those of `Plan`, and the store."""
+    changed = changed_config(twin.config, settings)
+    return Plan(
+        title=title,
+        settings=settings,
+        steps=steps(twin.config, settings),
+        mqsc=mqsc(twin.config, settings),
+        cfrm=cfrm(changed, settings),
+        outcome=outcome,
+    )
 
 
 def new_warnings(estate: Estate, changed: StoreConfig) -> list[str]:
@@ -214,12 +190,22 @@ def _enlarge(twin: MessageStore, beginning: Settings, promise: Promise, ask: Ask
             return None  # larger than the attribute may be
         if promise.is_kept(outcome):
             return settings
-        name = size_of(twin, outcome.resource)
-        now = None if name is None else _size(settings, name) or sizes(twin).get(name)
-        if name is None or now is None:
+        doubled = with_doubled(twin, settings, [outcome.resource])
+        if doubled is None:
             return None
-        settings = with_size(twin.config, settings, name, 2 * now)
+        settings = doubled
     return None
+
+
+def with_doubled(twin: MessageStore, settings: Settings, full: Iterable[str | None]) -> Settings | None:
+    """Return settings that double what is full; None where nothing makes it larger. full: resources."""
+    names = {name: None for resource in full if (name := size_of(twin, resource)) is not None}
+    doubled = dict(settings)
+    for name in names:
+        now = size_in(settings, name) or sizes(twin).get(name)
+        if now is not None:
+            doubled = with_size(twin.config, doubled, name, 2 * now)
+    return None if doubled == settings else doubled
 
 
 def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -> Settings:
@@ -232,8 +218,8 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -
     for name in sorted(names, key=lambda name: name != "size"):
         if name not in least:
             continue  # it went with another one
-        now, planned = known.get(name, 0), _size(least, name)
-        step = max(1, (now or planned) // _STEPS)
+        now, planned = known.get(name, 0), size_in(least, name)
+        step = max(1, (now or planned) // STEPS)
         low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` keeps it
         while low < high:
             middle = (low + high) // 2
@@ -248,7 +234,7 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -
     return least
 
 
-def _size(settings: Settings, name: str) -> int:
+def size_in(settings: Settings, name: str) -> int:
     """Return a size among settings, 0 where there is none."""
     value = settings.get(name, 0)
     assert isinstance(value, int)
@@ -259,7 +245,7 @@ def _smaller(twin: MessageStore, promise: Promise, ask: Ask) -> dict[str, Settin
     """Return how small each size could be alone, where that is at least a step smaller."""
     smaller: dict[str, Settings] = {}
     for name, value in sizes(twin).items():
-        step = max(1, value // _STEPS)
+        step = max(1, value // STEPS)
         low, high = 1, value // step  # in steps; `high` keeps the promise
         while low < high:
             middle = (low + high) // 2
@@ -271,47 +257,3 @@ def _smaller(twin: MessageStore, promise: Promise, ask: Ask) -> dict[str, Settin
         if high * step < value:
             smaller[name] = with_size(twin.config, {}, name, high * step)
     return smaller
-
-
-# --- proof -----------------------------------------------------------------------------------------------------------
-
-
-def prove(recording: str | Path, estate: Estate, advice: Advice) -> tuple[Proof, ...]:
-    """Replay a recording, puts as demands: on the estate as it is, then with each plan and each smaller size.
-
-    Args:
-        recording: the recording, from its beginning to its end.
-        estate: the estate of the advice.
-        advice: about one of its stores.
-
-    Raises:
-        UsageError: the recording cannot be read, or has no event of the store.
-    """
-    without: tuple[str, Settings] = (AS_IT_IS, {})
-    plans = [(plan.title, plan.settings) for plan in advice.plans]
-    changes = (without, *plans, *advice.smaller.items())
-    return tuple(_proof(recording, estate, advice.store, *change) for change in changes)
-
-
-def _proof(recording: str | Path, estate: Estate, store: str, title: str, settings: Settings) -> Proof:
-    config = changed_config(estate.stores[store], settings) if settings else estate.stores[store]
-    replayed = replay(recording, replace(estate, stores={**estate.stores, store: config}), demands=True)
-    if store not in replayed.refusals:
-        raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
-    refusals = replayed.refusals[store]
-    first_full = refusals.replayed.first_full
-    usage = replayed.usage
-    rows = np.array(usage["store"].to_pylist()) == store
-    times = usage["time"].cast("int64").to_numpy()[rows] / 1e6
-    sampled = np.unique(times)
-    fullest = np.zeros(sampled.size)
-    np.maximum.at(fullest, np.searchsorted(sampled, times), usage["usage_pct"].to_numpy()[rows])
-    return Proof(
-        title=title,
-        recorded=refusals.recorded.full,
-        refused=refusals.replayed.full,
-        first_full=None if first_full is None else as_text(first_full),
-        unserved_gets=refusals.unserved_gets,
-        times=tuple(sampled.tolist()),
-        usage_pct=tuple(np.round(fullest, 3).tolist()),
-    )

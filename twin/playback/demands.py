@@ -10,26 +10,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
+from kernels.event_loop import (
+    MQRC_NO_MSG_AVAILABLE,
+    MQRC_Q_FULL,
+    MQRC_Q_SPACE_NOT_AVAILABLE,
+    MQRC_STORAGE_MEDIUM_FULL,
+)
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.events import EventBlock
 from twin.state.arrays import Array
 
-_REFUSALS = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_FULL)
+_STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE)  # 2056 of distributed queue managers
+_REFUSALS = (*_STORE_FULL, MQRC_Q_FULL)
 
 
 @dataclass(slots=True)
 class Refusals:
-    """Puts of a store that were refused. Counts are messages, `first_full` microseconds since 1970."""
+    """Puts of a store, and those that were refused. Counts are messages, `first_full` microseconds since 1970."""
 
-    full: int = 0  # with 2192
+    puts: int = 0  # messages asked to be put
+    full: int = 0  # with 2192 or 2056
     queue_full: int = 0  # with 2053
     first_full: int | None = None  # time of the first 2192
 
     def add(self, events: Array) -> None:
         """Count the refused puts among events, EVENT[n], in order of time."""
         puts = events[events["op"] == PUT]
-        full = puts[puts["reason"] == MQRC_STORAGE_MEDIUM_FULL]
+        full = puts[np.isin(puts["reason"], _STORE_FULL)]
+        self.puts += int(puts["count"].sum())
         self.full += int(full["count"].sum())
         self.queue_full += int(puts["count"][puts["reason"] == MQRC_Q_FULL].sum())
         if self.first_full is None and full.size:

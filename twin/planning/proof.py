@@ -1,0 +1,242 @@
+"""Proof of advice: a recording replayed with each plan, its puts as requests.
+
+A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, as
+`mqtwin replay --demands` does with the changed estate (`twin.playback.demands`). A plan holds if no put is refused, a
+smaller size if no more are than without it. What does not hold is made larger until it does, or left out.
+Described in docs/what-if.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kernels.clock import SECOND
+from twin.conditions import Condition
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.estate.settings import Settings, changed_config
+from twin.events import Decoded
+from twin.planning.advise import LARGER, STEPS, Advice, Plan, asking, new_warnings, plan_of, size_in, with_doubled
+from twin.planning.levers import sizes, with_size
+from twin.planning.moment import Moment
+from twin.planning.whatif import FillOutcome
+from twin.playback.replays import Player, decoded_chunks, play
+from twin.playback.samples import STEP, Samples, split_by_step, usage_of
+from twin.stores.open import open_message_store
+from twin.units import as_text
+
+AS_IT_IS = "as it is"  # title of a proof without any plan
+
+_MAX_DOUBLINGS = 6  # of what is full in the recording, until a plan is left out
+_HALVINGS = 2  # of the way between sizes that do not hold and sizes that do
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording replayed with a plan, its puts as requests.
+
+    Attributes:
+        title: title of the plan; "as it is" without one; of a smaller size its name.
+        recorded: messages refused for want of storage in the recording.
+        puts: messages that were asked to be put.
+        refused: messages refused for want of storage here.
+        first_full: time of the first of them; None: none is refused.
+        full: the resources for want of which they were.
+        unserved_gets: gets of the recording whose message was refused here.
+        peak_pct: the highest of `usage_pct`.
+        times: f8 seconds since 1970, samples.
+        usage_pct: the fullest resource of the store at each sample, percent.
+    """
+
+    title: str
+    recorded: int
+    puts: int
+    refused: int
+    first_full: str | None
+    full: tuple[str, ...]
+    unserved_gets: int
+    peak_pct: float
+    times: tuple[float, ...]
+    usage_pct: tuple[float, ...]
+
+
+class Proven(NamedTuple):
+    """Advice that holds in a recording. proofs: as it is, then with each plan and each smaller size of the advice."""
+
+    advice: Advice
+    proofs: tuple[Proof, ...]
+
+
+def prove(recording: str | Path, moment: Moment, advice: Advice) -> Proven:
+    """Return advice with the plans and smaller sizes that hold in a recording, larger where they have to be.
+
+    Args:
+        recording: the recording, from its beginning to its end.
+        moment: that of the advice.
+        advice: about the store of the moment.
+
+    Raises:
+        UsageError: the recording cannot be read, or has no event of the store.
+    """
+    return _Prover(Path(recording), moment, advice).prove()
+
+
+@dataclass(slots=True)
+class _Prover:
+    recording: Path
+    moment: Moment
+    advice: Advice
+
+    def prove(self) -> Proven:
+        as_it_is = self._replay(AS_IT_IS, {})
+        proofs, left_out = [as_it_is], list(self.advice.left_out)
+        plans: list[Plan] = []
+        smaller: dict[str, Settings] = {}
+        for plan in self.advice.plans:
+            held, proof = self._hold(plan)
+            reasons = [self._refuted(proof, as_it_is)] if held is None else self._warnings(held)
+            left_out += [f"{proof.title}: {reason}" for reason in reasons]
+            if held is not None and not reasons and all(held.settings != other.settings for other in plans):
+                plans.append(held)
+                proofs.append(proof)
+        for name, settings in self.advice.smaller.items():
+            held_settings, proof = self._hold_smaller(name, settings, as_it_is)
+            if held_settings is None:
+                left_out.append(f"{name} smaller: {self._refuted(proof, as_it_is)}")
+            else:
+                smaller[name] = held_settings
+                proofs.append(proof)
+        advice = msgspec.structs.replace(self.advice, plans=tuple(plans), left_out=tuple(left_out), smaller=smaller)
+        return Proven(advice, tuple(proofs))
+
+    def _refuted(self, proof: Proof, as_it_is: Proof) -> str:
+        """Return why something is left out."""
+        return f"{proof.refused:,} of {proof.puts:,} refused in {self.recording.name}, {as_it_is.refused:,} as it is"
+
+    def _warnings(self, plan: Plan) -> list[str]:
+        changed = changed_config(self.moment.twin.config, plan.settings)
+        return new_warnings(self.moment.estate, changed)
+
+    # --- plans ---------------------------------------------------------------------------------------------------
+
+    def _hold(self, plan: Plan) -> tuple[Plan | None, Proof]:
+        """Return a plan, as large as it has to be in the recording, and its proof; None and the last one: none is."""
+        twin, proof = self.moment.twin, self._replay(plan.title, plan.settings)
+        if not proof.refused:
+            return plan, proof
+        title = plan.title if plan.title.endswith(LARGER) else f"{plan.title}, and {LARGER}"
+        settings = plan.settings
+        full: tuple[str | None, ...] = proof.full
+        for _ in range(_MAX_DOUBLINGS):
+            doubled = with_doubled(twin, settings, full)
+            larger = None if doubled is None else self._try(title, doubled)
+            if doubled is None or larger is None:
+                return None, proof
+            held, proof = larger
+            if self._holds(held, proof):
+                return self._narrow(settings, held, proof)
+            settings, full = doubled, proof.full or (held.outcome.resource,)
+        return None, proof
+
+    def _holds(self, plan: Plan, proof: Proof) -> bool:
+        return not proof.refused and self.advice.promise.is_kept(plan.outcome)
+
+    def _try(self, title: str, settings: Settings) -> tuple[Plan, Proof] | None:
+        """Return a plan and its proof; None: a size is larger than it may be."""
+        try:
+            outcome = self._ask(settings)
+        except UsageError:
+            return None
+        return plan_of(self.moment.twin, title, settings, outcome), self._replay(title, settings)
+
+    def _narrow(self, failing: Settings, plan: Plan, proof: Proof) -> tuple[Plan, Proof]:
+        """Return a plan that holds and is nearer to settings that do not, and its proof."""
+        for _ in range(_HALVINGS):
+            middle = self._between(failing, plan.settings)
+            tried = None if middle in (failing, plan.settings) else self._try(plan.title, middle)
+            if tried is None:
+                break
+            if self._holds(*tried):
+                plan, proof = tried
+            else:
+                failing = middle
+        return plan, proof
+
+    def _between(self, low: Settings, high: Settings) -> Settings:
+        """Return settings whose sizes are half-way between those of others, in steps."""
+        twin, middle = self.moment.twin, dict(high)
+        known = sizes(twin)
+        for name in [name for name in high if name in known or name == "scm_max_size"]:
+            small, large = size_in(low, name) or known.get(name, 0), size_in(high, name)
+            step = max(1, (known.get(name) or large) // STEPS)
+            if large - small > step:
+                middle = with_size(twin.config, middle, name, small + (large - small) // 2 // step * step)
+        return middle
+
+    # --- smaller sizes -------------------------------------------------------------------------------------------
+
+    def _hold_smaller(self, name: str, settings: Settings, as_it_is: Proof) -> tuple[Settings | None, Proof]:
+        """Return a smaller size, as large as it has to be, and its proof; None and the first proof: none is smaller."""
+        twin, proof = self.moment.twin, self._replay(name, settings)
+        if proof.refused <= as_it_is.refused:
+            return settings, proof
+        held: Settings | None = None
+        now = sizes(twin)[name]
+        step = max(1, now // STEPS)
+        low, high = size_in(settings, name) // step, now // step
+        for _ in range(_HALVINGS):
+            middle = (low + high) // 2
+            if middle == low:
+                break
+            larger = with_size(twin.config, {}, name, middle * step)
+            tried = self._replay(name, larger)
+            if tried.refused <= as_it_is.refused and self.advice.promise.is_kept(self._ask(larger)):
+                held, proof, high = larger, tried, middle
+            else:
+                low = middle
+        return held, proof
+
+    # --- replays -------------------------------------------------------------------------------------------------
+
+    def _ask(self, settings: Settings) -> FillOutcome:
+        return asking(self.moment, self.advice.promise, self.advice.traffic)(settings)
+
+    def _replay(self, title: str, settings: Settings) -> Proof:
+        """Return the proof of settings: the store's own events are replayed, as others do not change it."""
+        estate, name = self.moment.estate, self.advice.store
+        config = changed_config(estate.stores[name], settings)
+        estate = replace(estate, stores={**estate.stores, name: config})
+        player = Player(estate, {name: open_message_store(estate, name, forecasts=False)}, demands=True)
+        samples, full = Samples(estate, usage_of), dict[str, None]()
+        for piece, alerts in play(self._chunks(estate, name), player, split_by_step):
+            samples.add(piece, player.twins)
+            opened = [alert for alert in alerts if alert.condition == Condition.FULL]
+            full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
+        if name not in player.refusals:
+            raise UsageError(f"{self.recording} has no event of {name}; expected: a recording of it")
+        refusals, sampled = player.refusals[name], samples.by_store[name]
+        first_full = refusals.replayed.first_full
+        fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
+        return Proof(
+            title=title,
+            recorded=refusals.recorded.full,
+            puts=refusals.replayed.puts,
+            refused=refusals.replayed.full,
+            first_full=None if first_full is None else as_text(first_full),
+            full=tuple(full),
+            unserved_gets=refusals.unserved_gets,
+            peak_pct=max(fullest, default=0.0),
+            times=tuple((step + 1) * STEP / SECOND for step in sampled),
+            usage_pct=tuple(fullest),
+        )
+
+    def _chunks(self, estate: Estate, name: str) -> Iterator[Decoded]:
+        """Yield the events of a store in the recording."""
+        is_own = np.array([route.store == name for route in estate.routes])
+        for decoded in decoded_chunks(self.recording, estate):
+            yield decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
