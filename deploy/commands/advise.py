@@ -13,6 +13,7 @@ from deploy.options.moment import MomentSource, open_twin, parse_traffic
 from deploy.show.planning import print_advice, print_members, print_proofs
 from deploy.show.report import report
 from deploy.show.terminal import print_warnings
+from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
@@ -98,17 +99,18 @@ def advise(
         prove(recording, loaded_estate, advice) if recording is not None and (advice.plans or advice.smaller) else ()
     )
     name = "" if recording is None else recording.name
+    reason = full_reason(loaded_estate.stores[store].kind)
     if write is not None:
         write_plans(write, estate, loaded_estate, advice)
     if html is not None:
-        html.write_text(report(advice, proofs, name), encoding="utf-8")
+        html.write_text(report(advice, proofs, name, reason), encoding="utf-8")
     if json_:
         replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
         print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())
         return
     print_advice(advice)
     if proofs:
-        print_proofs(advice, proofs, name)
+        print_proofs(advice, proofs, name, reason)
 
 
 def write_plans(folder: Path, described: Path, estate: Estate, advice: Advice) -> None:

@@ -147,10 +147,13 @@ def print_members(advice: MemberAdvice) -> None:
         _print(f"  -> {step}", "     ")
 
 
-def print_proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> None:
-    """Print what a recording comes to as it is, with each plan, and with each smaller size."""
+def print_proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int) -> None:
+    """Print what a recording comes to as it is, with each plan, and with each smaller size.
+
+    reason: MQRC of puts for which the store has no room.
+    """
     print()
-    _print(f"{recording}, in which {proofs[0].recorded:,} messages were refused with 2192, replayed as requests:")
+    _print(f"{recording}, in which {proofs[0].recorded:,} messages were refused with {reason}, replayed as requests:")
     for proof in proofs:
         smaller = advice.smaller.get(proof.title)
         title = proof.title if smaller is None else settings_text(smaller)

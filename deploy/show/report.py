@@ -8,6 +8,7 @@ from html import escape
 from math import ceil, floor
 
 from deploy.show.planning import HEADINGS, cells, question, settings_text
+from twin.conditions import STORAGE_MEDIUM_FULL
 from twin.planning.advise import AS_IT_IS, Advice, Proof
 from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
@@ -44,13 +45,14 @@ svg .f0 { fill: var(--c0); } svg .f1 { fill: var(--c1); } svg .f2 { fill: var(--
 _DASHES = ("2 3", "", "9 4", "9 3 2 3")
 
 
-def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") -> str:
+def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", reason: int = STORAGE_MEDIUM_FULL) -> str:
     """Return the report as HTML.
 
     Args:
         advice: the advice.
         proofs: proofs of its plans, the first without any; none where there is no recording.
         recording: name of the recording of the proofs.
+        reason: MQRC of puts for which the store has no room.
     """
     title = f"Advice for {advice.store}"
     parts = [
@@ -68,7 +70,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
     if advice.smaller:
         parts.append(_smaller(advice))
     if proofs:
-        parts.append(_proofs(advice, proofs, recording))
+        parts.append(_proofs(advice, proofs, recording, reason))
     parts.append(_method(advice))
     return "\n".join([*parts, "</body></html>\n"])
 
@@ -138,8 +140,8 @@ def _smaller(advice: Advice) -> str:
     return f"<h2>What could be smaller</h2><p>{text}</p><ul>{items}</ul>"
 
 
-def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
-    heads = ("", "refused with 2192", "first", "peak usage")
+def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int) -> str:
+    heads = ("", f"refused with {reason}", "first", "peak usage")
     rows = [
         (
             _name(advice, proof),

@@ -1,7 +1,7 @@
 """Demands: the puts of a recording as requests, which the given estate may refuse.
 
-In a recording a put with 2192 is a fact. As a demand, each put is tried: the given estate decides whether it fits.
-Gets, ends of units of work and expiries happen as recorded.
+In a recording a put with 2192 or 2056 is a fact. As a demand, each put is tried: the given estate decides whether it
+fits. Gets, ends of units of work and expiries happen as recorded.
 """
 
 from __future__ import annotations
@@ -10,26 +10,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
+from kernels.event_loop import (
+    MQRC_NO_MSG_AVAILABLE,
+    MQRC_Q_FULL,
+    MQRC_Q_SPACE_NOT_AVAILABLE,
+    MQRC_STORAGE_MEDIUM_FULL,
+)
 from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.events import EventBlock
 from twin.state.arrays import Array
 
-_REFUSALS = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_FULL)
+_FULL = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE)
+_REFUSALS = (*_FULL, MQRC_Q_FULL)
 
 
 @dataclass(slots=True)
 class Refusals:
     """Puts of a store that were refused. Counts are messages, `first_full` microseconds since 1970."""
 
-    full: int = 0  # with 2192
+    full: int = 0  # with 2192, of distributed queue managers 2056
     queue_full: int = 0  # with 2053
-    first_full: int | None = None  # time of the first 2192
+    first_full: int | None = None  # time of the first of them
 
     def add(self, events: Array) -> None:
         """Count the refused puts among events, EVENT[n], in order of time."""
         puts = events[events["op"] == PUT]
-        full = puts[puts["reason"] == MQRC_STORAGE_MEDIUM_FULL]
+        full = puts[np.isin(puts["reason"], _FULL)]
         self.full += int(full["count"].sum())
         self.queue_full += int(puts["count"][puts["reason"] == MQRC_Q_FULL].sum())
         if self.first_full is None and full.size:

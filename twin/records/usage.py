@@ -16,7 +16,7 @@ from twin.records.states import (
     StructureState,
     UniformClusterState,
 )
-from twin.units import percent
+from twin.units import as_usage, percent
 
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file
@@ -46,6 +46,13 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     pct: float | None
     maximum_pct: float | None
     note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The usage in words, as causes of alerts have it."""
+        if self.pct is None:
+            return NOT_MEASURED
+        return as_usage(self.pct, self.maximum_pct, self.unit.partition(" (")[0])
 
     @property
     def resource(self) -> Resource:

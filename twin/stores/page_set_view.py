@@ -10,11 +10,11 @@ from kernels import layout, page_set, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_page_set, alter_queue
 from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
-from twin.records import Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
+from twin.units import percent
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, PAGES),
@@ -27,7 +27,7 @@ class Pages(ResourceView):
     """The pages of a page set."""
 
     resource = PAGES
-    unit = "pages"
+    unit = present = "pages"
 
     def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:
         super().__init__(store)
@@ -39,6 +39,11 @@ class Pages(ResourceView):
     def _read_usage_pct(self) -> float:
         usable = max(1, int(self._store.page_use[0]["usable"]))
         return round(100.0 * int(page_set.pages_in_use(self._store)) / usable, 3)
+
+    @property
+    @override
+    def maximum_pct(self) -> float:
+        return percent(int(page_set.pages_in_use(self._store)), int(page_set.max_usable_pages(self._store)))
 
     @property
     @override
@@ -87,25 +92,6 @@ class Pages(ResourceView):
         return sentence
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
-        if config.expand == "NONE":
-            actions.append(f"Let the page set expand: {alter_page_set(config.psid, 'SYSTEM')}")
-        elif config.expand == "USER" and not config.secondary_pages:
-            actions.append(
-                f"Let MQ choose the secondary extent, none is defined: {alter_page_set(config.psid, 'SYSTEM')}"
-            )
-        elif int(self._store.page_use[0]["status"]) != layout.MAXIMUM:
-            actions.append(
-                "Add volumes to its storage group, then retry the expansion:"
-                f" {alter_page_set(config.psid, config.expand)}"
-            )
-        if ranked:
-            queue = ranked[0].queue
-            actions.append(
-                f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one: give that page"
-                f" set a storage class OTHER, then DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
-                f" MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
-                f" {alter_queue(queue, 'STGCLASS(OTHER)')}, MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
-            )
-        return tuple(actions)
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        is_at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
+        return texts.page_set_actions(self._config, ranked, effects, is_at_maximum=is_at_maximum)

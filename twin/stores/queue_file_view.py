@@ -10,13 +10,11 @@ from kernels import layout, queue_file, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_max_file_size
 from twin.conditions import BLOCKS, FILE, Condition, Resource
-from twin.estate import QueueFile, format_size
-from twin.estate.model import QUEUE_FILE_MAX_SIZE
-from twin.records import Filler
+from twin.estate import QueueFile
+from twin.records import Action, Filler
 from twin.state.arrays import Array
-from twin.units import MIB, percent
+from twin.units import percent
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, FILE),
@@ -61,18 +59,8 @@ class File(ResourceView):
         return fillers.growth(self._queues, "pages"), self._queues["pages"]
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
-        if config.file_system_size is not None and config.file_system_size <= config.max_size:
-            actions.append(f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}")
-        elif config.limit < QUEUE_FILE_MAX_SIZE:
-            larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
-            actions.append(
-                f"Raise the maximum file size above {format_size(config.limit)}, here to {format_size(larger)}:"
-                f" {alter_max_file_size(config.queue, -(-larger // MIB))}; display the current size:"
-                f" DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
-            )
-        return tuple(actions)
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        return texts.queue_file_actions(self._config, ranked, effects)
 
 
 class Blocks(File):

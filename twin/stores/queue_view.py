@@ -15,10 +15,9 @@ from kernels import layout, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_queue
 from twin.conditions import FULL, Resource
 from twin.estate.attributes import MAX_DEPTH
-from twin.records import Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.units import percent
 
@@ -99,12 +98,8 @@ class QueueDepth(ResourceView):
         return f"{self.text}: {self._depth:,} of MAXDEPTH({self._limit}), {fails} with 2053"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
         room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
-        own = (Filler(self.resource.owner, 1.0),)
-        raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
-        if 0 < self._limit < MAX_DEPTH:
-            raising += f": {alter_queue(self.resource.owner, f'MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})')}"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
-        return (*texts.getter_actions(own, effects, is_shared=is_shared), raising)
+        return texts.depth_actions(self.resource.owner, self._limit, MAX_DEPTH, effects, room, is_shared=is_shared)
