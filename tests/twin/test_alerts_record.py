@@ -8,7 +8,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING
+from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING, Resource
 from twin.records import Action, AlertRecord, Filler, Step
 
 GETTERS = Action(
@@ -41,11 +41,11 @@ TIME = 1_795_176_000_000_123
 def life() -> list[Alert]:
     """Open, update and clear an alert."""
     episodes = Episodes("QSG1/APP1", [])
-    records = [episodes.open(finding(), TIME)]
+    records = episodes.open(finding(), TIME)
     episode = episodes.get("threshold", ENTRIES)
     assert episode is not None
-    records.append(episodes.update(episode, finding(usage_pct=90.0), TIME + 1))
-    records.append(episodes.clear(episode, finding(usage_pct=70.0), TIME + 2))
+    records += episodes.update(episode, finding(usage_pct=90.0), TIME + 1)
+    records += episodes.clear(episode, finding(usage_pct=70.0), TIME + 2)
     assert not episodes.any_open
     return records
 
@@ -92,6 +92,12 @@ def test_its_data_are_those_of_the_contract() -> None:
             },
         ),
         "evidence": (),
+        "resources": ("entries",),
+        "incident": {
+            "id": "QSG1/APP1/1795176000000123",
+            "role": "root",
+            "opened": "2026-11-20T12:00:00.000123Z",
+        },
     }
     assert cleared.status == "cleared"
 
@@ -127,7 +133,7 @@ def test_an_episode_has_one_alert_id_and_each_of_its_records_an_id_of_its_own() 
 def test_episodes_of_other_times_resources_and_conditions_have_other_ids() -> None:
     episodes = Episodes("QSG1/APP1", [])
     ids = {
-        episodes.open(finding(resource=resource, condition=condition), time).alert_id
+        episodes.open(finding(resource=Resource.parse(resource), condition=condition), time)[-1].alert_id
         for resource in ("entries", "elements", "smds/QM01")
         for condition in ("threshold", "full")
         for time in (TIME, TIME + 1)
@@ -135,7 +141,7 @@ def test_episodes_of_other_times_resources_and_conditions_have_other_ids() -> No
     assert len(ids) == 12
 
 
-def test_an_alert_clears_once_its_condition_has_been_over_for_a_minute_without_a_break():
+def test_an_alert_clears_once_its_condition_has_been_over_for_ten_minutes_without_a_break():
     episodes = Episodes("QSG1/APP1", [])
     episodes.open(finding(), TIME)
     episode = episodes.get("threshold", ENTRIES)
@@ -145,9 +151,9 @@ def test_an_alert_clears_once_its_condition_has_been_over_for_a_minute_without_a
         return episodes.settle(episode, finding, TIME + second * 1_000_000, is_over=is_over)
 
     assert settle(10, is_over=True) == []
-    assert settle(60, is_over=False) == []
-    assert settle(70, is_over=True) == []
-    assert settle(129, is_over=True) == []
-    (cleared,) = settle(130, is_over=True)
-    assert (cleared.change, cleared.number, cleared.time) == (CLEARED, 1, TIME + 130_000_000)
+    assert settle(600, is_over=False) == []
+    assert settle(610, is_over=True) == []
+    assert settle(1209, is_over=True) == []
+    (cleared,) = settle(1210, is_over=True)
+    assert (cleared.change, cleared.number, cleared.time) == (CLEARED, 1, TIME + 1_210_000_000)
     assert not episodes.any_open

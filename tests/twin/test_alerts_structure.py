@@ -14,7 +14,8 @@ from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, UPDATED, WARNING
+from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
+from twin.records import PART, ROOT
 
 TICK_US = 10 * SECOND_US  # the raster of event time on which alerts are looked at
 THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
@@ -39,7 +40,7 @@ def test_the_threshold_alert_opens_at_the_very_event_that_reaches_fullthreshold(
     driver.put()
     [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource) == (OPENED, *THRESHOLD)
-    assert (alert.time, alert.usage_pct, alert.severity) == (driver.time, 80.0, WARNING)
+    assert (alert.time, alert.usage_pct, alert.severity) == (driver.time, 80.0, INFO)
 
 
 def test_it_opens_once() -> None:
@@ -89,8 +90,12 @@ def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements()
 def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
     driver = open_driver()
     driver.put(count=100)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
-    assert alerts_of(driver, *THRESHOLD)[0].severity == CRITICAL
+    assert [change for change in driver.alert_changes() if change[0] == OPENED] == [
+        (OPENED, *THRESHOLD),
+        (OPENED, *AT_FULL),
+    ]
+    assert [alert.severity for alert in driver.alerts] == [INFO, INFO, FULL]
+    assert [alert.incident.role for alert in driver.alerts] == [ROOT, PART, ROOT]
 
 
 def test_a_put_that_got_2192_opens_full_whatever_the_model_thinks() -> None:
@@ -147,9 +152,9 @@ def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_it_was_told(
     assert driver.alerts[-1].usage_pct == 90.0
 
 
-def test_an_alert_is_updated_when_its_severity_changes_and_that_has_a_hysteresis() -> None:
-    driver = open_driver()
-    driver.put(count=94)
+def test_a_page_is_updated_when_its_severity_changes_and_that_has_a_hysteresis() -> None:
+    driver = open_driver()  # no put and few levels: nothing can be forecast, so the line is a page
+    driver.measure(ents_used=94)
     assert driver.alerts[-1].severity == WARNING
     driver.put()
     driver.wait(10)
@@ -169,32 +174,32 @@ def test_an_alert_is_updated_when_its_severity_changes_and_that_has_a_hysteresis
 # -- clearing
 
 
-def test_an_alert_clears_when_usage_was_2_points_below_its_mark_for_a_minute() -> None:
+def test_an_alert_clears_when_usage_was_2_points_below_its_mark_for_ten_minutes() -> None:
     driver = open_driver()
     driver.put(count=80)
     driver.get(count=2)
-    driver.wait(600)
+    driver.wait(1200)
     assert len(driver.alerts) == 1  # 78 %: not below
     driver.get()
     fell = driver.time
-    driver.wait(50)
+    driver.wait(590)
     assert len(driver.alerts) == 1
     driver.wait(20)
     [_, cleared] = driver.alerts
     assert (cleared.change, cleared.condition, cleared.usage_pct) == (CLEARED, "threshold", 77.0)
     assert cleared.time % TICK_US == 0
-    assert 60 * SECOND_US < cleared.time - fell <= 80 * SECOND_US
+    assert 600 * SECOND_US < cleared.time - fell <= 620 * SECOND_US
 
 
-def test_a_rise_in_between_begins_the_minute_anew() -> None:
+def test_a_rise_in_between_begins_the_ten_minutes_anew() -> None:
     driver = open_driver()
     driver.put(count=80)
     driver.get(count=5)
-    driver.wait(50)
+    driver.wait(590)
     driver.put(count=4)
     driver.wait(10)
     driver.get(count=4)
-    driver.wait(50)
+    driver.wait(590)
     assert len(driver.alerts) == 1
     driver.wait(30)
     assert driver.alerts[-1].change == CLEARED
@@ -205,7 +210,7 @@ def test_a_cleared_alert_opens_again_under_another_id() -> None:
     for _ in range(3):
         driver.put(count=80)
         driver.get(count=80)
-        driver.wait(120)
+        driver.wait(660)
     assert [alert.change for alert in driver.alerts] == [OPENED, CLEARED] * 3
     assert [alert.number for alert in driver.alerts] == [0, 1] * 3
     assert len({alert.alert_id for alert in driver.alerts}) == 3
@@ -219,23 +224,26 @@ def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
     driver.put(reason=2192)
     last = driver.time
     driver.wait(290)
-    driver.wait(60)
+    driver.wait(600)
     assert len(driver.alerts) == 1
     driver.wait(30)
     assert driver.alerts[-1].change == CLEARED
-    assert 360 * SECOND_US <= driver.alerts[-1].time - last <= 380 * SECOND_US
+    assert 900 * SECOND_US <= driver.alerts[-1].time - last <= 920 * SECOND_US
 
 
 def test_a_small_structure_is_full_as_long_as_its_last_entry_is_taken() -> None:
     driver = open_driver(40, full_threshold=0)
     driver.put(count=40)
     driver.get()
-    driver.wait(600)
+    driver.wait(1780)
+    assert driver.alerts[-1].change == OPENED
+    driver.wait(40)
     assert driver.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
     driver = TwinDriver(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
     driver.put(count=19)
     driver.put(length=141)
-    assert driver.alert_changes() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
+    [alert] = driver.alerts
+    assert (alert.change, alert.condition, alert.resources) == (OPENED, "full", ("entries", "elements"))
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3])
@@ -243,7 +251,7 @@ def test_a_low_fullthreshold_can_clear_too(threshold: int) -> None:
     driver = open_driver(full_threshold=threshold)
     driver.put(count=3)
     driver.get(count=3)
-    driver.wait(120)
+    driver.wait(660)
     assert [alert.change for alert in alerts_of(driver, *THRESHOLD)] == [OPENED, CLEARED]
 
 
@@ -251,7 +259,7 @@ def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
     driver = open_driver()
     driver.put(count=80)
     driver.alter(full_threshold=0)
-    driver.wait(120)
+    driver.wait(660)
     assert driver.alert_changes() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
 
 
@@ -261,8 +269,12 @@ def test_alerts_clear_however_long_nothing_happened() -> None:
     driver.get(count=100)
     left = driver.time
     driver.wait(20 * 3_600)
-    assert [alert.change for alert in driver.alerts] == [OPENED, OPENED, CLEARED, CLEARED]
-    assert all(alert.time - left < 120 * SECOND_US for alert in driver.alerts)
+    assert not driver.twin.episodes.any_open
+    assert [change for change in driver.alert_changes() if change[0] == CLEARED] == [
+        (CLEARED, *THRESHOLD),
+        (CLEARED, *AT_FULL),
+    ]
+    assert all(alert.time - left < 660 * SECOND_US for alert in driver.alerts)
 
 
 def test_late_events_clear_nothing() -> None:
@@ -318,8 +330,10 @@ def test_a_data_set_that_cannot_expand_says_so_at_the_very_event() -> None:
     driver.put(8_192, count=89)
     assert driver.alerts == []
     driver.put(8_192)
-    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
-    assert driver.alerts[-1].severity == CRITICAL
+    threshold, cannot_expand = ("threshold", "smds/QM01"), ("cannot-expand", "smds/QM01")
+    assert driver.alert_changes() == [(OPENED, *threshold), (UPDATED, *threshold), (OPENED, *cannot_expand)]
+    assert [alert.incident.role for alert in driver.alerts] == [ROOT, PART, ROOT]
+    assert driver.alerts[-1].severity == INFO
     assert driver.alerts[-1].time == driver.time
     assert "FAILED" in driver.alerts[-1].cause
 
@@ -329,7 +343,7 @@ def test_cannot_expand_clears_when_expansion_is_possible_again() -> None:
     driver.put(8_192, count=90)
     driver.alter(ds_expand=True)
     driver.get(count=20)
-    driver.wait(120)
+    driver.wait(660)
     assert (CLEARED, "cannot-expand", "smds/QM01") in driver.alert_changes()
     assert (CLEARED, "threshold", "smds/QM01") in driver.alert_changes()
 
@@ -338,8 +352,11 @@ def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
     driver = smds_of(ds_expand=False)
     driver.put(8_192, count=99)
     driver.get(count=90)
-    driver.wait(120)
-    assert driver.alert_changes()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
+    driver.wait(660)
+    assert [change for change in driver.alert_changes() if change[0] == CLEARED] == [
+        (CLEARED, "threshold", "smds/QM01"),
+        (CLEARED, "full", "smds/QM01"),
+    ]
 
 
 def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> None:
@@ -348,7 +365,8 @@ def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> Non
     driver.put(65_536, reason=2192)
     assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
     driver.put(65_536, qmgr="QM02", reason=2192)
-    assert driver.alert_changes()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
+    assert driver.alert_changes()[-1] == (UPDATED, "full", "smds/QM01")
+    assert driver.alerts[-1].resources == ("smds/QM01", "entries")  # there was room in QM02's
 
 
 def test_what_a_measure_finds_in_a_data_set_is_told_at_once() -> None:
@@ -372,7 +390,7 @@ def test_drift_opens_at_the_third_measurement_in_a_row_beyond_the_tolerance() ->
     assert driver.alerts == []
     driver.measure(ents_used=44)
     [alert] = driver.alerts
-    assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "drift", "entries", WARNING)
+    assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "drift", "entries", INFO)
     driver.measure(ents_used=20)
     driver.wait(600)
     assert len(driver.alerts) == 1
@@ -457,8 +475,10 @@ def test_elements_are_filled_by_large_messages_entries_by_many() -> None:
     driver.put(100, queue="B.QUEUE", count=70)
     driver.put(64_512, queue="A.QUEUE")
     driver.put(20_000, queue="A.QUEUE", count=2)
+    [elements] = alerts_of(driver, "threshold", "elements")
+    assert (elements.fillers[0].queue, elements.resources) == ("A.QUEUE", ("elements",))
+    driver.wait(20)
     driver.put(100, queue="B.QUEUE", count=10)
-    assert alerts_of(driver, "threshold", "elements")[0].fillers[0].queue == "A.QUEUE"
     assert alerts_of(driver, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
 
 
@@ -481,13 +501,13 @@ def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
             driver.put(count=100)
             driver.put(reason=2192)
             driver.get(count=100)
-            driver.wait(900)
+            driver.wait(1200)
         return records(driver.alerts)
 
     first = run()
     assert first == run()
     ids = [msgspec.json.decode(record)["id"] for record in first]
-    assert len(ids) == len(set(ids)) == 12
+    assert len(ids) == len(set(ids)) == 15  # threshold, full; threshold as a part of the incident; both cleared
 
 
 def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
@@ -496,7 +516,7 @@ def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
     driver.reopen().put(count=6)
     driver.wait(10)
     driver.reopen().get(count=20)
-    driver.reopen().wait(120)
+    driver.reopen().wait(660)
     assert [alert.change for alert in driver.alerts] == [OPENED, UPDATED, CLEARED]
     assert len({alert.alert_id for alert in driver.alerts}) == 1
 

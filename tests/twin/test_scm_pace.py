@@ -34,8 +34,8 @@ def test_puts_faster_than_the_mover_open_an_alert_that_clears_when_it_keeps_up()
     assert [(alert.change, alert.severity) for alert in opened] == [("opened", "critical")]
     assert "grows by 300 messages/s, the mover takes 256 messages/s" in opened[0].cause
     assert driver.state()["ents_used"] / driver.state()["ents_max"] > 0.9
-    driver.wait(90)
-    assert driver.alert_changes()[-1] == ("cleared", *OVERRUN)
+    driver.wait(630)
+    assert ("cleared", *OVERRUN) in driver.alert_changes()
 
 
 def test_gets_as_fast_as_the_puts_leave_the_mover_nothing_to_do() -> None:
@@ -64,8 +64,8 @@ def test_gets_that_wait_for_a_tenth_of_the_time_open_an_alert() -> None:
         driver.get(msgid=f"m{number}")
     driver.wait(10)
     waits = [alert for alert in driver.alerts[start:] if alert.condition == WAIT[0]]
-    assert [(alert.change, alert.severity) for alert in waits] == [("opened", "warning")]
-    driver.wait(120)
+    assert [(alert.change, alert.severity) for alert in waits] == [("opened", "info")]
+    driver.wait(660)
     assert driver.alert_changes()[-1] == ("cleared", *WAIT)
 
 

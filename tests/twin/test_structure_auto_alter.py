@@ -63,7 +63,7 @@ def test_a_climb_through_all_its_steps_alerts_once_when_size_does_not_suffice() 
         driver.put(1164, count=4)
         driver.wait(60)
     opened = [alert for alert in driver.alerts if (alert.change, alert.condition) == (OPENED, "threshold")]
-    assert [alert.resource for alert in opened] == ["entries", "elements"]
+    assert [alert.resources for alert in opened] == [("elements", "entries")]
     assert all(alert.usage_pct is not None and alert.usage_pct >= 80 for alert in opened)
     assert "automatic alter" in opened[0].cause
     assert driver.state()["size"] == 200 * ENTRY_AND_6_ELEMENTS
@@ -76,8 +76,9 @@ def test_what_it_was_left_to_relieve_and_could_not_is_told_at_the_next_sample() 
     driver.put(1164, count=12)  # 93 of 110 at most: 84.5 %
     assert driver.alert_changes() == []
     driver.wait(60)
-    assert driver.alert_changes() == [(OPENED, "threshold", "entries"), (OPENED, "threshold", "elements")]
-    assert driver.alerts[0].time % MINUTE_US == 0
+    [alert] = driver.alerts
+    assert (alert.change, alert.condition, alert.resources) == (OPENED, "threshold", ("entries", "elements"))
+    assert alert.time % MINUTE_US == 0
 
 
 def test_a_restart_between_threshold_and_alter_keeps_quiet() -> None:
@@ -95,8 +96,9 @@ def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() ->
     driver.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
     assert driver.alerts == []
     driver.wait(60)
-    assert driver.alert_changes() == [(OPENED, "threshold", "entries"), (OPENED, "threshold", "elements")]
-    assert driver.alerts[0].time % MINUTE_US == 0
+    [alert] = driver.alerts
+    assert (alert.change, alert.condition, alert.resources) == (OPENED, "threshold", ("elements", "entries"))
+    assert alert.time % MINUTE_US == 0
 
 
 # -- the seed: no alter while data is in SCM
@@ -147,7 +149,9 @@ def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
     assert driver.state()["alterable"]
     assert driver.alter(size="200K")["size"] == 200 * 1024
     driver.wait(75)
-    assert driver.alert_changes()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
+    assert (CLEARED, *NOT_ALTERABLE) in driver.alert_changes()
+    driver.wait(540)
+    assert (CLEARED, "threshold", "entries") in driver.alert_changes()
 
 
 def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:

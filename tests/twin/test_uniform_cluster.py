@@ -326,9 +326,9 @@ def test_messages_that_wait_count_as_load(cluster: Shared) -> None:
 
 def test_a_member_started_in_time_ends_the_alert(cluster: Shared) -> None:
     run(cluster, range(1, 10), 1000)
-    run(cluster, range(10, 30), 500, 500)
+    run(cluster, range(10, 90), 500, 500)
     assert changes(cluster.alerts) == [("capacity", "opened"), ("capacity", "cleared")]
-    assert cluster.alerts[-1].time == START_US + 160_000_000, "two members at 100 s, calm for 60 s"
+    assert cluster.alerts[-1].time == START_US + 700_000_000, "two members at 100 s, calm for ten minutes"
 
 
 def with_hosts(tmp_path: Path, *, trigger: str = "") -> Shared:
@@ -373,7 +373,7 @@ def test_the_alert_follows_what_it_says_to_do(cluster: Shared) -> None:
     run(cluster, range(1, 10), 1000)
     run(cluster, range(10, 20), 1000, 1000)
     run(cluster, range(20, 30), 1000, 1000, 1000)
-    run(cluster, range(30, 40), 800, 800, 800)
+    run(cluster, range(30, 100), 800, 800, 800)
     advice = [(alert.change, alert.actions) for alert in cluster.alerts]
     assert [change for change, _ in advice][0 :: len(advice) - 1] == ["opened", "cleared"]
     assert all("Start UC01QM02 (" in actions[0] for change, actions in advice if change == "opened")
@@ -412,10 +412,10 @@ def documents_cluster(tmp_path: Path) -> Shared:
 
 
 def test_through_the_published_test_the_alert_asks_for_the_member_that_is_started_next(tmp_path: Path) -> None:
-    """Two minutes of each row. With 8 to 11 members the document's rate is the same at the limit as below it."""
+    """Eleven minutes of each row. With 8 to 11 members the document's rate is the same at the limit as below it."""
     cluster, tick = documents_cluster(tmp_path), 0
     for target, reached, members in RATES:
-        for _ in range(12):
+        for _ in range(66):
             tick += 1
             reports = []
             for number, (name, _) in enumerate(MEMBERS_12):
@@ -443,7 +443,7 @@ def test_a_member_can_be_spared_after_a_quarter_of_an_hour(cluster: Shared) -> N
     assert cluster.alerts == []
     run(cluster, range(91, 93), 300, 300)
     (alert,) = cluster.alerts
-    assert (alert.condition, alert.severity) == ("capacity", "warning")
+    assert (alert.condition, alert.severity) == ("capacity", "info")
     assert "1 member needed" in alert.cause
     assert alert.actions == ("Stop one member: endmqm -r UC01QM02 moves its applications to the others",)
 

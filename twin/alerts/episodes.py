@@ -19,6 +19,7 @@ import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
+from kernels.clock import TICK
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
 from twin.records import (
     NO_INCIDENT,
@@ -35,6 +36,7 @@ from twin.records import (
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
+CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
@@ -257,7 +259,7 @@ class Episodes:
         episode = self._open.get((condition, resource))
         if episode is not None:
             return episode
-        return next((one for one in self if one.condition == condition and resource in one.resources), None)
+        return next((open_ for open_ in self if open_.condition == condition and resource in open_.resources), None)
 
     def turn_back(self, now: int, turns: int) -> None:
         """Continue from an earlier time.
@@ -332,7 +334,7 @@ class Episodes:
             incident.last_paged[_class_of(episode.condition)] = time
         records = [self._record(episode, finding, CLEARED, time)]
         if incident.root == episode.alert_id:
-            worst = max(self._open.values(), key=lambda one: one.weight, default=None)
+            worst = max(self._open.values(), key=lambda alert: alert.weight, default=None)
             incident.root = "" if worst is None else worst.alert_id
             if worst is not None:
                 records.append(self._refresh(worst, time))
@@ -344,13 +346,13 @@ class Episodes:
         if episode.severity != INFO:
             if self._is_another_incident(episode, time):
                 self.incident = incident = OpenIncident(id=self._id("", time), opened=time, root=episode.alert_id)
-                displaced = [one for one in self if one is not episode]
+                displaced = [other for other in self if other is not episode]
             incident.has_paged = True
-        root = next((one for one in self if one.alert_id == incident.root), None)
+        root = next((alert for alert in self if alert.alert_id == incident.root), None)
         if root is not episode and (root is None or episode.weight > root.weight):
             incident.root = episode.alert_id
             displaced = [] if root is None else [root]
-        records = [self._refresh(one, time) for one in displaced]
+        records = [self._refresh(alert, time) for alert in displaced]
         episode.last, episode.last_at = finding, time
         return [*records, self._record(episode, finding, change, time)]
 
@@ -365,7 +367,8 @@ class Episodes:
         incident, number = self._incident(time), _class_of(episode.condition)
         if not incident.has_paged or time <= incident.opened:
             return False
-        calls = any(one.severity != INFO and _class_of(one.condition) >= number for one in self if one is not episode)
+        others = (alert for alert in self if alert is not episode)
+        calls = any(alert.severity != INFO and _class_of(alert.condition) >= number for alert in others)
         return not calls and not self._was_page(episode) and time - max(incident.last_paged[number:]) >= CALM_FOR
 
     def _was_page(self, episode: Episode) -> bool:
@@ -380,7 +383,7 @@ class Episodes:
         return self.incident
 
     def _id(self, name: str, time: int) -> str:
-        """Return the id of what begins at a time, microseconds. name: of an alert in its store; "": an incident."""
+        """Return the id of what begins at a time, microseconds. name: name of an alert; "": an incident."""
         text = f"{self._store}/{name}/{time}" if name else f"{self._store}/{time}"
         return f"{text}/{self._turns}" if self._turns else text
 

@@ -115,11 +115,13 @@ def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
 def _open_together(view: AlertedStore, condition: str, resources: list[Resource], now: int) -> list[Alert]:
     """Open one alert for the resources that have passed a line, or add them to that of the same tick."""
     same_tick = (
-        one for one in view.episodes if one.condition == condition and one.opened // clock.TICK == now // clock.TICK
+        alert
+        for alert in view.episodes
+        if alert.condition == condition and alert.opened // clock.TICK == now // clock.TICK
     )
     episode = next(same_tick, None)
     if episode is not None:
-        every = (*episode.resources, *(one for one in resources if one not in episode.resources))
+        every = (*episode.resources, *(resource for resource in resources if resource not in episode.resources))
         return view.episodes.update(episode, _finding(view, condition, every, episode, now), now)
     foreseen = [forecast.resource for forecast in view.monitor.memory.last]
 
@@ -164,7 +166,7 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
     if episode.condition != Condition.FULL_FORECAST:
         return last
     viewer = view.viewer()
-    forecast = next((one for one in view.monitor.memory.last if one.first), None)
+    forecast = next((forecast for forecast in view.monitor.memory.last if forecast.first), None)
     times = None if forecast is None else forecast.time_to_full_s
     if forecast is None or times is None:
         calm = viewer.over(episode.condition, episode.resource, episode.severity)

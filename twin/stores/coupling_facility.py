@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from typing_extensions import override
 
 from twin.alerts import texts
-from twin.alerts.episodes import Alert, Finding
+from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
@@ -44,7 +44,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     kind = "coupling_facility"
     alterable = ("size", "scm")
     measurable = ("scm_used", "augmented")
-    settling_ticks = 7  # an alert clears after a minute of calm
+    settling_ticks = CALM_TICKS + 1  # an alert clears after that time of calm
 
     @override
     def _restore(self, kind_state: bytes) -> None:

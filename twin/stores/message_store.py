@@ -7,8 +7,9 @@ state. `StoreKind` has what differs by kind: attributes, conditions, findings, f
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -112,7 +113,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.episodes = Episodes(self.name, refreshed=self._refreshed)
+        self.episodes = Episodes(self.name, refreshed=self._refresher())
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
@@ -130,7 +131,7 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refreshed)
+        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refresher())
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
@@ -364,9 +365,19 @@ class MessageStore(StoreKind):
         )
         return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
 
-    def _refreshed(self, episode: Episode, now: int) -> Finding:
-        """Return the finding about an open alert as of `now`, microseconds."""
-        return alerting.refreshed(self, episode, now)
+    def _refresher(self) -> Callable[[Episode, int], Finding]:
+        """Return what gives the finding about an open alert as of a time, microseconds.
+
+        It is no method of the twin: in a circle of references its mapped pages would outlive it.
+        """
+        reference = weakref.ref(self)
+
+        def refreshed(episode: Episode, now: int) -> Finding:
+            twin = reference()
+            assert twin is not None, "the episodes are the twin's"
+            return alerting.refreshed(twin, episode, now)
+
+        return refreshed
 
     def _turn_back(self, time: int) -> None:
         """Set back a clock that most events contradict; later times in the state are set to the new time.

@@ -73,6 +73,8 @@ class Pages(ResourceView):
             return f"{int(use['expansions'])} expansions; the maximum is {page_set.MAX_EXPANSIONS} or 64 GB"
         if self._config.expand == "USER" and not self._config.secondary_pages:
             return "EXPAND(USER) without a secondary extent"
+        if self._config.max_pages is None:  # an ALTER took the limit away, and no put has tried to expand since
+            return "its last expansion failed"
         return f"its volumes hold {self._config.max_pages:,} pages"
 
     @override

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from kernels.clock import SECOND, TICK
 from twin.alerts import texts
-from twin.alerts.episodes import Alert, Finding
+from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
@@ -58,7 +58,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     kind = "uniform_cluster"
     alterable = ("queue_managers", "messages_per_second", "cpu_us", "trigger_pct")
     measurable = ("depth",)
-    settling_ticks = 2 * WINDOW_TICKS + 2  # the window passes, then a minute of calm
+    settling_ticks = WINDOW_TICKS + CALM_TICKS + 2  # the window passes, then that time of calm
 
     @override
     def _restore(self, kind_state: bytes) -> None:
