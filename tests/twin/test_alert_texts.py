@@ -101,9 +101,7 @@ def test_what_changes_a_size_says_the_way_back() -> None:
     [alter] = texts.pool_actions(config, ENTRIES, GIB, (), {"alter-size": "then full in 2 h"}, alterable=True)
     assert (alter.id, alter.effect) == ("alter-size", "then full in 2 h")
     assert alter.undo == "SETXCF START,ALTER,STRNAME=QSG1APP1,SIZE=1G"
-    assert alter.precondition is not None and alter.precondition.endswith(
-        "3 GB of free storage: D XCF,STR,STRNAME=QSG1APP1"
-    )
+    assert alter.precondition == "CF01 has 3 GB of free storage: D CF,CFNAME=CF01"
     [policy] = texts.pool_actions(config, ENTRIES, 4 * GIB, (), alterable=True)
     assert policy.id == "cfrm-size"
     assert policy.undo == "the same steps with STRUCTURE NAME(QSG1APP1) SIZE(4G)"

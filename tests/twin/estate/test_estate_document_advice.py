@@ -178,7 +178,7 @@ def test_offloading_sooner_is_offered_where_it_changes_anything(
     config = checked(tmp_path, defined(rules), scm=False).stores["QSG1/APP1"]
     assert isinstance(config, Structure)
     assert bool(commands(sentences_of(pool_actions(config, ELEMENTS, config.size, (), alterable=True)))) == offered
-    assert commands(pool_actions(config, ENTRIES, config.size, (), alterable=True)) == []
+    assert commands(sentences_of(pool_actions(config, ENTRIES, config.size, (), alterable=True))) == []
 
 
 def test_no_other_place_prints_offload_values() -> None:
