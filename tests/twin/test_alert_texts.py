@@ -11,18 +11,30 @@ import numpy as np
 import pytest
 
 from deploy.console.model import commands_in
+from kernels import event_loop
 from tests.naive.estates import structure
 from tests.support import seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import texts
-from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
+from twin.conditions import (
+    AUGMENTED,
+    ELEMENTS,
+    ENTRIES,
+    FILE,
+    PAGES,
+    SCM,
+    Pool,
+    Resource,
+    full_reason,
+    full_reasons,
+)
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
 from twin.records import Action, Filler
 from twin.testing import Driver
-from twin.units import GIB, as_rate, readable_size
+from twin.units import GIB, as_rate, as_usage, readable_size
 
 FILLERS = (Filler("ORDERS", 0.8), Filler("AUDIT", 0.2))
 FULL = """
@@ -116,6 +128,36 @@ def test_no_number_of_an_alert_has_an_exponent(exponent: int) -> None:
         sentences = [texts.describe_rates(rate, rate, 5.0), texts.describe_rates(rate, 0.0, None)]
         sentences += [readable_size(int(rate * unit)) for unit in (1, 1 << 10, 1 << 20, 1 << 30)]
         assert not [sentence for sentence in sentences if re.search(r"[0-9]e[+-]", sentence)]
+
+
+def test_usage_is_of_what_a_resource_can_grow_to_where_that_is_more_than_it_has() -> None:
+    assert as_usage(89.04) == as_usage(89.04, 89.01) == "89.0 % in use"
+    assert as_usage(89.04, 80.0, "blocks") == "80.0 % of what it can grow to (89.0 % of the present blocks)"
+    assert as_usage(104.2) == "104.2 % in use (the system took more than the twin has room for)"
+
+
+def test_a_structure_below_its_size_says_what_it_can_grow_to() -> None:
+    driver = TwinDriver(size=1 << 22, init_size=1 << 21)
+    driver.put(100, count=100)
+    view = driver.twin.view(ENTRIES)
+    assert view.maximum_pct == pytest.approx(view.usage_pct / 2)
+    assert view.usage.endswith("% of the present entries)")
+    driver.alter(size=1 << 22)
+    driver.wait(10)
+    assert driver.twin.view(ENTRIES).usage.endswith("% in use")
+
+
+def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:
+    assert [full_reason(kind) for kind in ("structure", "page_set", "queue_file")] == [2192, 2192, 2056]
+    assert (full_reasons(["queue_file"]), full_reasons(["queue_file", "structure"])) == ("2056", "2192 or 2056")
+    assert FILE.reason == event_loop.MQRC_Q_SPACE_NOT_AVAILABLE
+    assert PAGES.reason == event_loop.MQRC_STORAGE_MEDIUM_FULL
+    assert Resource(Pool.QUEUE, "Q").reason == event_loop.MQRC_Q_FULL
+    driver = QueueFileDriver(max_size=100 * 512)
+    driver.put(1, count=8 + 100)
+    texts_of = [text for alert in driver.alerts for text in (alert.cause, *alert.actions)]
+    assert any("with 2056" in text for text in texts_of)
+    assert seen.offences(texts_of, is_distributed=True) == []
 
 
 def test_rates_have_three_digits() -> None:

@@ -123,7 +123,7 @@ def test_a_2192_opens_full_and_it_clears_ten_minutes_after_five_without_a_2192()
     driver.put(reason=2192)
     [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("full", "pages", 51.02)
-    assert alert.cause.startswith("Pages of QM01/PS04: puts fail with 2192, but the twin counts only 51.0 % in use.")
+    assert alert.cause.startswith("Pages of QM01/PS04: 51.0 % in use by the twin, but puts fail with 2192.")
     driver.wait(890)
     assert len(driver.alerts) == 1
     driver.wait(30)
