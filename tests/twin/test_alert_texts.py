@@ -33,6 +33,7 @@ from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
 from twin.records import Action, Filler
+from twin.stores.queue_view import depth_actions
 from twin.testing import Driver
 from twin.units import GIB, as_rate, as_usage, readable_size
 
@@ -81,7 +82,7 @@ def actions() -> Iterator[Action]:
     yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.view(FILE).actions(FILLERS)
     yield from QueueFileDriver(max_size=GIB, file_system_size=GIB).twin.view(FILE).actions(FILLERS)
     for limit in (0, 10):
-        yield from texts.depth_actions("ORDERS", limit, 999_999_999, {}, "3 % in use", is_shared=True)
+        yield from depth_actions("ORDERS", limit, {}, "3 % in use", is_shared=True)
 
 
 def test_no_statement_of_a_runbook_has_a_placeholder() -> None:

@@ -3,8 +3,7 @@
 A cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD, SIZE,
 CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
 
-Sources of the commands: `twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)]; [IBM: MQ
-10.0, Modifying IBM MQ queue files]; [IBM: MQ 9.2, MOVE QLOCAL] (not while the queue is open).
+Sources of the commands: `twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
 
 from __future__ import annotations
@@ -13,9 +12,6 @@ from collections.abc import Iterable, Mapping
 
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import (
-    alter_max_file_size,
-    alter_page_set,
-    alter_queue,
     alter_rules,
     alter_size,
     alter_structure,
@@ -28,10 +24,9 @@ from twin.capacity.statements import (
     structure_sizes,
 )
 from twin.conditions import Pool, Resource
-from twin.estate import PageSet, QueueFile, Structure, format_size, policy_name_of
-from twin.estate.model import QUEUE_FILE_MAX_SIZE
+from twin.estate import Structure, format_size, policy_name_of
 from twin.records import Action, Filler, Step
-from twin.units import MIB, as_count, as_estimate, as_rate, as_span, readable_size
+from twin.units import as_count, as_estimate, as_rate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, CFRM_SIZE = "getters", "offload", "alter-size", "cfrm-size"  # actions with an effect
 NOTHING: Mapping[str, str] = {}
@@ -350,116 +345,6 @@ def dataset_actions(
     return tuple(actions)
 
 
-# --- page sets, queue files, depths of queues ------------------------------------------------------------------------
-
-
-def page_set_actions(
-    config: PageSet, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING, *, is_at_maximum: bool = False
-) -> tuple[Action, ...]:
-    """Return the actions for the pages of a page set. is_at_maximum: it has made all its expansions."""
-    actions = getter_actions(ranked, effects, is_shared=False)
-    psid, undo = config.psid, alter_page_set(config.psid, config.expand)
-    by_system = (Step("Alter the page set", alter_page_set(psid, "SYSTEM")),)
-    room = "its storage group has room"
-    if config.expand == "NONE":
-        summary = "Let the page set expand"
-        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
-    elif config.expand == "USER" and not config.secondary_pages:
-        summary = "Let MQ choose the secondary extent, none is defined"
-        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
-    elif not is_at_maximum:
-        actions.append(
-            Action(
-                id="volumes",
-                summary="Add volumes to its storage group, then retry the expansion",
-                steps=(
-                    Step("Look up the name of its data set and the storage group, and add volumes to that"),
-                    Step("Retry the expansion", undo),
-                ),
-            )
-        )
-    if ranked:
-        queue = ranked[0].queue
-        actions.append(
-            Action(
-                id="move-queue",
-                summary=f"Move {queue} to a page set with free pages",
-                precondition=f"no application has {queue} open, and it holds no uncommitted messages",
-                steps=(
-                    Step("Find a page set with free pages", "DISPLAY USAGE TYPE(PAGESET)"),
-                    Step("Find a storage class on it; if there is none, define one", "DISPLAY STGCLASS(*) PSID"),
-                    Step(
-                        "Look up the storage class of the queue, for the way back", f"DISPLAY QLOCAL({queue}) STGCLASS"
-                    ),
-                    Step("Define an empty local queue LIKE it with the new storage class, and MOVE QLOCAL to it"),
-                    Step("Give the queue the new storage class, and MOVE QLOCAL back"),
-                ),
-                risk=f"applications wait for {queue} while its messages move",
-                undo="the same with the former storage class",
-            )
-        )
-    return tuple(actions)
-
-
-def queue_file_actions(
-    config: QueueFile, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[Action, ...]:
-    """Return the actions for the file of a queue."""
-    actions = getter_actions(ranked, effects, is_shared=False)
-    if config.file_system_size is not None and config.file_system_size <= config.max_size:
-        summary = f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}"
-        actions.append(Action(id="file-system", summary=summary))
-    elif config.limit < QUEUE_FILE_MAX_SIZE:
-        larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
-        actions.append(
-            Action(
-                id="max-file-size",
-                summary=f"Raise the maximum size of the queue file from {format_size(config.limit)} to"
-                f" {format_size(larger)}",
-                precondition=f"its file system has {readable_size(larger - config.limit)} free",
-                steps=(
-                    Step("Alter the queue", alter_max_file_size(config.queue, -(-larger // MIB))),
-                    Step(
-                        "See that CURMAXFS has followed; if not, the queue must first be empty once",
-                        f"DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS",
-                    ),
-                ),
-                undo=alter_max_file_size(config.queue, config.max_size // MIB),
-            )
-        )
-    return tuple(actions)
-
-
-def depth_actions(
-    queue: str, limit: int, max_depth: int, effects: Mapping[str, str], room: str, *, is_shared: bool
-) -> tuple[Action, ...]:
-    """Return the actions for a queue that reaches MAXDEPTH.
-
-    Args:
-        queue: its name.
-        limit: its MAXDEPTH; 0: not known.
-        max_depth: the most that MAXDEPTH can be.
-        effects: effect of each action.
-        room: what the store has room for, as part of a sentence.
-        is_shared: True for a shared queue.
-    """
-    look, steps, undo = f"DISPLAY QLOCAL({queue}) MAXDEPTH", (), None
-    if 0 < limit < max_depth:
-        steps = (Step("Alter the queue", alter_queue(queue, f"MAXDEPTH({min(2 * limit, max_depth)})")),)
-        undo = alter_queue(queue, f"MAXDEPTH({limit})")
-    elif not limit:
-        steps = (Step("Look up its MAXDEPTH", look), Step("Alter the queue by ALTER QLOCAL with a larger MAXDEPTH"))
-    raising = Action(
-        id="max-depth",
-        summary=f"Raise MAXDEPTH of {queue}",
-        precondition=f"the store has room for more messages: {room}",
-        steps=steps,
-        undo=undo,
-    )
-    own = (Filler(queue, 1.0),)
-    return (*getter_actions(own, effects, is_shared=is_shared), *((raising,) if steps else ()))
-
-
 # --- coupling facilities ---------------------------------------------------------------------------------------------
 
 
@@ -494,12 +379,15 @@ def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> s
 def scm_overcommitted_actions(
     facility: str, total: int, maxima: Mapping[str, int], policy: str | None = None
 ) -> tuple[Action, ...]:
-    """Return the actions for over-committed SCM. policy: name of the CFRM policy; others as of `scm_overcommitted`."""
+    """Return the actions for over-committed SCM; other arguments as of `scm_overcommitted`.
+
+    policy: name of the CFRM policy; None: not known.
+    """
     ranked, excess = _largest(maxima), sum(maxima.values()) - total
     actions = []
     if ranked:
-        store, most = ranked[0]
-        name, lower = policy_name_of(store), most - excess
+        store, present = ranked[0]
+        name, lower = policy_name_of(store), present - excess
         sizes = structure_sizes(name, None, None, lower) if lower > 0 else ()
         actions.append(
             Action(
@@ -509,7 +397,7 @@ def scm_overcommitted_actions(
                 precondition=f"the data of {store} fits without the SCM",
                 steps=change_policy(name, policy, sizes),
                 risk=f"calls to queues of {store} wait during the rebuild",
-                undo=f"the same steps with {' '.join(structure_sizes(name, None, None, most))}",
+                undo=f"the same steps with {' '.join(structure_sizes(name, None, None, present))}",
             )
         )
     actions.append(
@@ -576,7 +464,10 @@ def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> s
 def augmented_exhausted_actions(
     facility: str, usage: Mapping[str, int], policy: str | None = None
 ) -> tuple[Action, ...]:
-    """Return the actions for exhausted augmented space. policy: of CFRM; others as of `augmented_exhausted`."""
+    """Return the actions for exhausted augmented space; other arguments as of `augmented_exhausted`.
+
+    policy: name of the CFRM policy; None: not known.
+    """
     look = Step("See the free storage", display_facility(facility))
     ranked = _largest(usage)
     if not ranked:

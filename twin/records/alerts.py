@@ -57,7 +57,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def heading(self) -> str:
-        """What to do, and what it changes."""
+        """The summary, with the effect where there is one."""
         return self.summary if self.effect is None else f"{self.summary} ({self.effect})"
 
     @property
@@ -126,7 +126,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def instructions(self) -> list[str]:
-        """What to do, as lines: each action with its steps, of early records sentences."""
+        """Lines for a person: each action with its steps, of early records its sentence."""
         if not self.runbook:
             return list(self.actions)
         blocks = (action.lines for action in self.runbook)

@@ -15,9 +15,10 @@ from kernels import layout, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
+from twin.capacity.statements import alter_queue
 from twin.conditions import FULL, Resource
 from twin.estate.attributes import MAX_DEPTH
-from twin.records import Action, Filler
+from twin.records import Action, Filler, Step
 from twin.state.arrays import Array
 from twin.units import percent
 
@@ -102,4 +103,34 @@ class QueueDepth(ResourceView):
         resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
         room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
-        return texts.depth_actions(self.resource.owner, self._limit, MAX_DEPTH, effects, room, is_shared=is_shared)
+        return depth_actions(self.resource.owner, self._limit, effects, room, is_shared=is_shared)
+
+
+def depth_actions(
+    queue: str, limit: int, effects: Mapping[str, str], room: str, *, is_shared: bool
+) -> tuple[Action, ...]:
+    """Return the actions for a queue that reaches MAXDEPTH.
+
+    Args:
+        queue: its name.
+        limit: its MAXDEPTH; 0: not known.
+        effects: effect of each action.
+        room: what the store has room for, as part of a sentence.
+        is_shared: True for a shared queue.
+    """
+    look, undo = f"DISPLAY QLOCAL({queue}) MAXDEPTH", None
+    steps: tuple[Step, ...] = ()
+    if 0 < limit < MAX_DEPTH:
+        steps = (Step("Alter the queue", alter_queue(queue, f"MAXDEPTH({min(2 * limit, MAX_DEPTH)})")),)
+        undo = alter_queue(queue, f"MAXDEPTH({limit})")
+    elif not limit:
+        steps = (Step("Look up its MAXDEPTH", look), Step("Alter the queue by ALTER QLOCAL with a larger MAXDEPTH"))
+    raising = Action(
+        id="max-depth",
+        summary=f"Raise MAXDEPTH of {queue}",
+        precondition=f"the store has room for more messages: {room}",
+        steps=steps,
+        undo=undo,
+    )
+    own = (Filler(queue, 1.0),)
+    return (*texts.getter_actions(own, effects, is_shared=is_shared), *((raising,) if steps else ()))
