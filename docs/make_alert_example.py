@@ -34,9 +34,9 @@ def _inline(value: object) -> str:
 
 
 def _entry(value: object) -> str:
-    """Return a value on one line, sentences of a list on one each."""
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        return "[\n" + ",\n".join(f"      {_inline(line)}" for line in value) + "\n    ]"
+    """Return a value on one line, elements of a list of sentences or of actions on one each."""
+    if isinstance(value, list) and value and (isinstance(value[0], str) or "steps" in value[0]):
+        return "[\n" + ",\n".join(f"      {_inline(element)}" for element in value) + "\n    ]"
     return _inline(value)
 
 

@@ -34,6 +34,7 @@ from twin.events.measured import (
 from twin.events.rules import Rules, parse
 from twin.records import (
     STATES,
+    Action,
     AlertData,
     AlertRecord,
     DataSetState,
@@ -47,6 +48,7 @@ from twin.records import (
     SizePair,
     StateForecast,
     StateRecord,
+    Step,
     TimeToFull,
 )
 from twin.stores.open import open_store
@@ -226,7 +228,7 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -
         full_probability=None,
         fillers=(Filler(queue="ORDERS", share=0.5),),
         cause="The data set is full.",
-        actions=("Add volumes.",),
+        runbook=(Action(id="volumes", summary="Add volumes", steps=(Step("Look", "DISPLAY USAGE"),)),),
     )
     record = msgspec.json.decode(alert.record())
     validator("alert").validate(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
 
@@ -44,6 +45,22 @@ class Pool(StrEnum):
     SOURCE = "source"  # of events
 
 
+STORAGE_MEDIUM_FULL: Final = 2192  # MQRC_STORAGE_MEDIUM_FULL, of z/OS [IBM: MQRC 2192]
+Q_SPACE_NOT_AVAILABLE: Final = 2056  # MQRC_Q_SPACE_NOT_AVAILABLE, of all other platforms [IBM: MQRC 2056]
+Q_FULL: Final = 2053  # MQRC_Q_FULL: MAXDEPTH
+
+
+def full_reason(kind: str) -> int:
+    """Return the MQRC of a put for which a store of a kind has no room."""
+    return Q_SPACE_NOT_AVAILABLE if kind == "queue_file" else STORAGE_MEDIUM_FULL
+
+
+def full_reasons(kinds: Iterable[str]) -> str:
+    """Return the MQRCs of puts for which stores of some kinds have no room, as text: `2192`, `2056`, `2192 or 2056`."""
+    reasons = sorted({full_reason(kind) for kind in kinds}, reverse=True) or [STORAGE_MEDIUM_FULL]
+    return " or ".join(map(str, reasons))
+
+
 _OWNED: dict[str, str] = {Pool.SMDS: "SMDS", Pool.SOURCE: "source"}
 _LABELS: dict[str, str] = {Pool.SCM: "SCM", Pool.AUGMENTED: "augmented space", Pool.FILE: "queue file"}
 
@@ -71,6 +88,13 @@ class Resource(NamedTuple):
         if self.pool in _OWNED:
             return f"{_OWNED[self.pool]} {self.owner}"
         return _LABELS.get(self.pool, str(self))
+
+    @property
+    def reason(self) -> int:
+        """The MQRC of a put for which the resource has no room."""
+        if self.pool == Pool.QUEUE:
+            return Q_FULL
+        return full_reason("queue_file" if self.pool in (Pool.FILE, Pool.BLOCKS) else "")
 
     def __str__(self) -> str:
         """Return the resource as it stands in records."""

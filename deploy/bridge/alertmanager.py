@@ -88,7 +88,7 @@ def annotation_texts(incident: Incident) -> dict[str, str]:
         "resource": data.resource,
         "parts": "\n".join(f"{', '.join(part.data.resources)}: {part.data.condition}" for part in incident.parts),
         "cause": data.cause,
-        "actions": "\n".join(data.actions),
+        "actions": "\n".join(data.instructions),
         "current_severity": data.severity,
         "event_time": data.time,
         "fillers": ", ".join(f"{filler.queue} {100 * filler.share:.0f} %" for filler in data.fillers),

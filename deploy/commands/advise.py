@@ -13,6 +13,7 @@ from deploy.options.moment import MomentSource, open_twin, parse_traffic
 from deploy.show.planning import print_advice, print_members
 from deploy.show.report import report
 from deploy.show.terminal import print_warnings
+from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
@@ -102,10 +103,11 @@ def advise(
     if recording is not None and (advice.plans or advice.smaller):
         advice, proofs = prove(recording, moment, advice)
     name = "" if recording is None else recording.name
+    reason = full_reason(loaded_estate.stores[store].kind)
     if write is not None:
         write_plans(write, estate, loaded_estate, advice)
     if html is not None:
-        html.write_text(report(advice, proofs, name), encoding="utf-8")
+        html.write_text(report(advice, proofs, name, reason), encoding="utf-8")
     if json_:
         replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
         print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())

@@ -58,4 +58,4 @@ def import_trace(
     )
     with show_progress("import-trace") as advance:
         outcome = convert_trace(file, loaded_estate, output, serving, lambda events, _: advance(None, events))
-    print(simulated_summary(outcome))
+    print(simulated_summary(outcome, (loaded_estate.stores[name].kind for name in outcome.stores)))

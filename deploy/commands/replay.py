@@ -81,7 +81,8 @@ def replay(
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
     print_usage(replayed.states.values(), stderr=True)
     if replayed.refusals:
-        print_refusals(replayed.refusals, stderr=True)
+        kinds = [loaded_estate.stores[store].kind for store in replayed.refusals]
+        print_refusals(replayed.refusals, kinds, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = as_count(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")

@@ -83,4 +83,4 @@ def simulate(
     print_warnings(loaded_estate.warnings)
     with show_progress(f"simulate {scenario}") as advance:
         outcome = run_simulation(chosen_scenario, loaded_estate, output, seed, lambda events, _: advance(None, events))
-    print(simulated_summary(outcome))
+    print(simulated_summary(outcome, (loaded_estate.stores[name].kind for name in outcome.stores)))

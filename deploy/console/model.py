@@ -416,7 +416,7 @@ def _severity(incident: Incident, root: AlertRecord) -> str:
 
 def _with_texts(resource: ResourceUsage) -> dict[str, object]:
     """Return a usage with its words."""
-    texts = {"usage": resource.usage_text, "in_use": resource.share_text, "amount": resource.amount_text}
+    texts = {"usage": resource.text, "in_use": resource.share_text, "amount": resource.amount_text}
     if resource.can_grow:
         texts["maximum_label"] = resource.maximum_label
     rest = {name: value for name, value in msgspec.structs.asdict(resource).items() if name not in ("used", "unit")}

@@ -103,7 +103,7 @@ CATALOGUE = {
             STORE,
             events="Events applied.",
             duplicate_events="Events with a sequence number seen before.",
-            full_puts="Messages refused with 2192.",
+            full_puts="Messages refused with 2192, or 2056 of a distributed queue manager.",
             overfull_puts="Messages that the real system accepted and the model had no room for.",
             refused_alters="ALTER and REBUILD events that changed nothing.",
         ),

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from deploy.show.terminal import fill
-from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
-from twin.records import ROOT, AlertRecord, Change, Filler, IncidentChange
+from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, PAGE, UPDATED, WARNING, WATCH
+from twin.records import ROOT, AlertData, AlertRecord, Change, Filler, IncidentChange
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"
@@ -101,6 +101,8 @@ def printable(text: str) -> str:
 def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") -> Text:
     """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own.
 
+    The steps of actions stand below a page that opens or gets worse, not below its updates.
+
     Args:
         alert: The alert.
         width: Characters of a line of the terminal, at which it is wrapped; None: not at all.
@@ -109,7 +111,8 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word, resources = _word(alert), ", ".join(data.resources)
-    usage = "" if data.usage_pct is None else f"{data.usage_pct:.1f}%"
+    says_usage = "of the present" in data.cause  # there are two percentages then, told apart by words
+    usage = "" if data.usage_pct is None or says_usage else f"{data.usage_pct:.1f}%"
     heading = [
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == CLEARED else word} ", style),
@@ -124,11 +127,24 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
         lines.append(f"filled by {fillers}")
     lines += [f"because {reason}" for reason in data.evidence]
     if alert.change != CLEARED:
-        lines += [f"-> {action}" for action in data.actions]
+        lines += _action_lines(data, with_steps=data.level == PAGE and (bool(note) or alert.change == OPENED))
     for line in lines:
         indented = f"{_INDENT}{printable(line)}"
-        text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)))
+        hanging = " " * (10 if line.startswith(" ") else 7)
+        text.append("\n" + (indented if width is None else fill(indented, width, hanging)))
     return text
+
+
+def _action_lines(data: AlertData, *, with_steps: bool) -> list[str]:
+    """Return what to do: of a runbook the headings, with the steps of each below it."""
+    if not data.runbook:
+        return [f"-> {action}" for action in data.actions]
+    lines = []
+    for action in data.runbook:
+        heading, *rest = action.lines
+        lines.append(f"-> {heading}")
+        lines += [f"   {line}" for line in rest] if with_steps else []
+    return lines
 
 
 def _fold(pieces: Sequence[tuple[str, str]], width: int | None) -> Text:

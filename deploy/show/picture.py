@@ -113,14 +113,17 @@ def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:
     elif is_empty:
         rows.add_row(usage.label, "", "", "empty")
     else:
-        style = "green" if usage.pct < 70 else "yellow" if usage.pct < 90 else "red"
-        used, total = int(usage.used), int(usage.total)
+        pct = usage.pct if usage.maximum_pct is None else usage.maximum_pct
+        style = "green" if pct < 70 else "yellow" if pct < 90 else "red"
+        used, total = int(usage.used), int(usage.maximum)
         bar = ProgressBar(total=max(1, total), completed=min(used, total), complete_style=style, finished_style="red")
         unit = "blocks" if usage.resource.pool == Pool.SMDS else ""
-        details = f"{used:,} of {total:,} {unit}" + (
-            f", {usage.note.replace('(', ' ').rstrip(')')}" if usage.note else ""
-        )
-        rows.add_row(usage.label, bar, Text(f"{usage.pct:.1f}%", style=style), details)
+        details = f"{used:,} of {total:,} {unit}"
+        if usage.maximum > usage.total:
+            details = f"{details.rstrip()} it can grow to"
+        if usage.note:
+            details += f", {usage.note.replace('(', ' ').rstrip(')')}"
+        rows.add_row(usage.label, bar, Text(f"{pct:.1f}%", style=style), details)
 
 
 def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
@@ -145,7 +148,7 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     for alert in ranked[:_MAX_ALERTS]:
         rows.add_row(Text(opened[alert.data.alert_id][11:16], style="dim"), *_alert_cells(alert))
     first = ranked[0].data
-    actions = [Wrapped(Text(f"-> {action}")) for action in first.actions[:1]]
+    actions = [Wrapped(Text(f"-> {action}")) for action in first.instructions[:1]]
     cause = Wrapped(Text(f"{first.time[11:19]} {first.cause}", style="italic"))
     return _alert_panel(title, rows, cause, *actions)
 

@@ -8,6 +8,7 @@ from html import escape
 from math import ceil, floor
 
 from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, settings_text
+from twin.conditions import STORAGE_MEDIUM_FULL
 from twin.planning.advise import Advice
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, FillOutcome
@@ -46,13 +47,14 @@ _LEFT_OUT = "Changes that bring a new warning about the estate, or with which to
 _DASHES = ("2 3", "", "9 4", "9 3 2 3")
 
 
-def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") -> str:
+def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", reason: int = STORAGE_MEDIUM_FULL) -> str:
     """Return the report as HTML.
 
     Args:
         advice: the advice.
         proofs: as of `Proven`; none where there is no recording.
         recording: name of the recording of the proofs.
+        reason: MQRC of puts for which the store has no room.
     """
     title = f"Advice for {advice.store}"
     parts = [
@@ -70,7 +72,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
     if advice.smaller:
         parts.append(_smaller(advice, proofs, recording))
     if proofs:
-        parts.append(_proofs(advice, proofs, recording))
+        parts.append(_proofs(advice, proofs, recording, reason))
     parts.append(_method(advice))
     return "\n".join([*parts, "</body></html>\n"])
 
@@ -144,8 +146,8 @@ def _smaller(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
     return f"<h2>What could be smaller</h2><p>{text}</p><ul>{items}</ul>"
 
 
-def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
-    heads = ("", "refused", "first", "peak usage")
+def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int) -> str:
+    heads = ("", f"refused with {reason}", "first", "peak usage")
     rows = [
         (
             _name(advice, proof),

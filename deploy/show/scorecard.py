@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from twin.conditions import Resource
 from twin.scoring import (
     METHODS,
     TWIN,
@@ -43,14 +44,15 @@ def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording
         for recording, score in zip(recordings, scored, strict=True)
         for filling, leads in _leads(score)
     ]
-    for line in lines or ["no put was refused with 2192: every alarm is false"]:
+    for line in lines or ["no put was refused for want of room: every alarm is false"]:
         console.print(line, highlight=False, soft_wrap=True)
 
 
 def _filling_text(filling: Filling) -> str:
     filler = f" by {filling.grown[0][0]} ({percent(filling.grown[0][1])})" if filling.grown else ""
     resource, time = f"{filling.store} {filling.resource}", as_text(filling.first)[:19] + "Z"
-    return f"{resource} filled in {span(filling.seconds)}{filler}, first 2192 at {time}"
+    reason = Resource.parse(filling.resource).reason
+    return f"{resource} filled in {span(filling.seconds)}{filler}, first {reason} at {time}"
 
 
 def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | None]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twin.conditions import Pool, Resource
+from twin.conditions import Pool, Resource, full_reasons
 from twin.units import as_count, as_text
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from twin.playback.replays import Replayed
     from twin.simulation import Outcome
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from deploy.show.terminal import print_table
 from twin.feeds import Complaint, Intake
@@ -25,17 +25,18 @@ _HEADINGS = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "mi
 _RIGHT = {"intervals", "longest", "missing", "puts", "gets", "peak ±"}
 
 
-def simulated_summary(outcome: Outcome) -> str:
-    """Return the summary of `mqtwin simulate`.
+def simulated_summary(outcome: Outcome, kinds: Iterable[str]) -> str:
+    """Return the summary of `mqtwin simulate`. kinds: kinds of the estate's stores.
 
     Example: `972,206 events, first 2192 at 2026-11-20T02:01:51Z on QSG1/APP1 (45,522 puts refused), peak usage ...`.
     """
     refused = sum(store.refused for store in outcome.stores.values())
-    first_2192 = "no 2192"
+    reason = full_reasons(kinds)
+    first_full = f"no {reason}"
     if outcome.first_full is not None:
         time, name = outcome.first_full
-        first_2192 = f"first 2192 at {as_text(time)[:19]}Z on {name} ({as_count(refused, 'put')} refused)"
-    text = f"{as_count(outcome.events, 'event')}, {first_2192}"
+        first_full = f"first {reason} at {as_text(time)[:19]}Z on {name} ({as_count(refused, 'put')} refused)"
+    text = f"{as_count(outcome.events, 'event')}, {first_full}"
     if outcome.fullest is not None:
         store = outcome.stores[outcome.fullest]
         text += f", peak usage {store.peak_pct:.1f} % of {outcome.fullest}"

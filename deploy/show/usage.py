@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from deploy.show.terminal import print_table
 from twin.alerts.texts import is_full_now
+from twin.conditions import full_reasons
 from twin.playback.demands import Refusals, StoreRefusals
 from twin.records import (
     NOT_MEASURED,
@@ -23,7 +24,7 @@ from twin.units import as_estimate, as_text
 _UNLIKELY = 0.05  # a probability below which no time is said
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
-_RIGHT = frozenset({"messages", "used", "total", "usage"})
+_RIGHT = frozenset({"messages", "used", "total"})
 
 
 def forecast_text(first: ResourceForecast | None) -> str:
@@ -62,14 +63,15 @@ def print_usage(states: Iterable[StateRecord], *, stderr: bool = False) -> None:
         print(note, file=sys.stderr if stderr else sys.stdout)
 
 
-def print_refusals(refusals: Mapping[str, StoreRefusals], *, stderr: bool = False) -> None:
-    """Print the refusals of each store as recorded, and those by the given estate."""
-    headings = ("store", "", "2192", "first 2192", "2053", "gets without message")
+def print_refusals(refusals: Mapping[str, StoreRefusals], kinds: Iterable[str], *, stderr: bool = False) -> None:
+    """Print the refusals of each store as recorded, and those by the given estate. kinds: kinds of the stores."""
+    full = full_reasons(kinds)
+    headings = ("store", "", full, f"first {full}", "2053", "gets without message")
     lines = []
     for store, outcome in refusals.items():
         lines.append((store, "recorded", *_refusals(outcome.recorded), ""))
         lines.append((store, "this estate", *_refusals(outcome.replayed), f"{outcome.unserved_gets:,}"))
-    print_table(headings, lines, {"2192", "2053", "gets without message"}, stderr=stderr)
+    print_table(headings, lines, {full, "2053", "gets without message"}, stderr=stderr)
 
 
 def _refusals(refusals: Refusals) -> tuple[str, str, str]:
@@ -90,8 +92,8 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     if fullest is None:
         return (*row, "", "", "", "", forecast_text(state.first))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
-    pct = NOT_MEASURED if fullest.pct is None else f"{fullest.pct:.1f} %"
-    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), pct, forecast_text(state.first))
+    usage = fullest.text.replace(" in use", "", 1)
+    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first))
 
 
 def _unit(resource: ResourceUsage) -> str:

@@ -82,7 +82,12 @@ def test_labels_are_identity_and_annotations_are_news() -> None:
     assert texts["alert_id"] == record.alert_id and texts["cause"] == record.cause
     assert texts["summary"] == "QSG1/APP1 smds/QM01: full-forecast"
     assert (texts["condition"], texts["resource"]) == ("full-forecast", "smds/QM01")
-    assert texts["actions"] == "Start more getters on ORDERS\nAdd volumes"
+    assert texts["actions"].splitlines() == [
+        "Start more getters on ORDERS",
+        "  1. See when it was last got from: DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL",
+        "  risk: none",
+        "Add volumes",
+    ]
     assert (texts["usage"], texts["full_probability"]) == ("79.9 %", "0.69")
     assert (texts["time_to_full_p10"], texts["time_to_full_p90"]) == ("1316 s", "2120 s")
     assert "parts" not in texts

@@ -74,7 +74,9 @@ def test_json_has_the_same_and_the_true_fillings(
 def test_without_a_2192_there_is_nothing_to_recall(
     estate: Path, recordings: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert scored(estate, [recordings["quiet"]], capsys).splitlines()[-1].startswith("no put was refused with 2192")
+    assert (
+        scored(estate, [recordings["quiet"]], capsys).splitlines()[-1].startswith("no put was refused for want of room")
+    )
 
 
 def test_pictures_are_of_every_store_and_of_all(

@@ -14,7 +14,7 @@ from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from tests.fuzz.records import RecordFuzzer, Surfaces, nested
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
-from twin.records import read_alert_record, read_state_record
+from twin.records import Action, read_alert_record, read_state_record
 
 STATE = page_set("QM01/PS09", 10, usage_pct=0.1)
 ALERT = alert_event() | {"subject": "QM01/PS04", "time": "2026-11-20T12:00:00Z"}
@@ -35,6 +35,7 @@ ODD_ALERTS: dict[str, Any] = {
     "a severity that is a list": {"severity": []},
     "times as a list": {"time_to_full_s": []},
     "actions as a number": {"actions": 7},
+    "a runbook of a text": {"runbook": ["Look"]},
     "an id that is a number": {"alert_id": 7},
     "usage of 400 digits": {"usage_pct": 10**400},
 }
@@ -136,7 +137,9 @@ def test_what_is_kept_of_foreign_stores_has_a_bound(monkeypatch: pytest.MonkeyPa
 
 
 def test_control_characters_of_an_alert_do_not_reach_a_terminal() -> None:
-    record = read_alert_record(alert(cause="up\x1b]0;title\x07", store="Q\u009bS", actions=("a\nb",)).record())
+    record = read_alert_record(
+        alert(cause="up\x1b]0;title\x07", store="Q\u009bS", runbook=(Action(id="a", summary="a\nb"),)).record()
+    )
     for text in (alert_line(record), alert_block(record, 80).plain.replace("\n", "")):
         assert text.isprintable() and "up\\x1b]0;title\\x07" in text and "Q\\x9bS" in text
 

@@ -19,7 +19,7 @@ from tests.support.java import quick_java
 from twin.alerts.episodes import Alert
 from twin.conditions import OPENED, UPDATED, WARNING
 from twin.errors import MqtwinError
-from twin.records import AlertRecord, Filler
+from twin.records import Action, AlertRecord, Filler, Step
 
 
 def alert(number: int, change: str = OPENED) -> Alert:
@@ -37,7 +37,7 @@ def alert(number: int, change: str = OPENED) -> Alert:
         full_probability=None,
         fillers=(Filler("ORDERS", 0.75),),
         cause="81.5 % of the entries are in use.",
-        actions=("ALTER CFSTRUCT(APP1)",),
+        runbook=(Action(id="a", summary="b", steps=(Step("c", "ALTER CFSTRUCT(APP1)"),)),),
     )
 
 
@@ -72,7 +72,8 @@ def test_an_alert_is_read_as_it_was_written(kafka: str, topic_prefix: str) -> No
         (read,) = read_alerts(reader, until_idle=2)
     assert (read.change, read.subject, read.value) == (UPDATED, "QSG1/APP1", written.record())
     assert (read.data.severity, read.data.usage_pct, read.data.fillers[0].queue) == (WARNING, 81.5, "ORDERS")
-    assert read.data.actions == written.actions and read.data.cause == written.cause
+    assert (read.data.actions, read.data.runbook) == (written.actions, written.runbook)
+    assert read.data.cause == written.cause
 
 
 def test_an_alert_delivered_twice_is_seen_once(kafka: str, topic_prefix: str) -> None:

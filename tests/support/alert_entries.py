@@ -16,8 +16,10 @@ from streams.kafka.latest import AlertEntry
 from streams.kafka.topic_reader import TopicRecord
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, WARNING
-from twin.records import Filler, read_alert_record
+from twin.records import Action, Filler, Step, read_alert_record
 
+DISPLAY = Step("See when it was last got from", "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL")
+GETTERS = Action(id="getters", summary="Start more getters on ORDERS", steps=(DISPLAY,), risk="none")
 OPENED_US = 1_795_138_420_000_000  # 2026-11-20T01:33:40Z
 
 
@@ -39,7 +41,7 @@ def alert(change: str = OPENED, number: int = 0, **fields: Any) -> Alert:
         "full_probability": None if change == CLEARED else 0.6924,
         "fillers": (Filler("ORDERS", 0.9998),),
         "cause": f"SMDS blocks of QM01: record {number}.",
-        "actions": () if change == CLEARED else ("Start more getters on ORDERS", "Add volumes"),
+        "runbook": () if change == CLEARED else (GETTERS, Action(id="volumes", summary="Add volumes")),
     }
     return Alert(change=change, number=number, **{**defaults, **fields})
 

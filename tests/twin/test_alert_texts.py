@@ -11,18 +11,31 @@ import numpy as np
 import pytest
 
 from deploy.console.model import commands_in
+from kernels import event_loop
 from tests.naive.estates import structure
+from tests.support import seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import texts
-from twin.capacity.statements import steps
-from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
+from twin.conditions import (
+    AUGMENTED,
+    ELEMENTS,
+    ENTRIES,
+    FILE,
+    PAGES,
+    SCM,
+    Pool,
+    Resource,
+    full_reason,
+    full_reasons,
+)
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
-from twin.records import Filler
+from twin.records import Action, Filler
+from twin.stores.queue_view import depth_actions
 from twin.testing import Driver
-from twin.units import GIB, as_rate, readable_size
+from twin.units import GIB, as_rate, as_usage, readable_size
 
 FILLERS = (Filler("ORDERS", 0.8), Filler("AUDIT", 0.2))
 FULL = """
@@ -38,35 +51,75 @@ structure = "APP1"
 """
 
 
-def actions() -> Iterator[str]:
+def actions() -> Iterator[Action]:
     """Yield the actions of every kind of store, in every state that has its own."""
     config = replace(structure(), size=4 * GIB, scm_max_size=GIB, ds_expand=False)
-    for resource in (ENTRIES, ELEMENTS):
-        for size in (GIB, 4 * GIB):
-            for auto in (False, True):
-                changed = replace(config, allow_auto_alter=auto)
-                yield from texts.pool_actions(changed, resource, size, FILLERS, alterable=True)
-        yield from texts.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
-    yield from texts.scm_actions(config, SCM, FILLERS)
-    yield from texts.scm_actions(config, AUGMENTED, FILLERS)
-    yield from texts.alter_actions(config, FILLERS)
-    yield from texts.dataset_actions(config, "QM01", FILLERS)
-    yield from texts.scm_overcommitted_actions("CF01", GIB, {config.name: 2 * GIB})
-    yield from texts.scm_exhausted_actions("CF01", {config.name: GIB})
-    yield from texts.augmented_exhausted_actions("CF01", {config.name: GIB})
-    yield from texts.more_members_actions("UC01", [("UC01QM02", None)], [None], 1)
-    yield from steps(config, {"size": 8 * GIB, "scm_max_size": GIB, "smds.QM01.size": GIB, "ds_expand": True})
+    for policy in (None, "PROD01"):
+        config = replace(config, cfrm_policy=policy)
+        for resource in (ENTRIES, ELEMENTS):
+            for size in (GIB, 4 * GIB):
+                for auto in (False, True):
+                    changed = replace(config, allow_auto_alter=auto)
+                    yield from texts.pool_actions(changed, resource, size, FILLERS, alterable=True)
+            yield from texts.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
+        yield from texts.scm_actions(config, SCM, FILLERS)
+        yield from texts.scm_actions(config, AUGMENTED, FILLERS)
+        yield from texts.alter_actions(config, FILLERS)
+        for total in (GIB, 2 * GIB):
+            maxima = {config.name: 2 * GIB, "QSG1/APP2": GIB}
+            yield from texts.scm_overcommitted_actions("CF01", total, maxima, policy)
+        for usage in ({}, {config.name: GIB}):
+            yield from texts.scm_exhausted_actions("CF01", usage)
+            yield from texts.augmented_exhausted_actions("CF01", usage, policy)
+    for has_failed in (False, True):
+        yield from texts.dataset_actions(config, "QM01", FILLERS, has_failed=has_failed)
+    yield from texts.more_members_actions("UC01", [("UC01QM02", None), ("UC01QM03", "HOST2")], [None], 1)
+    yield from texts.more_members_actions("UC01", [], ["HOST1"], 0)
+    yield from texts.fewer_members_actions("UC01QM02")
     for expand in ("NONE", "USER", "SYSTEM"):
         yield from PageSetDriver(expand=expand).twin.view(PAGES).actions(FILLERS)
     yield from QueueFileDriver(max_size=GIB).twin.view(FILE).actions(FILLERS)
     yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.view(FILE).actions(FILLERS)
+    yield from QueueFileDriver(max_size=GIB, file_system_size=GIB).twin.view(FILE).actions(FILLERS)
+    for limit in (0, 10):
+        yield from depth_actions("ORDERS", limit, {}, "3 % in use", is_shared=True)
 
 
-def test_no_command_to_copy_has_a_placeholder() -> None:
-    copied = [command for action in actions() for command in commands_in(action)]
-    assert len(copied) > 20
-    assert [command for command in copied if re.search(r"[a-z]|\.\.\.", command)] == []
-    assert {"ALTER QLOCAL(A.QUEUE) MAXFSIZE(2048)", "ALTER PSID(4) EXPAND(SYSTEM)"} <= set(copied)
+def test_no_statement_of_a_runbook_has_a_placeholder() -> None:
+    every = list(actions())
+    statements = {step.statement for action in every for step in action.steps if step.statement is not None}
+    assert len(statements) > 20
+    assert sorted(filter(seen.has_gap, statements)) == []
+    assert {
+        "ALTER QLOCAL(A.QUEUE) MAXFSIZE(2048)",
+        "ALTER PSID(4) EXPAND(SYSTEM)",
+        "STRUCTURE NAME(QSG1APP1) SIZE(8G)",
+        "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01",
+        "ALTER SMDS(QM01) CFSTRUCT(APP1) DSEXPAND(YES)",
+    } <= statements
+    for action in every:
+        assert seen.offences([action.sentence, *action.lines]) == []
+        assert re.fullmatch("[a-z]+(-[a-z]+)*", action.id)
+
+
+def test_a_statement_in_a_sentence_is_that_of_the_runbook() -> None:
+    for action in actions():
+        typed = {step.statement for step in action.steps}
+        mqsc = {text for text in typed if text and re.match("ALTER|DISPLAY|RESET|SETXCF|D ", text)}
+        assert mqsc <= set(commands_in(action.sentence)), action.sentence
+
+
+def test_what_changes_a_size_says_the_way_back() -> None:
+    config = replace(structure(), size=4 * GIB, cfrm_policy="PROD01")
+    [alter] = texts.pool_actions(config, ENTRIES, GIB, (), {"alter-size": "then full in 2 h"}, alterable=True)
+    assert (alter.id, alter.effect) == ("alter-size", "then full in 2 h")
+    assert alter.undo == "SETXCF START,ALTER,STRNAME=QSG1APP1,SIZE=1G"
+    assert alter.precondition == "CF01 has 3 GB of free storage: D CF,CFNAME=CF01"
+    [policy] = texts.pool_actions(config, ENTRIES, 4 * GIB, (), alterable=True)
+    assert policy.id == "cfrm-size"
+    assert policy.undo == "the same steps with STRUCTURE NAME(QSG1APP1) SIZE(4G)"
+    *_, copied = texts.dataset_actions(config, "QM01", ())
+    assert copied.risk is not None and copied.risk.startswith("messages in QM01's data set cannot be got meanwhile")
 
 
 @pytest.mark.parametrize("exponent", range(-4, 9))
@@ -76,6 +129,36 @@ def test_no_number_of_an_alert_has_an_exponent(exponent: int) -> None:
         sentences = [texts.describe_rates(rate, rate, 5.0), texts.describe_rates(rate, 0.0, None)]
         sentences += [readable_size(int(rate * unit)) for unit in (1, 1 << 10, 1 << 20, 1 << 30)]
         assert not [sentence for sentence in sentences if re.search(r"[0-9]e[+-]", sentence)]
+
+
+def test_usage_is_of_what_a_resource_can_grow_to_where_that_is_more_than_it_has() -> None:
+    assert as_usage(89.04) == as_usage(89.04, 89.01) == "89.0 % in use"
+    assert as_usage(89.04, 80.0, "blocks") == "80.0 % of what it can grow to (89.0 % of the present blocks)"
+    assert as_usage(104.2) == "104.2 % in use (the system took more than the twin has room for)"
+
+
+def test_a_structure_below_its_size_says_what_it_can_grow_to() -> None:
+    driver = TwinDriver(size=1 << 22, init_size=1 << 21)
+    driver.put(100, count=100)
+    view = driver.twin.view(ENTRIES)
+    assert view.maximum_pct == pytest.approx(view.usage_pct / 2)
+    assert view.usage.endswith("% of the present entries)")
+    driver.alter(size=1 << 22)
+    driver.wait(10)
+    assert driver.twin.view(ENTRIES).usage.endswith("% in use")
+
+
+def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:
+    assert [full_reason(kind) for kind in ("structure", "page_set", "queue_file")] == [2192, 2192, 2056]
+    assert (full_reasons(["queue_file"]), full_reasons(["queue_file", "structure"])) == ("2056", "2192 or 2056")
+    assert FILE.reason == event_loop.MQRC_Q_SPACE_NOT_AVAILABLE
+    assert PAGES.reason == event_loop.MQRC_STORAGE_MEDIUM_FULL
+    assert Resource(Pool.QUEUE, "Q").reason == event_loop.MQRC_Q_FULL
+    driver = QueueFileDriver(max_size=100 * 512)
+    driver.put(1, count=8 + 100)
+    texts_of = [text for alert in driver.alerts for text in (alert.cause, *alert.actions)]
+    assert any("with 2056" in text for text in texts_of)
+    assert seen.offences(texts_of, is_distributed=True) == []
 
 
 def test_rates_have_three_digits() -> None:
@@ -94,29 +177,35 @@ def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name
     config = load_estate(tmp_path / "estate.toml").stores["QSG1/APP1"]
     assert isinstance(config, Structure) and config.cfrm_policy == "PROD01"
     [action] = texts.pool_actions(config, ENTRIES, config.size, (), alterable=True)
-    assert commands_in(action) == [
-        "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01",
+    change, activate, rebuild = action.steps
+    assert "policy PROD01" in change.text and "IXCMIAPU" in change.text
+    assert change.statement == "STRUCTURE NAME(QSG1APP1) SIZE(8M)"
+    assert activate.statement == "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01"
+    assert rebuild.statement == "SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    [unnamed] = texts.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
+    assert [step.statement for step in unnamed.steps] == [
+        "STRUCTURE NAME(QSG1APP1) SIZE(8M)",
+        "D XCF,POLICY,TYPE=CFRM",
+        None,
         "SETXCF START,REBUILD,STRNAME=QSG1APP1",
     ]
-    assert action.index("IXCMIAPU") < action.index("POLNAME") < action.index("START,REBUILD")
-    unnamed = texts.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
-    assert commands_in(unnamed[0]) == ["SETXCF START,REBUILD,STRNAME=QSG1APP1"] and "POLNAME=..." in unnamed[0]
 
 
 def test_a_shared_queue_is_displayed_for_all_members_with_its_handles() -> None:
     [action] = texts.getter_actions(FILLERS, {}, is_shared=True)
-    assert commands_in(action) == [
+    assert [step.statement for step in action.steps] == [
         "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) CMDSCOPE(*) ALL",
         "DISPLAY QSTATUS(ORDERS) TYPE(HANDLE) CMDSCOPE(*) ALL",
+        None,
     ]
     [private] = texts.getter_actions(FILLERS, {}, is_shared=False)
-    assert commands_in(private) == ["DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"]
+    assert "CMDSCOPE" not in private.sentence
 
 
 def test_of_a_queue_depth_the_members_are_asked_where_the_queue_is_shared() -> None:
     for driver, scope in ((TwinDriver(), True), (PageSetDriver(), False)):
         actions_of_queue = driver.twin.view(Resource(Pool.QUEUE, "A.QUEUE")).actions(())
-        assert ("CMDSCOPE(*)" in actions_of_queue[0]) is scope
+        assert ("CMDSCOPE(*)" in actions_of_queue[0].sentence) is scope
 
 
 def test_of_a_full_store_it_is_said_how_many_gets_more_it_takes(tmp_path: Path) -> None:
@@ -139,5 +228,5 @@ def test_of_a_full_store_it_is_said_how_many_gets_more_it_takes(tmp_path: Path) 
     outlook = look_ahead(store, twin.name, fill, now, tick, 720)
     assert np.median(outlook.full_at) == 0
     assert effects(outlook, (Filler("A.QUEUE", 1.0),), twin.config)[texts.GETTERS] == (
-        " (it needs 2.5 gets/s more; at the present rate it stays full)"
+        "needs 2.5 gets/s more; at the present rate it stays full"
     )

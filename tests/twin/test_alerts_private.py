@@ -50,7 +50,7 @@ def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_
     driver.put()  # 89 of 98: 90.8 %
     [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "threshold", "pages", INFO)
-    assert "(expansion threshold 90 %), cannot expand because of EXPAND(NONE)" in alert.cause
+    assert "; expansion threshold 90 %, cannot expand because of EXPAND(NONE)" in alert.cause
     assert "ALTER PSID(4) EXPAND(SYSTEM)" in " ".join(alert.actions)
     driver.put(count=8)
     assert alerts_of(driver, "full") == []
@@ -67,10 +67,10 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
     alert = driver.alerts[-1]
     assert alert.severity == INFO
     assert "cannot expand (its volumes hold 105 pages)" in alert.cause
-    assert "Add volumes to its storage group, then retry the expansion: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
-    steps = ("DEFINE QLOCAL(TEMP) LIKE(A.QUEUE) STGCLASS(OTHER)", "MOVE QLOCAL(A.QUEUE) TOQLOCAL(TEMP)")
-    assert [alert.actions[-1].find(step) > 0 for step in steps] == [True] * 2
-    assert sorted(steps, key=alert.actions[-1].find) == list(steps)
+    assert "ALTER PSID(4) EXPAND(SYSTEM)" in [step.statement for step in alert.runbook[1].steps]
+    move = alert.runbook[-1]
+    assert (move.id, move.steps[0].statement) == ("move-queue", "DISPLAY USAGE TYPE(PAGESET)")
+    assert move.precondition is not None and "open" in move.precondition
 
 
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
@@ -123,7 +123,7 @@ def test_a_2192_opens_full_and_it_clears_ten_minutes_after_five_without_a_2192()
     driver.put(reason=2192)
     [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("full", "pages", 51.02)
-    assert alert.cause.startswith("Pages of QM01/PS04: puts fail with 2192, but the twin counts only 51.0 % in use.")
+    assert alert.cause.startswith("Pages of QM01/PS04: 51.0 % in use by the twin, but puts fail with 2192.")
     driver.wait(890)
     assert len(driver.alerts) == 1
     driver.wait(30)
@@ -204,7 +204,7 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
     driver.put(ONE_BLOCK)
     [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, INFO)
-    assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use (threshold 90 %). A.QUEUE: ")
+    assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use; threshold 90 %. A.QUEUE: ")
     assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(1)" in " ".join(alert.actions)
     driver.put(ONE_BLOCK, count=9)
     assert [change for change in conditions(driver) if change[0] == OPENED] == [(OPENED, "threshold"), (OPENED, "full")]

@@ -9,7 +9,15 @@ from cloudevents.core.v1.event import CloudEvent
 
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING, Resource
-from twin.records import Filler
+from twin.records import Action, AlertRecord, Filler, Step
+
+GETTERS = Action(
+    id="getters",
+    summary="Start more getters",
+    effect="then full in 54 min",
+    steps=(Step("Look", "DISPLAY QSTATUS(Q)"), Step("Start it")),
+)
+STEPS = ["  1. Look: DISPLAY QSTATUS(Q)", "  2. Start it"]
 
 
 def finding(**different: Any) -> Finding:
@@ -21,7 +29,7 @@ def finding(**different: Any) -> Finding:
         "full_probability": None,
         "fillers": (Filler("A.QUEUE", 0.75), Filler("B.QUEUE", 0.25)),
         "cause": "80.0 % of the entries are in use.",
-        "actions": ("Start more getters.",),
+        "runbook": (GETTERS,),
         **different,
     }
     return Finding(**fields)
@@ -68,7 +76,21 @@ def test_its_data_are_those_of_the_contract() -> None:
         "full_probability": None,
         "fillers": ({"queue": "A.QUEUE", "share": 0.75}, {"queue": "B.QUEUE", "share": 0.25}),
         "cause": "80.0 % of the entries are in use.",
-        "actions": ("Start more getters.",),
+        "actions": ("Start more getters (then full in 54 min): 1. Look: DISPLAY QSTATUS(Q); 2. Start it",),
+        "runbook": (
+            {
+                "id": "getters",
+                "summary": "Start more getters",
+                "effect": "then full in 54 min",
+                "precondition": None,
+                "steps": (
+                    {"text": "Look", "statement": "DISPLAY QSTATUS(Q)"},
+                    {"text": "Start it", "statement": None},
+                ),
+                "risk": None,
+                "undo": None,
+            },
+        ),
         "evidence": (),
         "resources": ("entries",),
         "incident": {
@@ -78,6 +100,26 @@ def test_its_data_are_those_of_the_contract() -> None:
         },
     }
     assert cleared.status == "cleared"
+
+
+def test_an_action_is_lines_for_a_person_with_what_to_know_before() -> None:
+    whole = msgspec.structs.replace(GETTERS, precondition="it is late", risk="it costs", undo="ALTER QLOCAL(Q)")
+    assert whole.lines == [
+        "Start more getters (then full in 54 min)",
+        "if it is late",
+        "1. Look: DISPLAY QSTATUS(Q)",
+        "2. Start it",
+        "risk: it costs",
+        "way back: ALTER QLOCAL(Q)",
+    ]
+
+
+def test_an_early_record_without_a_runbook_is_read_with_its_sentences() -> None:
+    record = msgspec.json.decode(life()[0].record())
+    del record["data"]["runbook"]
+    data = msgspec.convert(record, AlertRecord).data
+    assert (data.runbook, data.instructions) == ((), list(data.actions))
+    assert life()[0].data().instructions == ["Start more getters (then full in 54 min)", *STEPS]
 
 
 def test_an_episode_has_one_alert_id_and_each_of_its_records_an_id_of_its_own() -> None:

@@ -68,7 +68,7 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
         " puts fail with 2192. B.QUEUE: 100 % of the growth of 10 messages in the last "
     )
     assert alert.actions[0].startswith("Start more getters on B.QUEUE")
-    assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy (do not over-commit")
+    assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy to ")
     assert [filler.queue for filler in alert.fillers] == ["B.QUEUE"]
 
 

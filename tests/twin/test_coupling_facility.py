@@ -171,7 +171,7 @@ def test_augmented_space_is_exhausted_when_no_storage_is_left_for_it(facility: S
     facility.reports(*both(2, aug_dynamic=free))
     (alert,) = facility.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("augmented-exhausted", "augmented", 100.0)
-    assert "16 GB" in alert.cause and "D CF,CFNAME=CF01" in alert.actions[-1]
+    assert "16 GB" in alert.cause and "D CF,CFNAME=CF01" in alert.actions[0]
     assert facility.state().storage_free == 0
 
 

@@ -334,7 +334,7 @@ def test_a_full_store_says_how_many_gets_it_needs(tmp_path: Path):
     fillers = story.twin.viewer().who_fills(ELEMENTS)
     tick = int(story.twin.tables.store.scalars["tick"][0])
     phrase = remedies.effects_when_full(story.twin, fillers, tick)["getters"]
-    assert phrase == " (it needs 2 gets/s more; at the present rate it stays full)"
+    assert phrase == "needs 2 gets/s more; at the present rate it stays full"
 
 
 def test_no_forecast_alert_opens_while_puts_are_refused_and_one_that_is_open_says_so_once(tmp_path: Path):

@@ -11,6 +11,7 @@ from twin.alerts import texts
 from twin.capacity.statements import alter_size, cfrm, steps, structure_statement
 from twin.conditions import ELEMENTS, ENTRIES, SCM
 from twin.estate import Structure, policy_name_of
+from twin.records import sentences_of
 from twin.sizing import parse_mix, plan_scm
 from twin.sizing.structure import bare_structure, offload_all_commands
 from twin.units import GIB
@@ -33,14 +34,16 @@ def names_in(lines: Iterable[str]) -> set[str]:
 def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> None:
     store, sizes = config.name, {"size": 2 * GIB, "scm_max_size": GIB}
     printed = {
-        "refused": texts.pool_actions(config, ENTRIES, GIB, (), alterable=False),
-        "below SIZE": texts.pool_actions(config, ENTRIES, GIB // 2, (), alterable=True),
-        "automatic": texts.pool_actions(replace(config, allow_auto_alter=True), ENTRIES, 1, (), alterable=True),
-        "at SIZE": texts.pool_actions(config, ELEMENTS, GIB, (), alterable=True),
-        "SCM": texts.scm_actions(config, SCM, ()),
-        "alter": texts.alter_actions(config, ()),
-        "over-committed": texts.scm_overcommitted_actions("CF01", GIB, {store: GIB}),
-        "exhausted": texts.scm_exhausted_actions("CF01", {store: GIB}),
+        "refused": sentences_of(texts.pool_actions(config, ENTRIES, GIB, (), alterable=False)),
+        "below SIZE": sentences_of(texts.pool_actions(config, ENTRIES, GIB // 2, (), alterable=True)),
+        "automatic": sentences_of(
+            texts.pool_actions(replace(config, allow_auto_alter=True), ENTRIES, 1, (), alterable=True)
+        ),
+        "at SIZE": sentences_of(texts.pool_actions(config, ELEMENTS, GIB, (), alterable=True)),
+        "SCM": sentences_of(texts.scm_actions(config, SCM, ())),
+        "alter": sentences_of(texts.alter_actions(config, ())),
+        "over-committed": sentences_of(texts.scm_overcommitted_actions("CF01", GIB, {store: GIB})),
+        "exhausted": sentences_of(texts.scm_exhausted_actions("CF01", {store: GIB})),
         "size": [offload_all_commands(config)],
         "statement": [structure_statement(config)],
         "plan": steps(config, sizes),

@@ -77,6 +77,19 @@ def test_a_put_of_many_is_asked_message_by_message(tmp_path: Path) -> None:
     assert (state.duplicates, state.gaps) == (0, 0)
 
 
+def test_puts_of_a_distributed_queue_manager_refused_with_2056_are_asked_again(tmp_path: Path) -> None:
+    (tmp_path / "estate.toml").write_text(
+        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/INVOICES"]\n', encoding="utf-8"
+    )
+    event = {"time": "2026-11-20T12:00:00Z", "qmgr": "QMD1", "op": "PUT", "queue": "INVOICES", "seq": 1}
+    refused = json.dumps(event | {"length": 1_000, "reason": 2056, "count": 3}).encode()
+    replayed = asked(write_lines(tmp_path / "refused.ndjson", [refused]), tmp_path / "estate.toml")
+    outcome = replayed.refusals["QMD1/INVOICES"]
+    assert (outcome.recorded.full, outcome.replayed.full) == (3, 0)
+    assert outcome.recorded.first_full is not None
+    assert replayed.states["QMD1/INVOICES"].messages == 3
+
+
 def test_the_command_shows_both_outcomes(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estate = small_estate(tmp_path, size="96M", smds="64M")
     assert main(["replay", str(recording), "--estate", str(estate), "--demands"]) == 0

@@ -137,8 +137,8 @@ def test_the_remedy_of_elements_offloads_sooner_while_data_is_in_scm() -> None:
     state = driver.state()
     assert (state["scm"]["messages"] > 0, state["alterable"]) == (True, False)
     actions = driver.twin.view(ELEMENTS).actions(())
-    assert [action for action in actions if "ALTER CFSTRUCT(APP1)" in action]
-    assert not [action for action in actions if "START,ALTER" in action]
+    assert [action for action in actions if "ALTER CFSTRUCT(APP1)" in action.sentence]
+    assert not [action for action in actions if "START,ALTER" in action.sentence]
 
 
 def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
@@ -177,7 +177,8 @@ def test_the_words_of_the_alert() -> None:
         " be altered, neither by SETXCF nor automatically. A.QUEUE: 100 %"
     )
     assert alert.actions[0].startswith("Start more getters on A.QUEUE")
-    assert alert.actions[-1] == (
-        "Or change the CFRM policy: run IXCMIAPU with it, activate it by SETXCF START,POLICY,TYPE=CFRM,POLNAME=...,"
-        " then SETXCF START,REBUILD,STRNAME=QSG1APP1"
-    )
+    assert alert.runbook[-1].summary == "Or change the CFRM policy, which a rebuild takes over"
+    assert [step.statement for step in alert.runbook[-1].steps] == [
+        *(None, "D XCF,POLICY,TYPE=CFRM", None),
+        "SETXCF START,REBUILD,STRNAME=QSG1APP1",
+    ]

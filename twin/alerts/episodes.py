@@ -21,7 +21,18 @@ from cloudevents.core.v1.event import CloudEvent
 
 from kernels.clock import TICK
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
-from twin.records import NO_INCIDENT, PART, ROOT, AlertData, Filler, IncidentRole, TimeToFull, level_of
+from twin.records import (
+    NO_INCIDENT,
+    PART,
+    ROOT,
+    Action,
+    AlertData,
+    Filler,
+    IncidentRole,
+    TimeToFull,
+    level_of,
+    sentences_of,
+)
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
@@ -63,7 +74,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     full_probability: float | None
     fillers: tuple[Filler, ...]
     cause: str
-    actions: tuple[str, ...]
+    runbook: tuple[Action, ...] = ()
     evidence: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
     incident: IncidentRole = NO_INCIDENT
@@ -72,6 +83,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     def when(self) -> datetime:
         """Event time as an aware datetime."""
         return as_datetime(self.time)
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The runbook as sentences."""
+        return sentences_of(self.runbook)
 
     @property
     def level(self) -> str:
@@ -93,6 +109,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
             fillers=self.fillers,
             cause=self.cause,
             actions=self.actions,
+            runbook=self.runbook,
             evidence=self.evidence,
             status=CLEARED if self.change == CLEARED else "open",
             level=self.level,
@@ -123,7 +140,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     severity: str
     cause: str
-    actions: tuple[str, ...] = ()
+    runbook: tuple[Action, ...] = ()
     usage_pct: float | None = None
     full_probability: float | None = None
     time_to_full_s: TimeToFull | None = None
@@ -388,7 +405,7 @@ class Episodes:
             full_probability=finding.full_probability,
             fillers=finding.fillers,
             cause=finding.cause,
-            actions=finding.actions,
+            runbook=finding.runbook,
             evidence=finding.evidence,
             resources=tuple(map(str, (finding.resource, *finding.others))),
             incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),

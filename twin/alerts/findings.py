@@ -64,7 +64,7 @@ class Viewer:
             full_probability=1.0 if condition == Condition.FULL else None,
             fillers=fillers,
             cause=f"{view.describe(condition)}. {self._filled(view, fillers, growth)}.",
-            actions=view.actions_for(condition, fillers, effects(fillers)),
+            runbook=view.actions_for(condition, fillers, effects(fillers)),
             evidence=view.evidence,
         )
 
@@ -104,9 +104,9 @@ class Viewer:
             time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
-            cause=f"{view.text}: {usage:.1f} % in use, {texts.describe_forecast(times, probability)}."
+            cause=f"{view.text}: {view.usage}, {texts.describe_forecast(times, probability, resource.reason)}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
-            actions=view.actions(fillers, effects),
+            runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
         )
 
@@ -120,7 +120,7 @@ class Viewer:
             severity=severity_before,
             usage_pct=usage,
             fillers=self.who_fills(resource),
-            cause=f"{view.text}: {usage:.1f} % in use, alert cleared.",
+            cause=f"{view.text}: {view.usage}, alert cleared.",
         )
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:

@@ -15,8 +15,9 @@ from kernels.clock import SECOND
 from twin.alerts.episodes import CALM_FOR
 from twin.alerts.texts import NOTHING
 from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
-from twin.records import Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
+from twin.units import as_usage
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
 CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: getters and putters come back in waves
@@ -35,12 +36,14 @@ class ResourceView(ABC):
         resource: the resource.
         text: the resource as the subject of a sentence, "Entries of QSG1/APP1".
         unit: unit of its growth in sentences.
+        present: what its present size counts, in sentences.
         threshold_name: its threshold in sentences.
     """
 
     resource: Resource
     text: str
     unit: str
+    present = "size"
     threshold_name = "expansion threshold"
 
     def __init__(self, store: layout.Store) -> None:
@@ -50,6 +53,16 @@ class ResourceView(ABC):
     def usage_pct(self) -> float:
         """Percent in use, read when it is first asked for: a view is of one moment."""
         return self._read_usage_pct()
+
+    @property
+    def maximum_pct(self) -> float:
+        """Percent in use of what the resource can grow to."""
+        return self.usage_pct
+
+    @property
+    def usage(self) -> str:
+        """The usage in words."""
+        return as_usage(self.usage_pct, self.maximum_pct, self.present)
 
     @abstractmethod
     def _read_usage_pct(self) -> float:
@@ -72,7 +85,7 @@ class ResourceView(ABC):
 
     @property
     def last_full(self) -> int:
-        """Event time of the last put with 2192 for this resource, microseconds, or NEVER."""
+        """Event time of the last put that failed for want of this resource, microseconds, or NEVER."""
         return layout.NEVER
 
     def is_refusing(self, now: int) -> bool:
@@ -100,7 +113,7 @@ class ResourceView(ABC):
         return int(growth.sum())
 
     @abstractmethod
-    def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         """Return the actions for when the resource runs out.
 
         Args:
@@ -113,7 +126,7 @@ class ResourceView(ABC):
         condition: str,  # noqa: ARG002 -- of most resources they are the same for all
         fillers: tuple[Filler, ...],
         effects: Mapping[str, str] = NOTHING,
-    ) -> tuple[str, ...]:
+    ) -> tuple[Action, ...]:
         """Return the actions for a condition that holds. Other arguments as of `actions`."""
         return self.actions(fillers, effects)
 
@@ -149,14 +162,14 @@ class ResourceView(ABC):
 
     def describe(self, condition: str) -> str:
         """Return a condition that holds as a sentence without its end."""
-        usage = self.usage_pct
+        usage, reason = f"{self.text}: {self.usage}", self.resource.reason
         if condition == Condition.FULL:
             is_recent = self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
-            if is_recent and usage < _EXPECTED_FULL_PCT:
-                return f"{self.text}: puts fail with 2192, but the twin counts only {usage:.1f} % in use"
+            if is_recent and self.usage_pct < _EXPECTED_FULL_PCT:
+                return f"{usage} by the twin, but puts fail with {reason}"
             if not is_recent and not self.is_exhausted:
-                return f"{self.text}: {usage:.1f} % in use, was full, and puts succeed again"
-            return f"{self.text}: {usage:.1f} % in use, {'puts fail' if is_recent else 'the next put fails'} with 2192"
+                return f"{usage}, was full, and puts succeed again"
+            return f"{usage}, {'puts fail' if is_recent else 'the next put fails'} with {reason}"
         if condition == Condition.CANNOT_EXPAND:
-            return f"{self.text}: {usage:.1f} % in use, cannot expand ({self.expansion_problem})"
-        return f"{self.text}: {usage:.1f} % in use ({self.threshold_name} {self.threshold_pct:.0f} %)"
+            return f"{usage}, cannot expand ({self.expansion_problem})"
+        return f"{usage}; {self.threshold_name} {self.threshold_pct:.0f} %"

@@ -1,7 +1,7 @@
 """Causes and actions of alerts, with the MQSC, SETXCF or control commands that help.
 
-A cause states resource, usage with unit, time and queue. An action may be followed by its effect on the forecast:
-`effects` maps an action (GETTERS, OFFLOAD, SIZE, EXPAND) to a text of `twin.forecast.remedies`.
+A cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD, SIZE,
+CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
 
 Sources of the commands: `twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
@@ -12,21 +12,23 @@ from collections.abc import Iterable, Mapping
 
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import (
-    activation,
     alter_rules,
     alter_size,
     alter_structure,
+    change_policy,
     copy_data_set,
     display_facility,
     display_structure,
+    expand_data_set,
     rebuild,
+    structure_sizes,
 )
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size, policy_name_of
-from twin.records import Filler
+from twin.records import Action, Filler, Step
 from twin.units import as_count, as_estimate, as_rate, as_span, readable_size
 
-GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
+GETTERS, OFFLOAD, SIZE, CFRM_SIZE = "getters", "offload", "alter-size", "cfrm-size"  # actions with an effect
 NOTHING: Mapping[str, str] = {}
 _MAX_NAMED = 3  # structures
 
@@ -53,19 +55,20 @@ def is_full_now(p50: float) -> bool:
     return p50 < 1
 
 
-def describe_forecast(times: tuple[float, float, float], probability: float) -> str:
+def describe_forecast(times: tuple[float, float, float], probability: float, reason: int) -> str:
     """Return the clause that states when a resource is full.
 
     Args:
         times: seconds until full, p10, p50, p90.
         probability: probability of full within the horizon, 0..1.
+        reason: MQRC of a put that fails then.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
-        return "full now: puts fail with 2192"
+        return f"full now: puts fail with {reason}"
     middle, interval = as_estimate(p10, p50, p90)
     chance = f"probability {100 * probability:.0f} %"
-    return f"at the current rate full in {middle} ({interval}, {chance}), then puts fail with 2192"
+    return f"at the current rate full in {middle} ({interval}, {chance}), then puts fail with {reason}"
 
 
 def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
@@ -102,34 +105,89 @@ def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) ->
 # --- structures, and queues of all stores ----------------------------------------------------------------------------
 
 
-def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, is_shared: bool) -> list[str]:
+def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, is_shared: bool) -> list[Action]:
     """Return the action of more getters on the queue that fills most; none without such a queue.
 
     A member of a queue-sharing group answers for itself alone: CMDSCOPE(*) asks all [IBM: MQ 9.2, DISPLAY QSTATUS].
     """
     if not fillers:
         return []
-    queue = fillers[0].queue
-    action = f"Start more getters on {queue}, or find out why its getters stopped{effects.get(GETTERS, '')}"
-    if not is_shared:
-        return [f"{action}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
-    handles = f"who has it open, and where: DISPLAY QSTATUS({queue}) TYPE(HANDLE) CMDSCOPE(*) ALL"
-    return [f"{action}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) CMDSCOPE(*) ALL; {handles}"]
+    queue, scope = fillers[0].queue, " CMDSCOPE(*)" if is_shared else ""
+    return [
+        Action(
+            id=GETTERS,
+            summary=f"Start more getters on {queue}, or find out why its getters stopped",
+            effect=effects.get(GETTERS),
+            steps=(
+                Step("See when it was last got from", f"DISPLAY QSTATUS({queue}) TYPE(QUEUE){scope} ALL"),
+                Step("See who has it open, and where", f"DISPLAY QSTATUS({queue}) TYPE(HANDLE){scope} ALL"),
+                Step("Start the application that gets from it; where it runs, start more of it"),
+            ),
+        )
+    ]
 
 
-def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
-    cf_name, activated = config.policy_name, activation(config.policy_name, config.cfrm_policy)
+def _policy_action(
+    config: Structure,
+    action: str,
+    summary: str,
+    sizes: tuple[int | None, int | None, int | None],
+    before: tuple[int | None, int | None, int | None],
+    precondition: str,
+    effect: str | None = None,
+) -> Action:
+    """Return the action that changes sizes of the CFRM policy: SIZE, INITSIZE and SCMMAXSIZE, None where one stays."""
+    name = config.policy_name
+    return Action(
+        id=action,
+        summary=summary,
+        effect=effect,
+        precondition=precondition,
+        steps=change_policy(name, config.cfrm_policy, structure_sizes(name, *sizes)),
+        risk=f"calls to queues of {config.name} wait during the rebuild",
+        undo=f"the same steps with {' '.join(structure_sizes(name, *before))}",
+    )
+
+
+def _has_room(config: Structure, size: int) -> str:
+    """Return the condition that the coupling facility of a structure has room for more of it. size: bytes."""
+    facility, name = config.coupling_facility, config.policy_name
+    display = display_structure(name) if facility is None else display_facility(facility)
+    return f"{facility or 'its coupling facility'} has {readable_size(size)} of free storage: {display}"
+
+
+def proposed_size(config: Structure) -> int:
+    """Return the SIZE that is proposed for a structure that has reached its own, bytes."""
+    return 2 * config.size
+
+
+def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> Action:
+    if alterable and size_now < config.size:
+        summary = f"Expand the structure from {format_size(size_now)} to its SIZE"
+        if config.allow_auto_alter:
+            summary = "Expand the structure to its SIZE at once: automatic alter does so by 10 % a minute"
+        return Action(
+            id=SIZE,
+            summary=summary,
+            effect=effects.get(SIZE),
+            precondition=_has_room(config, config.size - size_now),
+            steps=(Step("Alter its size", alter_size(config.policy_name, config.size)),),
+            undo=alter_size(config.policy_name, size_now),
+        )
+    larger = proposed_size(config)
+    init_size = None if alterable and config.init_size is None else larger
+    why = f"the structure has reached {format_size(config.size)}"
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
-        return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}): {activated}"]
-    if size_now < config.size and config.allow_auto_alter:
-        action = f"Automatic alter expands the structure to its SIZE by 10 % a minute; at once{effects.get(SIZE, '')}"
-        return [f"{action}: {alter_size(cf_name, config.size)}"]
-    if size_now < config.size:
-        action = f"Expand the structure to its SIZE{effects.get(SIZE, '')}"
-        return [f"{action}: {alter_size(cf_name, config.size)}"]
-    why = f"the structure has reached {format_size(config.size)}"
-    return [f"Raise SIZE in the CFRM policy ({why}): {activated}"]
+    return _policy_action(
+        config,
+        CFRM_SIZE,
+        f"Raise SIZE{'' if init_size is None else ' and INITSIZE'} in the CFRM policy to {format_size(larger)}: {why}",
+        (larger, init_size, None),
+        (config.size, config.init_size, None),
+        _has_room(config, larger - size_now),
+        effects.get(CFRM_SIZE),
+    )
 
 
 def pool_actions(
@@ -140,7 +198,7 @@ def pool_actions(
     effects: Mapping[str, str] = NOTHING,
     *,
     alterable: bool,
-) -> tuple[str, ...]:
+) -> tuple[Action, ...]:
     """Return the actions for entries or elements. Offloading saves elements, never entries.
 
     The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`).
@@ -148,9 +206,19 @@ def pool_actions(
     actions = getter_actions(fillers, effects, is_shared=True)
     saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
     if resource.pool == Pool.ELEMENTS and saves:
-        command = alter_rules(config, with_all_offloaded_above(config, SOONER_TH))
-        actions.append(f"Offload sooner to save elements{effects.get(OFFLOAD, '')}: {command}")
-    return tuple(actions + _structure_size(config, size_now, effects, alterable))
+        sooner = alter_rules(config, with_all_offloaded_above(config, SOONER_TH))
+        actions.append(
+            Action(
+                id=OFFLOAD,
+                summary="Offload sooner to save elements",
+                effect=effects.get(OFFLOAD),
+                precondition="the data sets have room: DISPLAY USAGE TYPE(SMDS) CMDSCOPE(*)",
+                steps=(Step("Alter the offload rules", sooner),),
+                risk="puts and gets of what is offloaded are slower",
+                undo=alter_rules(config, config.rules),
+            )
+        )
+    return (*actions, _structure_size(config, size_now, effects, alterable))
 
 
 def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> str:
@@ -170,21 +238,39 @@ def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> st
 
 def scm_actions(
     config: Structure, resource: Resource, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[str, ...]:
+) -> tuple[Action, ...]:
     """Return the actions for SCM, or for storage of dynamic augmented space."""
-    cf_name = config.policy_name
+    getters = getter_actions(fillers, effects, is_shared=True)
     facility = config.coupling_facility or "the coupling facility"
     if resource.pool == Pool.SCM:
-        room = (
-            f"Raise SCMMAXSIZE of {cf_name} in the CFRM policy (do not over-commit the SCM of {facility}):"
-            f" {activation(cf_name, config.cfrm_policy)}"
+        before = config.scm_max_size or 0
+        asks = "" if config.coupling_facility is None else f": {display_facility(facility)}"
+        return (
+            *getters,
+            _policy_action(
+                config,
+                "scm",
+                f"Raise SCMMAXSIZE of {config.policy_name} in the CFRM policy to {format_size(2 * before)}",
+                (None, None, 2 * before),
+                (None, None, before),
+                f"{facility} has {readable_size(before)} of SCM that no structure may use{asks}",
+            ),
         )
-    else:
-        room = (
-            f"Free storage in {facility}: contract another structure ({alter_size()}) or"
-            " rebuild it into another coupling facility"
-        )
-    return (*getter_actions(fillers, effects, is_shared=True), room)
+    look = display_structure(config.policy_name)
+    if config.coupling_facility is not None:
+        look = display_facility(config.coupling_facility)
+    return (
+        *getters,
+        Action(
+            id="augmented",
+            summary=f"Free storage in {facility}",
+            steps=(
+                Step("See its free storage and its structures", look),
+                Step("Contract a structure that has room to spare, by SETXCF START,ALTER with a smaller SIZE"),
+                Step("Or rebuild a structure into another coupling facility, by SETXCF START,REBUILD with LOC=OTHER"),
+            ),
+        ),
+    )
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
@@ -201,26 +287,61 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
     )
 
 
-def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[Action, ...]:
     """Return the actions that let the size and ratio of a structure be altered again."""
     return (
         *getter_actions(fillers, NOTHING, is_shared=True),
-        "Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility pre-fetches messages",
-        f"Or change the CFRM policy: {activation(config.policy_name, config.cfrm_policy)}",
+        Action(
+            id="wait",
+            summary="Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility"
+            " pre-fetches messages",
+        ),
+        Action(
+            id="cfrm-policy",
+            summary="Or change the CFRM policy, which a rebuild takes over",
+            steps=change_policy(config.policy_name, config.cfrm_policy),
+            risk=f"calls to queues of {config.name} wait during the rebuild",
+        ),
     )
 
 
 def dataset_actions(
-    config: Structure, qmgr: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[str, ...]:
-    """Return the actions for the blocks of a shared message data set."""
+    config: Structure,
+    qmgr: str,
+    fillers: tuple[Filler, ...],
+    effects: Mapping[str, str] = NOTHING,
+    *,
+    has_failed: bool = False,
+) -> tuple[Action, ...]:
+    """Return the actions for the blocks of a shared message data set. has_failed: an expansion has failed."""
     actions = getter_actions(fillers, effects, is_shared=True)
     if not config.ds_expand:
-        actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: {alter_structure(config, 'DSEXPAND(YES)')}")
-    actions.append(
-        f"Add volumes to the storage group of {qmgr}'s data set, or copy it to a larger one:"
-        f" {copy_data_set(config, qmgr)}"
-    )
+        actions.append(
+            Action(
+                id="ds-expand",
+                summary="Let the data set expand",
+                precondition="its storage group has room",
+                steps=(Step("Alter the CF structure object", alter_structure(config, "DSEXPAND(YES)")),),
+                undo=alter_structure(config, "DSEXPAND(NO)"),
+            )
+        )
+    volumes = [Step("Look up the name of the data set and its storage group, and add volumes to that")]
+    if has_failed:
+        volumes.append(Step("Let it expand again", expand_data_set(config, qmgr)))
+    actions += [
+        Action(
+            id="volumes",
+            summary=f"Add volumes to the storage group of {qmgr}'s data set",
+            steps=tuple(volumes),
+        ),
+        Action(
+            id="ds-copy",
+            summary=f"Or copy {qmgr}'s data set to a larger one",
+            steps=copy_data_set(config, qmgr),
+            risk=f"messages in {qmgr}'s data set cannot be got meanwhile, and {qmgr} cannot offload",
+            undo="keep the old data set until the new one is in use; then the same steps with it",
+        ),
+    ]
     return tuple(actions)
 
 
@@ -255,19 +376,36 @@ def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> s
     )
 
 
-def scm_overcommitted_actions(facility: str, total: int, maxima: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the actions for over-committed SCM; arguments as for `scm_overcommitted`."""
-    ranked = _largest(maxima)
+def scm_overcommitted_actions(
+    facility: str, total: int, maxima: Mapping[str, int], policy: str | None = None
+) -> tuple[Action, ...]:
+    """Return the actions for over-committed SCM; other arguments as of `scm_overcommitted`.
+
+    policy: name of the CFRM policy; None: not known.
+    """
+    ranked, excess = _largest(maxima), sum(maxima.values()) - total
     actions = []
     if ranked:
-        first = policy_name_of(ranked[0][0])
+        store, present = ranked[0]
+        name, lower = policy_name_of(store), present - excess
+        sizes = structure_sizes(name, None, None, lower) if lower > 0 else ()
         actions.append(
-            f"Lower SCMMAXSIZE in the CFRM policy, {first} first, until the sum is at most {readable_size(total)}:"
-            f" {activation(first)}"
+            Action(
+                id="scm-lower",
+                summary=f"Lower SCMMAXSIZE in the CFRM policy, {name} first, until the sum is at most"
+                f" {readable_size(total)}",
+                precondition=f"the data of {store} fits without the SCM",
+                steps=change_policy(name, policy, sizes),
+                risk=f"calls to queues of {store} wait during the rebuild",
+                undo=f"the same steps with {' '.join(structure_sizes(name, None, None, present))}",
+            )
         )
     actions.append(
-        f"Or configure {readable_size(sum(maxima.values()) - total)} more SCM for {facility}; display its SCM:"
-        f" {display_facility(facility)}"
+        Action(
+            id="scm-install",
+            summary=f"Or configure {readable_size(excess)} more SCM for {facility}",
+            steps=(Step("See its SCM", display_facility(facility)),),
+        )
     )
     return tuple(actions)
 
@@ -286,17 +424,26 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
     )
 
 
-def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str, ...]:
+def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[Action, ...]:
     """Return the actions for exhausted SCM; arguments as for `scm_exhausted`."""
     ranked = _largest(usage)
     actions = []
     if ranked:
         name, _ = ranked[0]
         actions.append(
-            f"Start more getters on the queues of {name}, which uses most SCM; display its usage:"
-            f" {display_structure(policy_name_of(name))}"
+            Action(
+                id=GETTERS,
+                summary=f"Start more getters on the queues of {name}, which uses most SCM",
+                steps=(Step("See its usage", display_structure(policy_name_of(name))),),
+            )
         )
-    actions.append(f"Configure more SCM for {facility}; display its SCM: {display_facility(facility)}")
+    actions.append(
+        Action(
+            id="scm-install",
+            summary=f"Configure more SCM for {facility}",
+            steps=(Step("See its SCM", display_facility(facility)),),
+        )
+    )
     return tuple(actions)
 
 
@@ -314,13 +461,35 @@ def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> s
     )
 
 
-def augmented_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the actions for exhausted augmented space; arguments as for `augmented_exhausted`."""
+def augmented_exhausted_actions(
+    facility: str, usage: Mapping[str, int], policy: str | None = None
+) -> tuple[Action, ...]:
+    """Return the actions for exhausted augmented space; other arguments as of `augmented_exhausted`.
+
+    policy: name of the CFRM policy; None: not known.
+    """
+    look = Step("See the free storage", display_facility(facility))
     ranked = _largest(usage)
-    name = policy_name_of(ranked[0][0]) if ranked else "..."
+    if not ranked:
+        return (Action(id="augmented", summary=f"Free storage in {facility}", steps=(look,)),)
+    store, _ = ranked[0]
+    name, waits = policy_name_of(store), f"calls to queues of {store} wait during the rebuild"
     return (
-        f"Free storage in {facility}: move a structure to another one, {rebuild()},LOC=OTHER",
-        f"Or lower SCMMAXSIZE of {name} in the CFRM policy; display the free storage: {display_facility(facility)}",
+        Action(
+            id="augmented",
+            summary=f"Free storage in {facility}: move {name} to another coupling facility",
+            precondition=f"PREFLIST of {name} has another with room",
+            steps=(look, Step("Move it", f"{rebuild(name)},LOC=OTHER")),
+            risk=waits,
+            undo=f"{rebuild(name)},LOC=OTHER once {facility} has room",
+        ),
+        Action(
+            id="scm-lower",
+            summary=f"Or lower SCMMAXSIZE of {name} in the CFRM policy",
+            precondition=f"the data of {store} fits without the SCM",
+            steps=change_policy(name, policy),
+            risk=waits,
+        ),
     )
 
 
@@ -356,7 +525,7 @@ def _placed(places: Iterable[tuple[str, str | None]]) -> str:
 
 def more_members_actions(
     cluster: str, start: Iterable[tuple[str, str | None]], hosts: Iterable[str | None], missing: int
-) -> tuple[str, ...]:
+) -> tuple[Action, ...]:
     """Return the actions that add members; none to start or create: what to watch.
 
     Args:
@@ -365,22 +534,44 @@ def more_members_actions(
         hosts: host of each of the first members to create, None where no host has room or none is known.
         missing: number of members to create.
     """
-    actions = []
-    if placed := _placed(start):
-        actions.append(f"Start {placed} (strmqm); {cluster} rebalances the connected applications")
+    actions, members = [], tuple(start)
+    if members:
+        steps = (Step("Start it" if host is None else f"On {host}", f"strmqm {name}") for name, host in members)
+        actions.append(
+            Action(
+                id="start-members",
+                summary=f"Start {_placed(members)}; {cluster} rebalances the connected applications",
+                steps=tuple(steps),
+                undo=" and ".join(f"endmqm -r {name}" for name, _ in members),
+            )
+        )
     if missing:
         named = [host for host in dict.fromkeys(hosts) if host is not None]
         place = f" on {', '.join(named)}" if named else ""
         actions.append(
-            f"Create {missing} more for {cluster}{place}: crtmqm -ii ... -ic ... -iv CONNAME=host(port), with the"
-            " files of the other members, then strmqm"
+            Action(
+                id="create-members",
+                summary=f"Create {missing} more for {cluster}{place}",
+                steps=(
+                    Step("Look up the files that the other members were created with, for -ii and -ic"),
+                    Step("Create it by crtmqm with these and its CONNAME (-iv), then start it by strmqm"),
+                ),
+            )
         )
-    return tuple(actions) or (f"Start no further member: those of {cluster} that run carry the load",)
+    idle = Action(id="wait", summary=f"Start no further member: those of {cluster} that run carry the load")
+    return tuple(actions) or (idle,)
 
 
-def fewer_members_actions(name: str) -> tuple[str, ...]:
+def fewer_members_actions(name: str) -> tuple[Action, ...]:
     """Return the action that removes a member."""
-    return (f"Stop one member: endmqm -r {name} moves its applications to the others",)
+    return (
+        Action(
+            id="stop-member",
+            summary="Stop one member, which moves its applications to the others",
+            steps=(Step("Stop it", f"endmqm -r {name}"),),
+            undo=f"strmqm {name}",
+        ),
+    )
 
 
 def load_is_over(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:

@@ -1,7 +1,7 @@
 """Statements that an operator types, each once, and the plan of a change as such statements and steps.
 
-Sources: [IBM: MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF and
-SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
+Sources: [IBM: MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF,
+DISPLAY XCF and SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 from twin.estate import OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
 from twin.estate.settings import DataSetSetting
+from twin.records import Step
 from twin.units import KIB, MIB
 
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
-_ANY = "..."  # in a statement: a name or size that the reader chooses
 
 
 def alter_structure(config: Structure, words: str) -> str:
@@ -48,36 +48,61 @@ def expand_data_set(config: Structure, qmgr: str) -> str:
     return f"ALTER SMDS({qmgr}) CFSTRUCT({config.short_name}) DSEXPAND(YES)"
 
 
-def copy_data_set(config: Structure, qmgr: str) -> str:
-    """Return the commands around the copy of a shared message data set to a larger one."""
+def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
+    """Return the steps that copy a shared message data set to a larger one [IBM: MQ 9.2, RESET SMDS]."""
     reset = f"RESET SMDS({qmgr}) CFSTRUCT({config.short_name})"
-    return f"{reset} ACCESS(DISABLED), copy the data set, {reset} ACCESS(ENABLED)"
+    return (
+        Step(
+            "See its name, which has the queue manager in place of the asterisk",
+            f"DISPLAY CFSTRUCT({config.short_name}) DSGROUP",
+        ),
+        Step("Close it in all members", f"{reset} ACCESS(DISABLED)"),
+        Step("Copy it to a larger data set, and give that one its name"),
+        Step("Let the members open it", f"{reset} ACCESS(ENABLED)"),
+    )
 
 
-def alter_size(structure: str = _ANY, size: int | None = None) -> str:
+def alter_size(structure: str, size: int) -> str:
     """Return the operator command that changes the size of a structure.
 
     Args:
         structure: its name in the policy.
-        size: bytes, rounded up to KB, the unit of the command; None: the reader chooses.
+        size: bytes, rounded up to KB, the unit of the command.
     """
-    return f"SETXCF START,ALTER,STRNAME={structure},SIZE={_ANY if size is None else policy_size(size)}"
+    return f"SETXCF START,ALTER,STRNAME={structure},SIZE={policy_size(size)}"
 
 
-def rebuild(structure: str = _ANY) -> str:
+def rebuild(structure: str) -> str:
     """Return the operator command that rebuilds a structure. structure: its name in the policy."""
     return f"SETXCF START,REBUILD,STRNAME={structure}"
 
 
-def activation(structure: str, policy: str | None = None) -> str:
+def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = ()) -> tuple[Step, ...]:
     """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
 
     Args:
         structure: its name in the policy.
         policy: name of the policy; None: not known.
+        sizes: the parts of its STRUCTURE statement that change, its name in front; none: the reader chooses.
     """
-    activate = f"SETXCF START,POLICY,TYPE=CFRM,POLNAME={policy or _ANY}"
-    return f"run IXCMIAPU with it, activate it by {activate}, then {rebuild(structure)}"
+    statement = " ".join(sizes) or None
+    where = f"policy {policy}" if policy else "the CFRM policy"
+    change = f"Change this in {where}, keep the rest, and run IXCMIAPU with the whole policy"
+    if statement is None:
+        change = f"Change the STRUCTURE statement of {structure} in {where}, and run IXCMIAPU with the whole policy"
+    if policy:
+        activate = [Step("Activate the policy", f"SETXCF START,POLICY,TYPE=CFRM,POLNAME={policy}")]
+    else:
+        activate = [
+            Step("Look up the name of the active policy", "D XCF,POLICY,TYPE=CFRM"),
+            Step("Activate the policy of that name by SETXCF START,POLICY,TYPE=CFRM"),
+        ]
+    return (Step(change, statement), *activate, Step("Rebuild the structure", rebuild(structure)))
+
+
+def as_sentence(steps: Iterable[Step]) -> str:
+    """Return steps in their order as part of a sentence."""
+    return "; ".join(step.line for step in steps)
 
 
 def display_facility(facility: str) -> str:
@@ -176,13 +201,13 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
         return []
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
-    return [f"Set {' '.join(words)} in the CFRM policy: {activation(name, config.cfrm_policy)}"]
+    return [f"Raise the sizes of {name}: {as_sentence(change_policy(name, config.cfrm_policy, words))}"]
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:
     size = settings.get(str(DataSetSetting(qmgr, "size")))
     if size is not None:
-        return f"Copy {qmgr}'s data set to one of {format_size(size)}: {copy_data_set(config, qmgr)}"
+        return f"Copy {qmgr}'s data set to one of {format_size(size)}: {as_sentence(copy_data_set(config, qmgr))}"
     maximum = format_size(settings[str(DataSetSetting(qmgr, "max_size"))])
     growth = f"Add volumes to the storage group of {qmgr}'s data set, so that it can grow to {maximum}"
     return f"{growth}; if an expansion has failed: {expand_data_set(config, qmgr)}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from twin.conditions import Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.events import Event
 from twin.events.fields import Op
 from twin.feeds.intake import Intake
@@ -22,8 +23,7 @@ from twin.feeds.json_pages import integer, json_objects
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
-_FULL = 2053  # MQRC_Q_FULL
-_REFUSED = frozenset((2053, 2192))
+_REFUSED = frozenset((Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL))
 _BACKED_OUT = 2003
 _OK, _WARNING = 0, 1  # completion codes
 _PUT_SYNCPOINT = _GET_SYNCPOINT = 0x2
@@ -82,10 +82,10 @@ class AmqsevtFeed(Feed):
             yield from self._counts("statistics", qmgr, data, _list(data, "queueStatisticsData"), place)
         elif number == ACCOUNTING:
             yield from self._counts("accounting", qmgr, data, _list(data, "queueAccountingData"), place)
-        elif number == PERFORMANCE and integer(message.get("eventReason", {}).get("value", 0)) == _FULL:
+        elif number == PERFORMANCE and integer(message.get("eventReason", {}).get("value", 0)) == Q_FULL:
             time = integer(message["eventCreation"]["epoch"]) * 1_000_000
             queue = str(data["baseObjectName"]).strip()
-            yield {"time": time, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 0, "reason": _FULL}
+            yield {"time": time, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 0, "reason": Q_FULL}
         else:
             self.intake.pass_over("event message of other kinds", str(kind.get("name") or number)[:_MAX_KIND])
 

@@ -24,7 +24,7 @@ _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 def effects(
     outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings, *, is_full: bool = False
 ) -> dict[str, str]:
-    """Return what each remedy changes, as part of a sentence, by remedy (`twin.alerts.texts`).
+    """Return what each remedy changes, in words, by action (`twin.alerts.texts`).
 
     Args:
         outlook: the forecast as it is.
@@ -44,6 +44,9 @@ def effects(
         size = float(outlook.fill.size)
         if 0 < size < config.size:
             remedied[texts.SIZE] = replace(outlook, fill=_enlarge(outlook.fill, config.size / size))
+        elif size > 0:
+            larger = _enlarge(outlook.fill, texts.proposed_size(config) / size)
+            remedied[texts.CFRM_SIZE] = replace(outlook, fill=larger)
     before = 0.0 if is_full else _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
     if texts.is_full_now(before) and less > 0:
@@ -69,7 +72,7 @@ def effects_when_full(view: ForecastView, fillers: tuple[Filler, ...], tick: int
 
 def _needs(messages: float) -> str:
     """Return that a queue needs more gets. messages: by which it grows in a tick, or would if none were refused."""
-    return f" (it needs {as_rate(messages / SECONDS)} gets/s more; at the present rate it stays full)"
+    return f"needs {as_rate(messages / SECONDS)} gets/s more; at the present rate it stays full"
 
 
 def _growth_of(outlook: Outlook, drawn: Futures, share: float) -> float:
@@ -97,7 +100,7 @@ def _phrase(before: float, after: float) -> str:
     if after < _MIN_GAIN * before or texts.is_full_now(after):
         return ""
     if np.isinf(after):
-        return " (then not full within the horizon)"
+        return "then not full within the horizon"
     if texts.is_full_now(before):
-        return f" (then full again in {as_span(after)})"
-    return f" (then full in {as_span(after)} instead of {as_span(before)})"
+        return f"then full again in {as_span(after)}"
+    return f"then full in {as_span(after)} instead of {as_span(before)}"

@@ -11,7 +11,7 @@ import msgspec
 
 from twin.alerts.texts import more_members_actions
 from twin.errors import UsageError
-from twin.records import UniformClusterState
+from twin.records import UniformClusterState, sentences_of
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin
 
@@ -72,5 +72,5 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
         active=active,
         members=twin.fewest_for(puts) if is_enough else plan.members,
         start=() if is_enough else tuple(candidate.name for candidate in plan.start),
-        steps=() if is_enough else more_members_actions(twin.name, plan.start, plan.create, missing),
+        steps=() if is_enough else sentences_of(more_members_actions(twin.name, plan.start, plan.create, missing)),
     )

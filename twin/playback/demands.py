@@ -1,7 +1,7 @@
 """Demands: the puts of a recording as requests, which the given estate may refuse.
 
-In a recording a put with 2192 is a fact. As a demand, each put is tried: the given estate decides whether it fits.
-Gets, ends of units of work and expiries happen as recorded.
+In a recording a put with 2192 or 2056 is a fact. As a demand, each put is tried: the given estate decides whether it
+fits. Gets, ends of units of work and expiries happen as recorded.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.events import EventBlock
 from twin.state.arrays import Array
 
-_STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE)  # 2056 of distributed queue managers
-_REFUSALS = (*_STORE_FULL, MQRC_Q_FULL)
+_FULL = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE)
+_REFUSALS = (*_FULL, MQRC_Q_FULL)
 
 
 @dataclass(slots=True)
@@ -29,14 +29,14 @@ class Refusals:
     """Puts of a store, and those that were refused. Counts are messages, `first_full` microseconds since 1970."""
 
     puts: int = 0  # messages asked to be put
-    full: int = 0  # with 2192 or 2056
+    full: int = 0  # with 2192, of distributed queue managers 2056
     queue_full: int = 0  # with 2053
-    first_full: int | None = None  # time of the first 2192
+    first_full: int | None = None  # time of the first of them
 
     def add(self, events: Array) -> None:
         """Count the refused puts among events, EVENT[n], in order of time."""
         puts = events[events["op"] == PUT]
-        full = puts[np.isin(puts["reason"], _STORE_FULL)]
+        full = puts[np.isin(puts["reason"], _FULL)]
         self.puts += int(puts["count"].sum())
         self.full += int(full["count"].sum())
         self.queue_full += int(puts["count"][puts["reason"] == MQRC_Q_FULL].sum())

@@ -4,12 +4,15 @@ from twin.records.alerts import (
     NO_INCIDENT,
     PART,
     ROOT,
+    Action,
     AlertData,
     AlertRecord,
     Filler,
     IncidentRole,
+    Step,
     level_of,
     read_alert_record,
+    sentences_of,
 )
 from twin.records.incidents import URGENCIES, Change, Incident, IncidentChange, Incidents, urgency_of
 from twin.records.letters import ReplayedLetter
@@ -50,6 +53,7 @@ __all__ = [
     "ROOT",
     "STATES",
     "URGENCIES",
+    "Action",
     "AlertData",
     "AlertRecord",
     "Baseline",
@@ -81,6 +85,7 @@ __all__ = [
     "SizePair",
     "StateForecast",
     "StateRecord",
+    "Step",
     "StructureState",
     "TimeToFull",
     "UniformClusterState",
@@ -89,5 +94,6 @@ __all__ = [
     "read_alert_record",
     "read_state_record",
     "resources_of",
+    "sentences_of",
     "urgency_of",
 ]

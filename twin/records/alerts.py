@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -19,6 +20,65 @@ class Filler(msgspec.Struct, frozen=True):
 
     queue: str
     share: float
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step of an action. statement: what to type, without a placeholder; None: `text` says what to look up."""
+
+    text: str
+    statement: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The step as one line."""
+        return self.text if self.statement is None else f"{self.text}: {self.statement}"
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that helps, as a runbook: docs/alerts.md, "Runbook".
+
+    Attributes:
+        id: a word that stays: getters, offload, alter-size, cfrm-size and the like.
+        summary: what to do.
+        effect: what it changes, by the forecast.
+        precondition: what must be so before.
+        steps: what to do, in order.
+        risk: what it may cost.
+        undo: the way back.
+    """
+
+    id: str
+    summary: str
+    effect: str | None = None
+    precondition: str | None = None
+    steps: tuple[Step, ...] = ()
+    risk: str | None = None
+    undo: str | None = None
+
+    @property
+    def heading(self) -> str:
+        """The summary, with the effect where there is one."""
+        return self.summary if self.effect is None else f"{self.summary} ({self.effect})"
+
+    @property
+    def sentence(self) -> str:
+        """The action in one sentence, with its steps."""
+        if len(self.steps) == 1:
+            return f"{self.heading}: {self.steps[0].statement or self.steps[0].text}"
+        numbered = "; ".join(f"{number}. {step.line}" for number, step in enumerate(self.steps, 1))
+        return f"{self.heading}: {numbered}" if numbered else self.heading
+
+    @property
+    def lines(self) -> list[str]:
+        """The action as lines: its heading, its steps with numbers, what to know before."""
+        lines = [self.heading]
+        if self.precondition is not None:
+            lines.append(f"if {self.precondition}")
+        lines += [f"{number}. {step.line}" for number, step in enumerate(self.steps, 1)]
+        lines += [
+            f"{name}: {text}" for name, text in (("risk", self.risk), ("way back", self.undo)) if text is not None
+        ]
+        return lines
 
 
 class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +106,8 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     full_probability: float | None = None
     fillers: tuple[Filler, ...] = ()
     cause: str = ""
-    actions: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()  # sentences of `runbook`
+    runbook: tuple[Action, ...] = ()
     evidence: tuple[str, ...] = ()
     status: str
     level: str = ""
@@ -62,6 +123,14 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
         if not self.incident.id:
             own = IncidentRole(id=self.alert_id, role=ROOT, opened=self.time)
             msgspec.structs.force_setattr(self, "incident", own)
+
+    @property
+    def instructions(self) -> list[str]:
+        """Lines for a person: each action with its steps, of early records its sentence."""
+        if not self.runbook:
+            return list(self.actions)
+        blocks = (action.lines for action in self.runbook)
+        return [line for heading, *rest in blocks for line in (heading, *(f"  {step}" for step in rest))]
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +164,11 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The value as one line, as JSON with control characters escaped: no foreign record steers a terminal."""
         text = self.value.decode(errors="replace")
         return _CONTROL.sub(lambda match: " " if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def sentences_of(runbook: Iterable[Action]) -> tuple[str, ...]:
+    """Return the actions of a runbook as sentences."""
+    return tuple(action.sentence for action in runbook)
 
 
 _alert_decoder = msgspec.json.Decoder(AlertRecord)

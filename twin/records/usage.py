@@ -17,10 +17,9 @@ from twin.records.states import (
     StructureState,
     UniformClusterState,
 )
-from twin.units import percent, readable_size
+from twin.units import as_usage, percent, readable_size
 
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
-_OF_WHAT_IT_CAN_BE = "of what it can grow to"
 _FILE_BLOCK_BYTES = 512  # of a queue file
 
 
@@ -50,6 +49,13 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     note: str = ""
 
     @property
+    def text(self) -> str:
+        """The usage in words, as causes of alerts have it."""
+        if self.pct is None:
+            return NOT_MEASURED
+        return as_usage(self.pct, self.maximum_pct, self.bare_unit)
+
+    @property
     def resource(self) -> Resource:
         """The resource."""
         return Resource.parse(self.name)
@@ -67,21 +73,12 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     @property
     def maximum_label(self) -> str:
         """The label of `maximum_pct`: `SMDS QM01, of what it can grow to`; `elements`."""
-        return f"{self.label}, {_OF_WHAT_IT_CAN_BE}" if self.can_grow else self.label
+        return f"{self.label}, of what it can grow to" if self.can_grow else self.label
 
     @property
     def share_text(self) -> str:
         """The words behind a percentage of `maximum`: `of what SMDS QM01 can grow to in use`, `of elements in use`."""
         return f"of what {self.label} can grow to in use" if self.can_grow else f"of {self.label} in use"
-
-    @property
-    def usage_text(self) -> str:
-        """The usage: `80.0 % of what it can grow to (89.1 % of the present blocks)`; `45.2 %`; `not measured`."""
-        if self.pct is None or self.maximum_pct is None:
-            return NOT_MEASURED
-        if not self.can_grow:
-            return f"{self.pct:,.1f} %"
-        return f"{self.maximum_pct:,.1f} % {_OF_WHAT_IT_CAN_BE} ({self.pct:,.1f} % of the present {self.bare_unit})"
 
     @property
     def amount_text(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels import queue_file
+from twin.conditions import Q_SPACE_NOT_AVAILABLE
 from twin.errors import UsageError
 from twin.estate import QueueFile, format_size
 from twin.sizing.mix import Messages, Mix, count_of
@@ -92,7 +93,9 @@ def _overflow(mix: Mix, buffer_bytes: int) -> int:
 def _warnings(config: QueueFile, messages: int, file_bytes: int, persistent_blocks: int, overflow: int) -> list[str]:
     warnings = []
     if file_bytes > config.limit:
-        warnings.append(f"the file may have {format_size(config.limit)}: 2192 comes before all messages fit")
+        warnings.append(
+            f"the file may have {format_size(config.limit)}: {Q_SPACE_NOT_AVAILABLE} comes before all messages fit"
+        )
     if overflow and messages > CACHED_MESSAGES:
         warnings.append(
             f"details of the {CACHED_MESSAGES} messages used most recently are cached: a get by message identifier may"

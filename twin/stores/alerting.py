@@ -170,12 +170,13 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
     times = None if forecast is None else forecast.time_to_full_s
     if forecast is None or times is None:
         calm = viewer.over(episode.condition, episode.resource, episode.severity)
-        cause = f"{view.view(episode.resource).text}: {calm.usage_pct:.1f} % in use, not expected to be full any more."
+        of_resource = view.view(episode.resource)
+        cause = f"{of_resource.text}: {of_resource.usage}, not expected to be full any more."
         return msgspec.structs.replace(calm, cause=cause, full_probability=0.0)
     passed = (now - forecast.time) / clock.SECOND
     p10, p50, p90 = (max(0.0, left - passed) for left in (times.p10, times.p50, times.p90))
     foreseen = viewer.foreseen(episode.resource, episode.severity, (p10, p50, p90), forecast.probability, {})
-    return msgspec.structs.replace(foreseen, actions=last.actions, evidence=last.evidence)
+    return msgspec.structs.replace(foreseen, runbook=last.runbook, evidence=last.evidence)
 
 
 def _severity(

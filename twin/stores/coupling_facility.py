@@ -23,7 +23,7 @@ from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import Baseline, CouplingFacilityState, ScmShare, StateRecord
+from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, Step
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -103,6 +103,11 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             free=None if self.config.size is None else self.config.size - sizes - augmented,
         )
 
+    def _policy(self) -> str | None:
+        """Return the name of the CFRM policy, None where the estate has none."""
+        stores = (self.estate.stores[name] for name in self.config.structures)
+        return next((store.cfrm_policy for store in stores if isinstance(store, Structure) and store.cfrm_policy), None)
+
     # --- alerts ----------------------------------------------------------------------------------------------------
 
     @override
@@ -144,7 +149,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=INFO,
             usage_pct=usage.scm_committed_pct,
             cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
-            actions=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),
+            runbook=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max, self._policy()),
         )
 
     def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -156,7 +161,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=usage.scm_pct,
             full_probability=1.0,
             cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
-            actions=texts.scm_exhausted_actions(self.name, scm_used),
+            runbook=texts.scm_exhausted_actions(self.name, scm_used),
         )
 
     def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -168,7 +173,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
             cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
-            actions=texts.augmented_exhausted_actions(self.name, augmented),
+            runbook=texts.augmented_exhausted_actions(self.name, augmented, self._policy()),
         )
 
     def _cleared(self, condition: str, resource: Resource, severity: str, usage: _FacilityUsage) -> Finding:
@@ -230,7 +235,13 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return msgspec.structs.replace(
             super()._drift_finding(resource),
             usage_pct=self._usage().resource_pct(resource),
-            actions=(f"Compare size and scm of {self.name} in the estate with {display_facility(self.name)}.",),
+            runbook=(
+                Action(
+                    id="compare",
+                    summary=f"Compare size and scm of {self.name} in the estate with what there is",
+                    steps=(Step("See what there is", display_facility(self.name)),),
+                ),
+            ),
         )
 
     @override

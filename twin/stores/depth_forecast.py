@@ -98,5 +98,5 @@ def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
         usage_pct=view.usage_pct,
         fillers=(Filler(view.resource.owner, 1.0),),
         cause=f"{view.text}: {view.usage_pct:.1f} % of MAXDEPTH, {what}.",
-        actions=() if left is None else view.actions(()),
+        runbook=() if left is None else view.actions(()),
     )

@@ -13,7 +13,7 @@ import msgspec
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import INFO, Condition, Resource
-from twin.records import Baseline, SizePair
+from twin.records import Action, Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
@@ -140,7 +140,7 @@ def drift_finding(
     drift: Drift,
     tolerance_pct: float,
     usage_pct: float | None = None,
-    actions: tuple[str, ...] = (),
+    actions: tuple[Action, ...] = (),
 ) -> Finding:
     """Return the finding about a resource that drifts: in what is used, or in what there is.
 
@@ -159,5 +159,5 @@ def drift_finding(
         severity=INFO,
         usage_pct=usage_pct,
         cause=cause,
-        actions=actions,
+        runbook=actions,
     )

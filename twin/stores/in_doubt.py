@@ -16,6 +16,7 @@ from kernels import clock, layout
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import UNITS, WARNING, Condition
 from twin.estate import Estate
+from twin.records import Action, Step
 from twin.units import as_count, as_span
 
 LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
@@ -86,18 +87,31 @@ def _finding(
     messages = int(store.scalars[0]["in_doubt"])
     described = estate.queue_managers.get(qmgr)
     if described is not None and described.platform == "distributed":
-        commands = f"dspmqtrn -m {qmgr}, then rsvmqtrn -m {qmgr} with -c or -b and the transaction"
+        steps = (
+            Step("See the transactions", f"dspmqtrn -m {qmgr}"),
+            Step(f"Resolve it by rsvmqtrn -m {qmgr} with its number, -c to commit or -b to back out"),
+        )
     else:
-        commands = f"DISPLAY THREAD(*) TYPE(INDOUBT), then RESOLVE INDOUBT on {qmgr}"
+        steps = (
+            Step(f"See the units, on {qmgr}", "DISPLAY THREAD(*) TYPE(INDOUBT)"),
+            Step("Resolve it by RESOLVE INDOUBT with its connection, ACTION(COMMIT) or ACTION(BACKOUT)"),
+        )
     return _make(
         store,
         f"{name}: {as_count(messages, 'message')} of {as_count(oldest.units, 'unit')} of work in doubt, the oldest, of"
         f" {qmgr}, prepared {as_span((now - oldest.since) / clock.SECOND)} ago and neither committed nor backed out.",
-        (f"Let the transaction manager of {qmgr} end the unit, or resolve it as it decided: {commands}",),
+        (
+            Action(
+                id="resolve",
+                summary=f"Let the transaction manager of {qmgr} end the unit, or resolve it as it decided",
+                steps=steps,
+                risk="a unit that is resolved otherwise than elsewhere leaves data that does not agree",
+            ),
+        ),
     )
 
 
-def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
+def _make(store: layout.Store, cause: str, actions: tuple[Action, ...]) -> Finding:
     scalars = store.scalars[0]
     return Finding(
         condition=Condition.IN_DOUBT,
@@ -105,5 +119,5 @@ def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
         severity=WARNING,
         usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
         cause=cause,
-        actions=actions,
+        runbook=actions,
     )

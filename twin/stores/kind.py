@@ -14,7 +14,7 @@ from twin.conditions import Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
-from twin.records import Baseline, MessageStoreState, StateRecord
+from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
@@ -27,14 +27,12 @@ class StoreKind(ABC):
     Attributes:
         kind: kind of store, as in the estate.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
-        check_against: action of the drift alert: the display command to compare the estate with.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
         known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
     kind: ClassVar[str]
     conditions: ClassVar[Mapping[int, Fired]]
-    check_against: ClassVar[str]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
 
@@ -82,6 +80,10 @@ class StoreKind(ABC):
     @abstractmethod
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         """Return the sizes measured, such as the blocks of a data set, beside those of the model."""
+
+    @abstractmethod
+    def _displays(self) -> tuple[Step, ...]:
+        """Return the steps that show what the estate can be compared with, for the drift alert."""
 
     @abstractmethod
     def _own_view(self, resource: Resource) -> ResourceView:

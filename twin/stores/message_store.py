@@ -28,7 +28,7 @@ from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
-from twin.records import MessageStoreState
+from twin.records import Action, MessageStoreState
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
@@ -358,7 +358,11 @@ class MessageStore(StoreKind):
     def _drift_finding(self, resource: Resource) -> Finding:
         tolerance_pct, usage_pct = self.config.drift_tolerance_pct, self.view(resource).usage_pct
         missing = "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported"
-        actions = (missing, self.check_against)
+        compare = f"Compare the attributes of {self.name} in the estate with the system's"
+        actions = (
+            Action(id="look-for-gaps", summary=missing),
+            Action(id="compare", summary=compare, steps=self._displays()),
+        )
         return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
 
     def _refresher(self) -> Callable[[Episode, int], Finding]:

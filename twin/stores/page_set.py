@@ -20,7 +20,7 @@ from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, put_units, single_resource_model
-from twin.records import Baseline, PageDemand, PageSetState, StateRecord
+from twin.records import Baseline, PageDemand, PageSetState, StateRecord, Step
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
@@ -49,7 +49,6 @@ class PageSetTwin(MessageStore):
 
     kind = "page_set"
     conditions = FIRED
-    check_against = "Compare the page set's attributes in the estate with DISPLAY USAGE TYPE(PAGESET)"
     measurable = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
@@ -200,6 +199,10 @@ class PageSetTwin(MessageStore):
     def _own_view(self, resource: Resource) -> Pages:
         """Return the view of its pages."""
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
+
+    @override
+    def _displays(self) -> tuple[Step, ...]:
+        return (Step("See its pages", "DISPLAY USAGE TYPE(PAGESET)"),)
 
     @staticmethod
     @override

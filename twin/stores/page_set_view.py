@@ -1,4 +1,7 @@
-"""The resource of a page set: its pages."""
+"""The resource of a page set: its pages.
+
+Source: [IBM: MQ 9.2, MOVE QLOCAL] (not while the queue is open).
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from kernels import layout, page_set, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_page_set, alter_queue
+from twin.capacity.statements import alter_page_set
 from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
-from twin.records import Filler
+from twin.records import Action, Filler, Step
 from twin.state.arrays import Array
+from twin.units import percent
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, PAGES),
@@ -27,7 +31,7 @@ class Pages(ResourceView):
     """The pages of a page set."""
 
     resource = PAGES
-    unit = "pages"
+    unit = present = "pages"
 
     def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:
         super().__init__(store)
@@ -39,6 +43,11 @@ class Pages(ResourceView):
     def _read_usage_pct(self) -> float:
         usable = max(1, int(self._store.page_use[0]["usable"]))
         return round(100.0 * int(page_set.pages_in_use(self._store)) / usable, 3)
+
+    @property
+    @override
+    def maximum_pct(self) -> float:
+        return percent(int(page_set.pages_in_use(self._store)), int(page_set.max_usable_pages(self._store)))
 
     @property
     @override
@@ -89,25 +98,54 @@ class Pages(ResourceView):
         return sentence
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
-        if config.expand == "NONE":
-            actions.append(f"Let the page set expand: {alter_page_set(config.psid, 'SYSTEM')}")
-        elif config.expand == "USER" and not config.secondary_pages:
-            actions.append(
-                f"Let MQ choose the secondary extent, none is defined: {alter_page_set(config.psid, 'SYSTEM')}"
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        is_at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
+        return _actions(self._config, ranked, effects, is_at_maximum=is_at_maximum)
+
+
+def _actions(
+    config: PageSet, ranked: tuple[Filler, ...], effects: Mapping[str, str], *, is_at_maximum: bool = False
+) -> tuple[Action, ...]:
+    """Return the actions for the pages of a page set. is_at_maximum: it has made all its expansions."""
+    actions = texts.getter_actions(ranked, effects, is_shared=False)
+    psid, undo = config.psid, alter_page_set(config.psid, config.expand)
+    by_system = (Step("Alter the page set", alter_page_set(psid, "SYSTEM")),)
+    room = "its storage group has room"
+    if config.expand == "NONE":
+        summary = "Let the page set expand"
+        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
+    elif config.expand == "USER" and not config.secondary_pages:
+        summary = "Let MQ choose the secondary extent, none is defined"
+        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
+    elif not is_at_maximum:
+        actions.append(
+            Action(
+                id="volumes",
+                summary="Add volumes to its storage group, then retry the expansion",
+                steps=(
+                    Step("Look up the name of its data set and the storage group, and add volumes to that"),
+                    Step("Retry the expansion", undo),
+                ),
             )
-        elif int(self._store.page_use[0]["status"]) != layout.MAXIMUM:
-            actions.append(
-                "Add volumes to its storage group, then retry the expansion:"
-                f" {alter_page_set(config.psid, config.expand)}"
+        )
+    if ranked:
+        queue = ranked[0].queue
+        actions.append(
+            Action(
+                id="move-queue",
+                summary=f"Move {queue} to a page set with free pages",
+                precondition=f"no application has {queue} open, and it holds no uncommitted messages",
+                steps=(
+                    Step("Find a page set with free pages", "DISPLAY USAGE TYPE(PAGESET)"),
+                    Step("Find a storage class on it; if there is none, define one", "DISPLAY STGCLASS(*) PSID"),
+                    Step(
+                        "Look up the storage class of the queue, for the way back", f"DISPLAY QLOCAL({queue}) STGCLASS"
+                    ),
+                    Step("Define an empty local queue LIKE it with the new storage class, and MOVE QLOCAL to it"),
+                    Step("Give the queue the new storage class, and MOVE QLOCAL back"),
+                ),
+                risk=f"applications wait for {queue} while its messages move",
+                undo="the same with the former storage class",
             )
-        if ranked:
-            queue = ranked[0].queue
-            actions.append(
-                f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one: give that page"
-                f" set a storage class OTHER, then DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
-                f" MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
-                f" {alter_queue(queue, 'STGCLASS(OTHER)')}, MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
-            )
-        return tuple(actions)
+        )
+    return tuple(actions)

@@ -20,7 +20,7 @@ from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, put_units, single_resource_model
-from twin.records import Baseline, BlockDemand, QueueFileState, StateRecord
+from twin.records import Baseline, BlockDemand, QueueFileState, StateRecord, Step
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
@@ -39,7 +39,6 @@ class QueueFileTwin(MessageStore):
 
     kind = "queue_file"
     conditions = FIRED
-    check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
@@ -168,6 +167,10 @@ class QueueFileTwin(MessageStore):
         """Return the view of its file, or of the blocks of file and buffers."""
         queues = self.tables.store.queues[: len(self.queues)]
         return (Blocks if resource == BLOCKS else File)(self.config, self.tables.store, queues)
+
+    @override
+    def _displays(self) -> tuple[Step, ...]:
+        return (Step("See depth and file", f"DISPLAY QSTATUS({self.config.queue}) CURDEPTH CURFSIZE CURMAXFS"),)
 
     @staticmethod
     @override

@@ -1,4 +1,7 @@
-"""The resources of a queue file: the file, and the blocks of file and buffers together."""
+"""The resources of a queue file: the file, and the blocks of file and buffers together.
+
+Source: [IBM: MQ 10.0, Modifying IBM MQ queue files] (a larger MAXFSIZE may wait until the queue is empty).
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from twin.capacity.statements import alter_max_file_size
 from twin.conditions import BLOCKS, FILE, Condition, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
-from twin.records import Filler
+from twin.records import Action, Filler, Step
 from twin.state.arrays import Array
-from twin.units import MIB, percent
+from twin.units import MIB, percent, readable_size
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, FILE),
@@ -61,18 +64,8 @@ class File(ResourceView):
         return fillers.growth(self._queues, "pages"), self._queues["pages"]
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
-        if config.file_system_size is not None and config.file_system_size <= config.max_size:
-            actions.append(f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}")
-        elif config.limit < QUEUE_FILE_MAX_SIZE:
-            larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
-            actions.append(
-                f"Raise the maximum file size above {format_size(config.limit)}, here to {format_size(larger)}:"
-                f" {alter_max_file_size(config.queue, -(-larger // MIB))}; display the current size:"
-                f" DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
-            )
-        return tuple(actions)
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        return _actions(self._config, ranked, effects)
 
 
 class Blocks(File):
@@ -89,3 +82,30 @@ class Blocks(File):
         params = self._store.params[0]
         used = int(queue_file.nonpersistent_in_use(self._store)) + int(queue_file.persistent_in_use(self._store))
         return percent(used, max(1, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"])))
+
+
+def _actions(config: QueueFile, ranked: tuple[Filler, ...], effects: Mapping[str, str]) -> tuple[Action, ...]:
+    """Return the actions for the file of a queue."""
+    actions = texts.getter_actions(ranked, effects, is_shared=False)
+    if config.file_system_size is not None and config.file_system_size <= config.max_size:
+        summary = f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}"
+        actions.append(Action(id="file-system", summary=summary))
+    elif config.limit < QUEUE_FILE_MAX_SIZE:
+        larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
+        actions.append(
+            Action(
+                id="max-file-size",
+                summary=f"Raise the maximum size of the queue file from {format_size(config.limit)} to"
+                f" {format_size(larger)}",
+                precondition=f"its file system has {readable_size(larger - config.limit)} free",
+                steps=(
+                    Step("Alter the queue", alter_max_file_size(config.queue, -(-larger // MIB))),
+                    Step(
+                        "See that CURMAXFS has followed; if not, the queue must first be empty once",
+                        f"DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS",
+                    ),
+                ),
+                undo=alter_max_file_size(config.queue, config.max_size // MIB),
+            )
+        )
+    return tuple(actions)

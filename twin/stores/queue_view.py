@@ -18,7 +18,7 @@ from twin.alerts.texts import NOTHING
 from twin.capacity.statements import alter_queue
 from twin.conditions import FULL, Resource
 from twin.estate.attributes import MAX_DEPTH
-from twin.records import Filler
+from twin.records import Action, Filler, Step
 from twin.state.arrays import Array
 from twin.units import percent
 
@@ -99,12 +99,38 @@ class QueueDepth(ResourceView):
         return f"{self.text}: {self._depth:,} of MAXDEPTH({self._limit}), {fails} with 2053"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
         room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
-        own = (Filler(self.resource.owner, 1.0),)
-        raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
-        if 0 < self._limit < MAX_DEPTH:
-            raising += f": {alter_queue(self.resource.owner, f'MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})')}"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
-        return (*texts.getter_actions(own, effects, is_shared=is_shared), raising)
+        return depth_actions(self.resource.owner, self._limit, effects, room, is_shared=is_shared)
+
+
+def depth_actions(
+    queue: str, limit: int, effects: Mapping[str, str], room: str, *, is_shared: bool
+) -> tuple[Action, ...]:
+    """Return the actions for a queue that reaches MAXDEPTH.
+
+    Args:
+        queue: its name.
+        limit: its MAXDEPTH; 0: not known.
+        effects: effect of each action.
+        room: what the store has room for, as part of a sentence.
+        is_shared: True for a shared queue.
+    """
+    look, undo = f"DISPLAY QLOCAL({queue}) MAXDEPTH", None
+    steps: tuple[Step, ...] = ()
+    if 0 < limit < MAX_DEPTH:
+        steps = (Step("Alter the queue", alter_queue(queue, f"MAXDEPTH({min(2 * limit, MAX_DEPTH)})")),)
+        undo = alter_queue(queue, f"MAXDEPTH({limit})")
+    elif not limit:
+        steps = (Step("Look up its MAXDEPTH", look), Step("Alter the queue by ALTER QLOCAL with a larger MAXDEPTH"))
+    raising = Action(
+        id="max-depth",
+        summary=f"Raise MAXDEPTH of {queue}",
+        precondition=f"the store has room for more messages: {room}",
+        steps=steps,
+        undo=undo,
+    )
+    own = (Filler(queue, 1.0),)
+    return (*texts.getter_actions(own, effects, is_shared=is_shared), *((raising,) if steps else ()))

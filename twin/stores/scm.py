@@ -26,12 +26,13 @@ import numpy as np
 
 from kernels import clock, layout, scm
 from kernels.pools import elements_in_use, entries_in_use, exceeds
+from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, INFO, SCM, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
-from twin.records import ScmState
+from twin.records import Action, ScmState, Step
 from twin.state.tables import Tables
 from twin.units import percent
 
@@ -149,7 +150,6 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
         now: event time of the tick, microseconds.
     """
     prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
-    display = f"DISPLAY CFSTRUCT({config.short_name}) ALL"
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
         resource=SCM,
@@ -159,9 +159,17 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
             f" {pace.mover:,.0f} messages/s of their size. Above 90 % the structure fills although SCM has room."
         ),
-        actions=(
-            "Slow the puts, or start more getters, until the structure grows more slowly than the mover writes",
-            f"Offload data to SMDS before it reaches SCM, by lower thresholds: {display}",
+        runbook=(
+            Action(
+                id=texts.GETTERS,
+                summary="Slow the puts, or start more getters, until the structure grows more slowly than the mover"
+                " writes",
+            ),
+            Action(
+                id=texts.OFFLOAD,
+                summary="Offload data to SMDS before it reaches SCM, by lower thresholds",
+                steps=(Step("See the offload rules", f"DISPLAY CFSTRUCT({config.short_name}) ALL"),),
+            ),
         ),
     )
     wait = Finding(
@@ -173,9 +181,16 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
             f" (limit {MAX_WAIT_PCT:.0f} %); an application is blocked while it waits."
         ),
-        actions=(
-            "Find out why messages of low priority, or the newest, are got first: KEYPRIORITY1 keeps those in SCM",
-            "Start more getters, so that the structure falls to 70 % and the messages are brought back",
+        runbook=(
+            Action(
+                id="order",
+                summary="Find out why messages of low priority, or the newest, are got first: KEYPRIORITY1 keeps those"
+                " in SCM",
+            ),
+            Action(
+                id=texts.GETTERS,
+                summary="Start more getters, so that the structure falls to 70 % and the messages are brought back",
+            ),
         ),
     )
     limit = pace.mover if prestages else float("inf")
@@ -194,7 +209,7 @@ def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_
     cleared = f"{finding.cause.partition(':')[0]}: alert cleared."
     if finding.severity != episode.severity and episode.severity == INFO and not is_over:
         return episodes.update(episode, finding, now)
-    over = msgspec.structs.replace(finding, severity=episode.severity, cause=cleared, actions=())
+    over = msgspec.structs.replace(finding, severity=episode.severity, cause=cleared, runbook=())
     return episodes.settle(episode, lambda: over, now, is_over=is_over)
 
 

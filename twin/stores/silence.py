@@ -20,6 +20,7 @@ from kernels.layout import HEARTBEAT
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import INFO, Condition, Pool, Resource
 from twin.estate import Estate
+from twin.records import Action, Step
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
 
@@ -119,18 +120,26 @@ def _silent_finding(source: Resource, store: str, time: int, silent_s: int) -> F
         f"{qmgr}: no event for {as_span(silent_s)}, since {since}Z. The twin shows {store} as of that time; the current"
         " usage is not known.",
         (
-            f"Find out whether {qmgr} runs: DISPLAY QMGR",
-            f"Find out why the collector of {qmgr} sends nothing: check its log, network and right to write events",
-            f"When it sends again, also send a MEASURE of {store}: events may be missing",
+            Action(
+                id="look",
+                summary=f"Find out whether {qmgr} runs",
+                steps=(Step("Ask it", "DISPLAY QMGR"),),
+            ),
+            Action(
+                id="collector",
+                summary=f"Find out why the collector of {qmgr} sends nothing: check its log, network and right to write"
+                " events",
+            ),
+            Action(id="measure", summary=f"When it sends again, also send a MEASURE of {store}: events may be missing"),
         ),
     )
 
 
-def _finding(source: Resource, cause: str, actions: tuple[str, ...]) -> Finding:
+def _finding(source: Resource, cause: str, actions: tuple[Action, ...]) -> Finding:
     return Finding(
         condition=Condition.SOURCE_SILENT,
         resource=source,
         severity=INFO,
         cause=cause,
-        actions=actions,
+        runbook=actions,
     )

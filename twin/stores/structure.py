@@ -13,6 +13,7 @@ from typing_extensions import override
 from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
+from twin.capacity.statements import display_structure
 from twin.capacity.structures import Allocation, Usage, allocate
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
@@ -20,7 +21,7 @@ from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import put_elements, structure_model
-from twin.records import Baseline, ElementDemand, StateRecord, StructureState
+from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
 from twin.stores import alerting, alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
@@ -57,7 +58,6 @@ class StructureTwin(MessageStore):
 
     kind = "structure"
     conditions = POOL_BITS | SCM_BITS
-    check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     measurable = ("messages", "ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages", "ents_used"),
@@ -302,6 +302,13 @@ class StructureTwin(MessageStore):
     def _own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
         return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted)
+
+    @override
+    def _displays(self) -> tuple[Step, ...]:
+        return (
+            Step("See entries and size", f"DISPLAY CFSTATUS({self.config.short_name}) TYPE(SUMMARY)"),
+            Step("See what is allocated", display_structure(self.config.policy_name)),
+        )
 
     @staticmethod
     @override

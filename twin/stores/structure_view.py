@@ -14,7 +14,7 @@ from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Resource
 from twin.estate import Structure
-from twin.records import Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
 from twin.units import percent, readable_size
@@ -81,12 +81,20 @@ class _Pool(ResourceView):
         self._config = config
         self._queues = queues
         self.text = f"{self.resource.pool.capitalize()} of {config.name}"
-        self.unit = str(self.resource)
+        self.unit = self.present = str(self.resource)
 
     @property
     @override
     def threshold_pct(self) -> float:
         return float(self._config.full_threshold)
+
+    @property
+    @override
+    def maximum_pct(self) -> float:
+        """Percent of what SIZE allows; the size of a structure with data in SCM stays."""
+        size = int(self._store.params[0]["size_now"])
+        is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
+        return self.usage_pct if is_fixed else self.usage_pct * size / self._config.size
 
     @property
     @override
@@ -114,7 +122,7 @@ class _Pool(ResourceView):
         return fillers.growth(self._queues, self.counted), self._queues[self.counted]
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
         return texts.pool_actions(self._config, self.resource, size, ranked, effects, alterable=alterable)
 
@@ -168,6 +176,7 @@ class _DataSet(ResourceView):
     """The blocks of one shared message data set."""
 
     unit = "pages"
+    present = "blocks"
 
     def __init__(self, config: Structure, store: layout.Store, queues: Array, row: int, resource: Resource) -> None:
         super().__init__(store)
@@ -180,6 +189,11 @@ class _DataSet(ResourceView):
     @override
     def _read_usage_pct(self) -> float:
         return _pct(smds.blocks_in_use(self._store, self._row), self._store.datasets[self._row]["blocks_total"])
+
+    @property
+    @override
+    def maximum_pct(self) -> float:
+        return _pct(smds.blocks_in_use(self._store, self._row), smds.max_blocks(self._store, self._row))
 
     @property
     @override
@@ -214,8 +228,9 @@ class _DataSet(ResourceView):
         return np.minimum(fillers.growth(self._queues, "pages"), held), held
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        return texts.dataset_actions(self._config, self.resource.owner, ranked, effects)
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        has_failed = not self.can_expand
+        return texts.dataset_actions(self._config, self.resource.owner, ranked, effects, has_failed=has_failed)
 
 
 class _Scm(ResourceView):
@@ -269,13 +284,13 @@ class _Scm(ResourceView):
         )
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         return texts.scm_actions(self._config, self.resource, ranked, effects)
 
     @override
     def actions_for(
         self, condition: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-    ) -> tuple[str, ...]:
+    ) -> tuple[Action, ...]:
         if condition == Condition.NOT_ALTERABLE:
             return texts.alter_actions(self._config, ranked)
         return self.actions(ranked, effects)

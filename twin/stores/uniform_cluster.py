@@ -23,7 +23,7 @@ from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, la
 from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.events import Measured
-from twin.records import Baseline, HostState, StateRecord, UniformClusterState
+from twin.records import Action, Baseline, HostState, StateRecord, UniformClusterState, sentences_of
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import SharedStore
 from twin.units import percent
@@ -221,7 +221,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             is_over=is_surplus_over if cluster.is_surplus else self._enough_members(),
             make_finding=self._capacity_finding,
             make_cleared=self._cleared,
-            is_news=lambda finding: finding.actions != cluster.advice,
+            is_news=lambda finding: sentences_of(finding.runbook) != cluster.advice,
         )
         if alerts:
             cluster.advice = alerts[-1].actions
@@ -258,14 +258,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         cause = texts.load_is_over(self.name, active, self._capacity(), self._rate(), self._depth())
         return self._finding(severity, self._usage_pct(), cause, ())
 
-    def _finding(self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...]) -> Finding:
+    def _finding(self, severity: str, usage_pct: float, cause: str, actions: tuple[Action, ...]) -> Finding:
         return Finding(
             condition=Condition.CAPACITY,
             resource=CAPACITY,
             severity=severity,
             usage_pct=usage_pct,
             cause=cause,
-            actions=actions,
+            runbook=actions,
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
@@ -292,7 +292,12 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         return msgspec.structs.replace(
             super()._drift_finding(resource),
             usage_pct=self._usage_pct(),
-            actions=(f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",),
+            runbook=(
+                Action(
+                    id="compare",
+                    summary=f"Check that the events of all members of {self.name} reach the topic (`gaps`)",
+                ),
+            ),
         )
 
     @override

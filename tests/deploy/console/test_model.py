@@ -334,7 +334,7 @@ def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what
 def test_a_usage_is_of_what_the_resource_can_grow_to_beside_its_present_size(total, usage, in_use, amount, label):
     state = msgspec.convert(page_set("QM01/PS04", 1_200, pages_total=total, pages_max=1_600), PageSetState)
     [pages] = resources_of(state)
-    assert (pages.usage_text, pages.share_text, pages.amount_text, pages.maximum_label) == (
+    assert (pages.text, pages.share_text, pages.amount_text, pages.maximum_label) == (
         usage,
         in_use,
         amount,

@@ -17,6 +17,7 @@ from twin.capacity.offload_rules import with_all_offloaded_above
 from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT
+from twin.records import sentences_of
 from twin.sizing import plan_threshold
 from twin.units import GIB, KIB
 
@@ -134,7 +135,7 @@ def test_every_command_that_is_printed_sets_six_values_and_passes_the_check(
     estate = checked(folder, defined(rules), scm=scm)
     config = estate.stores["QSG1/APP1"]
     assert isinstance(config, Structure)
-    printed = commands(pool_actions(config, ELEMENTS, config.size, (), alterable=True))
+    printed = commands(sentences_of(pool_actions(config, ELEMENTS, config.size, (), alterable=True)))
     printed += commands((plan_threshold(config, backlog).mqsc or "",))  # nothing where the backlog does not fit
     for command in (text.partition(", then ")[0] for text in printed):
         values = command.partition("(APP1) ")[2].split(" ")
@@ -176,8 +177,8 @@ def test_offloading_sooner_is_offered_where_it_changes_anything(
 ) -> None:
     config = checked(tmp_path, defined(rules), scm=False).stores["QSG1/APP1"]
     assert isinstance(config, Structure)
-    assert bool(commands(pool_actions(config, ELEMENTS, config.size, (), alterable=True))) == offered
-    assert commands(pool_actions(config, ENTRIES, config.size, (), alterable=True)) == []
+    assert bool(commands(sentences_of(pool_actions(config, ELEMENTS, config.size, (), alterable=True)))) == offered
+    assert commands(sentences_of(pool_actions(config, ENTRIES, config.size, (), alterable=True))) == []
 
 
 def test_no_other_place_prints_offload_values() -> None:

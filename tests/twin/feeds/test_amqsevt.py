@@ -100,10 +100,11 @@ class TestActivityTrace:
         failed = {"compCode": {"name": "Failed", "value": 2}, "reasonCode": {"name": "No Msg", "value": 2033}}
         assert traced(estate, get(1, getOptions="0x00000010"), get(2, **failed))[0] == []
 
-    def test_a_refused_put_is_an_event_with_its_reason(self, estate):
-        failed = {"compCode": {"name": "Failed", "value": 2}, "reasonCode": {"name": "Full", "value": 2192}}
+    @pytest.mark.parametrize("reason", [2192, 2056, 2053])
+    def test_a_refused_put_is_an_event_with_its_reason(self, estate, reason):
+        failed = {"compCode": {"name": "Failed", "value": 2}, "reasonCode": {"name": "Full", "value": reason}}
         events, _ = traced(estate, put(1, **failed), operation("Cmit", 2))
-        assert [(event["op"], event["reason"]) for event in events] == [("PUT", 2192)]
+        assert [(event["op"], event["reason"]) for event in events] == [("PUT", reason)]
 
     def test_a_get_by_callback_is_a_get(self, estate):
         events, _ = traced(estate, get(1, operationId="Callback", getOptions="0x0"), operation("Callback", 2))
