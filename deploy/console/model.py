@@ -21,7 +21,7 @@ from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.alerts.texts import is_full_now
-from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, Condition, Resource
+from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, Condition, Resource, full_reason
 from twin.records import (
     AlertRecord,
     Incident,
@@ -314,6 +314,7 @@ class ConsoleModel:
         content = {
             "store": name,
             "kind": state.kind,
+            "full_reason": full_reason(state.kind),
             "time": state.time,
             "severity": severity,
             "urgency": round(_urgency(severity, first, fullest), 3),

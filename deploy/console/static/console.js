@@ -83,7 +83,7 @@ function unlikely(store, top) {
   return `${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${Math.round(100 * first.full_probability)} %`;
 }
 
-const failing = (store) => `puts fail with ${store.kind === "queue_file" ? 2056 : 2192}`;
+const failing = (store) => `puts fail with ${store.full_reason}`;
 
 function timeLeft() {
   const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });

@@ -328,7 +328,7 @@ def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what
             "1,200 of 1,200 pages, can grow to 1,600",
             "pages, of what it can grow to",
         ),
-        (1_600, "75.0 %", "of pages in use", "1,200 of 1,600 pages", "pages"),
+        (1_600, "75.0 % in use", "of pages in use", "1,200 of 1,600 pages", "pages"),
     ],
 )
 def test_a_usage_is_of_what_the_resource_can_grow_to_beside_its_present_size(total, usage, in_use, amount, label):
