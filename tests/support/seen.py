@@ -11,7 +11,7 @@ _PLACEHOLDER = re.compile(r"\.\.\.|\bnn\b|<[^>]*>|\([a-z][a-z ]*\)|\{[^}]*\}|=[a
 _PERCENT = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) ?%")
 _SPACES = re.compile(r"\S {2,}\S")
 _CLOCK = re.compile(r"(?<![0-9T:-])(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
-_REASON_ABOVE = "more than the twin has room for"
+_REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted")  # a load, a sum of maxima
 
 
 def has_gap(statement: str) -> bool:
@@ -38,7 +38,7 @@ def _offences(text: str, is_distributed: bool, is_table: bool) -> list[str]:
         "two spaces": not is_table and _SPACES.search(text.strip()) is not None,
         "a time without a date": _CLOCK.search(text) is not None,
         "2192 of a distributed queue manager": is_distributed and "2192" in text,
-        "more than 100 % without a reason": any(pct > 100 for pct in percentages) and _REASON_ABOVE not in text,
+        "more than 100 % without a reason": any(pct > 100 for pct in percentages) and not _REASON_ABOVE.search(text),
         "two percentages of one usage": "% in use" in text and "of the present" in text,
     }
     return [what for what, holds in rules.items() if holds]

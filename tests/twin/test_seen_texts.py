@@ -79,9 +79,9 @@ def test_alerts_on_a_terminal_and_in_a_pipe(played: tuple[Path, Path, Replayed])
     for alert in played[2].alerts:
         record = read_alert_record(alert.record())
         assert record.data.runbook == alert.runbook
-        lines += [alert_line(record), *alert_block(record).plain.splitlines()]
+        lines += [alert_line(record), " ".join(alert_block(record).plain.splitlines())]
         for change in incidents.take(record):
-            lines += [incident_line(change), *incident_block(change).plain.splitlines()]
+            lines += [incident_line(change), " ".join(incident_block(change).plain.splitlines())]
     assert seen.offences(lines, is_table=True) == []
 
 

@@ -72,7 +72,7 @@ class Incident:
     @property
     def parts(self) -> list[AlertRecord]:
         """The other alerts that are open, the most urgent first."""
-        root = self.root
+        root = self.root if self.alerts else None
         parts = [alert for alert in self.alerts.values() if alert is not root]
         return sorted(parts, key=lambda alert: -urgency_of(alert.data))
 
