@@ -15,7 +15,7 @@ from kernels.clock import SECOND
 from kernels.layout import NEVER
 from tests.naive.demand import NaivePut, demand
 from tests.support.profile import examples
-from twin.conditions import ELEMENTS
+from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import load_estate
 from twin.forecast import remedies
 from twin.forecast.outlook import Forecast
@@ -195,6 +195,7 @@ class Crisis:
         self.length, self.rate, self.gets = length, rate, gets
         self.forecasts: dict[int, list[Forecast]] = {}
         self.refused = 0
+        self.refused_since = 0  # microseconds
 
     @property
     def twin(self) -> MessageStore:
@@ -211,6 +212,8 @@ class Crisis:
                 fits = not self.is_full()
                 self.refused += not fits
                 self.driver.put(self.queue, length=self.length, reason=0 if fits else 2192)
+                if self.refused == 1 and not fits:
+                    self.refused_since = int(self.twin.tables.store.scalars[0]["clock"])
             if self.gets:
                 self.driver.get(self.queue, count=self.gets)
             self.driver.wait(seconds=10)
@@ -247,8 +250,7 @@ def test_while_puts_are_refused_everything_says_full_now(
     story = Crisis(tmp_path_factory.mktemp("crisis"), name, length, 8 * puts, 2 * min(gets, puts - 1))
     story.fill()
     resource = next(episode.resource for episode in story.twin.episodes if episode.condition == "full")
-    since = min(alert.time for alert in story.driver.alerts if alert.condition == "full")
-    later = {time: forecasts for time, forecasts in story.forecasts.items() if time > since}
+    later = {time: forecasts for time, forecasts in story.forecasts.items() if time > story.refused_since}
     assert len(later) >= 18
     for forecasts in later.values():
         assert {(each.probability, each.p10, each.p50, each.p90) for each in forecasts} == {(1.0, 0.0, 0.0, 0.0)}
@@ -280,14 +282,20 @@ def test_a_larger_store_that_nobody_gets_from_is_full_when_the_demand_has_filled
     once, fourfold = what_if(story.moment, settings), what_if(story.moment, settings, Traffic(puts=4))
     if name == "QSG1/APP1":
         grown, state = story.moment.with_settings(settings).state(), story.driver.state(name)
-        entries = (grown.ents_max - state.ents_max) / state.demand.puts_per_s
-        seconds = min(entries, (grown.elems_max - state.elems_max) / state.demand.elements_per_s)
+        full = {
+            resource for episode in story.twin.episodes if episode.condition == "full" for resource in episode.resources
+        }
+        entries = grown.ents_max - (state.ents_max if ENTRIES in full else state.ents_used)
+        elements = grown.elems_max - (state.elems_max if ELEMENTS in full else state.elems_used)
+        seconds = min(entries / state.demand.puts_per_s, elements / state.demand.elements_per_s)
+        # The larger size may leave an offload rule, which takes hold again up to a step late.
+        soonest = min(seconds, elements / state.demand.puts_per_s / pools.elements_of(length))
     else:
         (per_s,) = story.driver.state(name).demand.units_per_s.values()
-        seconds = (size - SIZES[name]) / UNIT_BYTES[name] / per_s
+        soonest = seconds = (size - SIZES[name]) / UNIT_BYTES[name] / per_s
     assert once.after.probability == 1.0
     assert once.after.p50 <= 1.05 * seconds + 20
-    assert once.after.p50 >= 0.7 * seconds - 20
+    assert once.after.p50 >= 0.7 * soonest - 20
     assert once.after.p90 <= 1.4 * seconds + 20
     for field in ("p10", "p50", "p90"):
         assert getattr(fourfold.after, field) <= getattr(once.after, field)
