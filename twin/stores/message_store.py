@@ -112,7 +112,7 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.episodes = Episodes(self.name, refreshed=self._refreshed)
+        self.episodes = Episodes(self.name, refreshed=self._refreshed, on_record=self._note_alert)
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
@@ -130,7 +130,7 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refreshed)
+        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refreshed, self._note_alert)
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
@@ -364,6 +364,10 @@ class MessageStore(StoreKind):
         """Return the finding about an open alert as of `now`, microseconds."""
         return alerting.refreshed(self, episode, now)
 
+    def _note_alert(self, alert: Alert) -> None:
+        """Take an alert record that is published."""
+        self.monitor.note_alert(alert)
+
     def _turn_back(self, time: int) -> None:
         """Set back a clock that most events contradict; later times in the state are set to the new time.
 
@@ -437,7 +441,13 @@ class MessageStore(StoreKind):
     def state(self) -> MessageStoreState:
         """Return the state record (docs/state.md)."""
         common = common_record(
-            self.name, self.kind, self.tables.store, self.queues, self.drift, self.monitor.record(self)
+            self.name,
+            self.kind,
+            self.tables.store,
+            self.queues,
+            self.drift,
+            self.monitor.record(self),
+            self.monitor.scores(self),
         )
         record = self._record(common)
         return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
