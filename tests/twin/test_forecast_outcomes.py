@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.clock import SECOND, TICK
-from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.naive.outcomes import DAY_US, NaiveAlert, NaiveOutcomes, NaiveTurn
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
@@ -312,6 +312,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> NaiveOutcomes:
     """Every look, alert and turn of the clock of the store of a test, as the oracle takes them."""
     naive = NaiveOutcomes()
     note_look, note_alert, turn_back = Outcomes.note_look, Outcomes.note_alert, Outcomes.turn_back
+    note_full = Outcomes.note_full
 
     def on_look(self: Outcomes, outlook: Any, tick: int, *, is_likely: bool) -> None:
         reached = [horizon for horizon in HORIZONS if horizon <= outlook.horizon * 10]
@@ -328,12 +329,18 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> NaiveOutcomes:
         naive.events.append(NaiveAlert(alert.time, alert.alert_id, alert.condition, alert.change, alert.severity))
         note_alert(self, alert)
 
+    def on_full(self: Outcomes, time: int) -> None:
+        if not any(isinstance(event, NaiveAlert) and event.time == time for event in naive.events):
+            naive.events.append(NaiveAlert(time, "", "full", OPENED, INFO))
+        note_full(self, time)
+
     def on_turn(self: Outcomes, before: int, now: int) -> None:
         naive.events.append(NaiveTurn(before, now))
         turn_back(self, before, now)
 
     monkeypatch.setattr(Outcomes, "note_look", on_look)
     monkeypatch.setattr(Outcomes, "note_alert", on_alert)
+    monkeypatch.setattr(Outcomes, "note_full", on_full)
     monkeypatch.setattr(Outcomes, "turn_back", on_turn)
     return naive
 
@@ -370,7 +377,7 @@ def test_a_store_scores_itself_as_a_list_of_its_looks_and_alerts(spied: NaiveOut
     assert sum(scores["pages"].values()) >= 3
     published = [alert for alert in story.alerts if alert.condition == "full" and alert.change == OPENED]
     assert len(published) == 3
-    assert [event.alert_id for event in spied.events if isinstance(event, NaiveAlert)] == [
+    assert [event.alert_id for event in spied.events if isinstance(event, NaiveAlert) and event.alert_id] == [
         alert.alert_id for alert in story.alerts
     ]
 
@@ -428,6 +435,18 @@ def test_a_store_that_only_measurements_feed_scores_itself_too(spied: NaiveOutco
     scores = scores_of(driver)
     assert scores == spied.scores(int(driver.twin.clock))
     assert scores is not None and scores["intervals"]["count"] > 5 and scores["horizons"][-1]["full"] > 10
+
+
+def test_a_data_set_beyond_its_blocks_is_full_though_no_put_was_refused() -> None:
+    rules = {"offld1_th": 0, "offld1_sz": 0, "ds_expand": False, "smds": {"QM01": data_set(size=8 << 20)}}
+    driver = TwinDriver(**LARGE, **rules)
+    for _ in range(170):
+        driver.put(9000, count=6)
+        state = driver.wait(9)
+    assert state["smds"]["QM01"]["blocks_used"] > state["smds"]["QM01"]["blocks_max"] and state["full_puts"] == 0
+    scores = scores_of(driver)
+    assert scores is not None and 0 < scores["horizons"][0]["full"] < scores["horizons"][-1]["full"]
+    assert scores["intervals"]["count"] > 0 and driver.twin.monitor.memory.outcomes.looks == []
 
 
 def test_no_look_is_noted_while_a_store_is_full() -> None:

@@ -28,7 +28,7 @@ from twin.forecast.evidence import evidence
 from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outcomes import Outcomes
-from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
+from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, ResourceForecast, StateForecast
@@ -221,9 +221,12 @@ class ForecastMonitor:
 
     def _note_look(self, view: ForecastView, summary: _Summary) -> None:
         """Note a look to be settled, unless the store is full: then there is nothing to foresee."""
-        if not any(episode.condition == Condition.FULL for episode in view.episodes):
+        outcomes = self.memory.outcomes
+        if is_full(summary.outlook.fill):
+            outcomes.note_full(summary.tick * TICK)
+        elif not any(episode.condition == Condition.FULL for episode in view.episodes):
             is_likely = summary.probability >= view.config.forecast_probability
-            self.memory.outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
+            outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):

@@ -158,9 +158,9 @@ class Outcomes(msgspec.Struct, kw_only=True):
     def note_alert(self, alert: Alert) -> None:
         """Take an alert record of the store: what it says about pages, and that the store is full."""
         time, opens = alert.time, alert.change == OPENED
-        self._settle(time)
         if opens and alert.condition == Condition.FULL:
-            self._settle_full(time)
+            self.note_full(time)
+        self._settle(time)
         if alert.condition in OF_DATA:
             return
         if alert.change != CLEARED and alert.severity != INFO:
@@ -174,6 +174,25 @@ class Outcomes(msgspec.Struct, kw_only=True):
                 self.page.ended = time
         if opens and alert.condition in (Condition.FULL, Condition.QUEUE_FULL):
             self._judge_page(time, is_full=alert.condition == Condition.FULL)
+
+    def note_full(self, time: int) -> None:
+        """Settle every look: the store is full. time: event time, microseconds."""
+        self._settle(time)
+        if not self.looks:
+            return
+        day, spreads = self._day(time), []
+        for look in self.looks:
+            for horizon in range(look.settled, len(look.chances)):
+                day.count(horizon, look.chances[horizon], came=True)
+            seconds = (time - look.tick * TICK) / SECOND
+            if look.times and seconds <= _LAST_HOUR:
+                spread = spread_of(look.times, seconds)
+                spreads.append(spread)
+                day.intervals += 1
+                day.inside += spread <= look.width
+        self.looks = []
+        if spreads:
+            self.spreads = [*self.spreads, spreads[-_MAX_INTERVALS:]][-_MAX_FILLINGS:]
 
     def turn_back(self, before: int, now: int) -> None:
         """Go on from an earlier time; looks after it, and the sums of later days, are forgotten.
@@ -214,24 +233,6 @@ class Outcomes(msgspec.Struct, kw_only=True):
         page = self.page
         if page is not None and page.ended is not None and page.is_over(now) and not page.is_judged:
             into._day(page.ended).false += 1
-
-    def _settle_full(self, time: int) -> None:
-        """Settle every look: the store is full."""
-        if not self.looks:
-            return
-        day, spreads = self._day(time), []
-        for look in self.looks:
-            for horizon in range(look.settled, len(look.chances)):
-                day.count(horizon, look.chances[horizon], came=True)
-            seconds = (time - look.tick * TICK) / SECOND
-            if look.times and seconds <= _LAST_HOUR:
-                spread = spread_of(look.times, seconds)
-                spreads.append(spread)
-                day.intervals += 1
-                day.inside += spread <= look.width
-        self.looks = []
-        if spreads:
-            self.spreads = [*self.spreads, spreads[-_MAX_INTERVALS:]][-_MAX_FILLINGS:]
 
     def _judge_page(self, time: int, *, is_full: bool) -> None:
         """Count the page that calls, when puts are first refused. is_full: True for want of storage, not of depth."""
