@@ -20,11 +20,11 @@ from tests.twin.test_alerts_forecast import MINUTE_US, SECOND_US, Story
 from tests.twin.test_forecast_levels import LARGE, level_fed
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
-from twin.forecast.outcomes import HORIZONS, WINDOW_DAYS, Outcomes
+from twin.forecast.outcomes import HORIZONS, WINDOW_DAYS, Outcomes, spread_of
 from twin.records import ForecastScores
 
 START = 20_000 * DAY_US
-MAX_BYTES = 12_500  # of the state of a store with looks all day for a month
+MAX_BYTES = 10_000  # of the state of a store with looks all day for a month
 
 
 class StubOutlook:
@@ -500,3 +500,37 @@ def test_published_intervals_are_corrected_and_the_evidence_says_so() -> None:
     assert after.evidence == (*before.evidence, outcomes.reason)
     assert after.time_to_full_s is not None and before.time_to_full_s is not None
     assert after.time_to_full_s.p10 < before.time_to_full_s.p10 and before.time_to_full_s.p90 < after.time_to_full_s.p90
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("deviation", "is_off"), [(1.2, True), (0.0, False)])
+def test_intervals_of_a_store_whose_rates_change_come_nearer_to_four_fifths(
+    deviation: float, is_off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rate of puts is another every ten minutes, its logarithm with a deviation; a forecast knows the present."""
+    rng, story = np.random.default_rng(1), Story(**SMALL)
+    spreads: list[tuple[int, int]] = []  # of each interval, percent: spread and width
+    note_full = Outcomes.note_full
+
+    def on_full(self: Outcomes, time: int) -> None:
+        spreads.extend(
+            (spread_of(look.times, (time - look.tick * TICK) / SECOND), look.width) for look in self.looks if look.times
+        )
+        note_full(self, time)
+
+    monkeypatch.setattr(Outcomes, "note_full", on_full)
+    for _ in range(16):
+        story.go_on(5, puts=10, gets=10)
+        while story.state()["usage_pct"] < 99:
+            story.go_on(10, puts=max(1, round(3 * float(rng.lognormal(0, deviation)))), gets=0)
+        story.send("PUT", time=story.time + SECOND_US, length=800, reason=2192)
+        story.send("CLEAR", time=story.time + 2 * SECOND_US)
+        story.go_on(15, puts=10, gets=10)
+    later = spreads[len(spreads) // 2 :]
+    raw = sum(spread <= 100 for spread, _ in later) / len(later)
+    corrected = sum(spread <= width for spread, width in later) / len(later)
+    if is_off:
+        assert raw < 0.65 and abs(corrected - 0.8) < abs(raw - 0.8) - 0.15
+        assert any(reason.startswith("intervals widened by") for alert in story.foreseen() for reason in alert.evidence)
+    else:
+        assert raw == corrected and 0.7 <= raw <= 0.9

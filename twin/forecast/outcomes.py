@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Iterator
 
 import msgspec
-import numpy as np
 
 from kernels.clock import SECOND, TICK
 from twin.alerts.episodes import CALM_FOR, OF_DATA, Alert
@@ -336,24 +335,29 @@ def spread_of(times: Iterable[int], seconds: float) -> int:
 
 def _horizon_scores(days: Iterable[Day]) -> Iterator[HorizonScore]:
     """Yield the scores of each horizon for which looks were settled."""
-    sums, squares = np.zeros((len(HORIZONS), _BINS, 3), np.int64), np.zeros(len(HORIZONS), np.int64)
+    squares = [0] * len(HORIZONS)
+    bins: dict[int, list[int]] = {}
     for day in days:
-        squares += day.squares
-        for number, of_bin in day.bins.items():
-            sums[divmod(number, _BINS)] += of_bin
+        squares = [total + own for total, own in zip(squares, day.squares, strict=True)]
+        for number, (looks, full, chances) in day.bins.items():
+            sums = bins.setdefault(number, [0, 0, 0])
+            sums[0] += looks
+            sums[1] += full
+            sums[2] += chances
     for horizon, seconds in enumerate(HORIZONS):
-        looks, full, _ = sums[horizon].sum(axis=0).tolist()
-        if looks:
-            share = full / looks
-            yield HorizonScore(
-                horizon_s=seconds,
-                looks=looks,
-                full=full,
-                brier=round(int(squares[horizon]) / looks / _MILLE**2, 6),
-                climatology=round(share * (1.0 - share), 6),
-                bins=tuple(
-                    ProbabilityBin(looks=count, full=came, predicted=round(chances / count / _MILLE, 4))
-                    for count, came, chances in sums[horizon].tolist()
-                    if count
-                ),
-            )
+        of_horizon = [bins[number] for number in sorted(bins) if number // _BINS == horizon]
+        looks = sum(sums[0] for sums in of_horizon)
+        if not looks:
+            continue
+        full = sum(sums[1] for sums in of_horizon)
+        yield HorizonScore(
+            horizon_s=seconds,
+            looks=looks,
+            full=full,
+            brier=round(squares[horizon] / looks / _MILLE**2, 6),
+            climatology=round(full / looks * (1.0 - full / looks), 6),
+            bins=tuple(
+                ProbabilityBin(looks=count, full=came, predicted=round(chances / count / _MILLE, 4))
+                for count, came, chances in of_horizon
+            ),
+        )
