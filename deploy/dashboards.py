@@ -197,6 +197,14 @@ def _structure() -> Dashboard:
             ),
             Graph("Probability of full", {"{{resource}}": f"mqtwin_full_probability{of_store}"}, _RATIO),
             Graph("Urgency of the incident", {"urgency": f"mqtwin_incident_urgency{of_store}"}),
+            Graph(
+                "Error of the forecast (Brier score), 30 days",
+                {
+                    "{{horizon}} s": f"mqtwin_forecast_brier_score{of_store}",
+                    "{{horizon}} s, climatology": f"mqtwin_forecast_climatology_score{of_store}",
+                },
+            ),
+            Graph("Pages, 30 days", {"{{outcome}}": f"mqtwin_forecast_pages{of_store}"}),
         ),
         "Structure": (
             Graph(

@@ -289,6 +289,8 @@ def test_the_fields_of_a_state_record():
     assert first_codes(section("state.md", "Fields of every store")) == list(state["properties"])
     forecast = state["properties"]["forecast"]["properties"]
     assert first_codes(section("state.md", "Fields of a forecast")) == list(forecast)
+    scores = state["properties"]["forecast_scores"]["properties"]
+    assert first_codes(section("state.md", "Fields of forecast scores")) == list(scores)
     assert first_codes(section("state.md", "Fields of a structure")) == list(structure)
     for heading, kind in (("Fields of a page set", "page_set"), ("Fields of a queue file", "queue_file")):
         assert first_codes(section("state.md", heading)) == list(state["$defs"][kind]["properties"])

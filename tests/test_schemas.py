@@ -41,7 +41,12 @@ from twin.records import (
     DeepQueue,
     FileSize,
     Filler,
+    ForecastScores,
+    HorizonScore,
     HostState,
+    IntervalScore,
+    PageScore,
+    ProbabilityBin,
     ResourceForecast,
     ScmShare,
     ScmState,
@@ -257,12 +262,19 @@ def test_the_fields_of_a_state_record_are_those_of_its_struct() -> None:
     structure = state["$defs"]["structure"]["properties"]
     forecast = state["properties"]["forecast"]
     outlook = forecast["properties"]["resources"]["items"]
+    scores = state["properties"]["forecast_scores"]
+    horizon = scores["properties"]["horizons"]["items"]
     nested = {
         DeepQueue: state["properties"]["queues"]["items"],
         SizePair: state["properties"]["sizes_measured"]["additionalProperties"]["additionalProperties"],
         StateForecast: forecast,
         ResourceForecast: outlook,
         TimeToFull: outlook["properties"]["time_to_full_s"],
+        ForecastScores: scores,
+        HorizonScore: horizon,
+        ProbabilityBin: horizon["properties"]["bins"]["items"],
+        IntervalScore: scores["properties"]["intervals"],
+        PageScore: scores["properties"]["pages"],
         DataSetState: structure["smds"]["additionalProperties"],
         ScmState: structure["scm"],
         ScmShare: state["$defs"]["coupling_facility"]["properties"]["structures"]["additionalProperties"],

@@ -52,6 +52,22 @@ CATALOGUE = {
             "+Inf if it does not.",
         ),
         *_gauges(
+            (*STORE, "horizon"),
+            forecast_looks="Looks ahead of the last 30 days whose outcome is known; horizon in seconds.",
+            forecast_brier_score="Mean squared error of their probability to be full within the horizon.",
+            forecast_climatology_score="The same of a rule that always says the share of looks that full followed.",
+        ),
+        *_gauges(
+            STORE,
+            forecast_intervals="Forecast intervals of the last 30 days whose store became full.",
+            forecast_coverage_ratio="Share of them that contained the time of full, 0.8 if they are right.",
+            forecast_width_ratio="Factor by which the next intervals are wider; 1: they stay as they are.",
+        ),
+        *_gauges(
+            (*STORE, "outcome"),
+            forecast_pages="Pages of the last 30 days: right, late (less than five minutes before full), false.",
+        ),
+        *_gauges(
             STORE,
             store_messages="Messages that hold storage.",
             store_bytes="Sum of the lengths of the messages held.",

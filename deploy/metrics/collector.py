@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
@@ -178,6 +179,7 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
             yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0
     yield from _demand_samples(state, labels)
     yield from _forecast_samples(state, labels)
+    yield from _score_samples(state, labels)
 
 
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
@@ -215,6 +217,24 @@ def _forecast_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator
         for field, quantile in _QUANTILES.items():
             time_s = math.inf if times is None else getattr(times, field)
             yield "time_to_full_seconds", of_resource | {"quantile": quantile}, time_s
+
+
+def _score_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the samples of what became of the forecasts and pages; none before anything is settled."""
+    scores = state.forecast_scores
+    if scores is None:
+        return
+    for score in scores.horizons:
+        of_horizon = {**labels, "horizon": str(score.horizon_s)}
+        yield "forecast_looks", of_horizon, score.looks
+        yield "forecast_brier_score", of_horizon, score.brier
+        yield "forecast_climatology_score", of_horizon, score.climatology
+    yield "forecast_intervals", labels, scores.intervals.count
+    yield "forecast_width_ratio", labels, scores.intervals.width
+    if scores.intervals.coverage is not None:
+        yield "forecast_coverage_ratio", labels, scores.intervals.coverage
+    for outcome, pages in msgspec.structs.asdict(scores.pages).items():
+        yield "forecast_pages", {**labels, "outcome": outcome}, pages
 
 
 def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
+from deploy.show.terminal import print_table
 from twin.conditions import Resource
+from twin.records import ForecastScores, HorizonScore, StateRecord
 from twin.scoring import (
     METHODS,
     TWIN,
@@ -20,10 +22,12 @@ from twin.scoring import (
     summarise,
     summarise_pages,
 )
-from twin.scoring.table import page_table, percent, span, table
+from twin.scoring.table import NOTHING, number, page_table, percent, span, table
 from twin.units import as_text
 
 _PIPE_WIDTH = 150  # characters per line if standard output is not a terminal
+_ALL_STORES = "all"
+_PROBABILITY_BINS = 5  # of equal width, as `ProbabilityBin` has them
 
 
 def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> None:
@@ -63,6 +67,87 @@ def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | Non
             by_method = {method: scored.judged[method][store].warned[i].lead for method in METHODS}
             leads.append((warned.filling, by_method))
     return leads
+
+
+def print_live_scores(states: Iterable[StateRecord], *, as_json: bool) -> None:
+    """Print what became of the forecasts and pages of stores: docs/state.md, "Fields of forecast scores".
+
+    Args:
+        states: Their last state records.
+        as_json: True prints the scores by store as a JSON object.
+    """
+    by_store = {state.store: state.forecast_scores for state in states if state.forecast_scores is not None}
+    if as_json:
+        print(msgspec.json.encode(by_store).decode())
+        return
+    if not by_store:
+        print("no forecast and no page of any store is settled yet")
+        return
+    horizons = sorted({score.horizon_s for scores in by_store.values() for score in scores.horizons})
+    spans = [span(seconds) for seconds in horizons]
+    brier = [f"{text}: Brier (skill)" for text in spans]
+    pages = ("right pages", "late", "false")
+    lines = [_live_line(store, [scores], horizons) for store, scores in by_store.items()]
+    if len(by_store) > 1:
+        lines.append(_live_line(_ALL_STORES, list(by_store.values()), horizons))
+    headings = ("store", "days", "looks", *brier, "in p10..p90", *pages)
+    print_table(headings, lines, set(headings[1:]), {"days", "looks"})
+    print()
+    calibration = _calibration(list(by_store.values()), horizons)
+    print_table(
+        ("probability", *(f"full within {text}" for text in spans)),
+        calibration,
+        {f"full within {text}" for text in spans},
+    )
+
+
+def _live_line(name: str, stores: Sequence[ForecastScores], horizons: Sequence[int]) -> list[str]:
+    """Return the row of a store, or of all of them together."""
+    looks = max((sum(own.looks for own in _of_horizon(stores, seconds)) for seconds in horizons), default=0)
+    intervals, inside = sum(own.intervals.count for own in stores), sum(own.intervals.inside for own in stores)
+    covered = f"{percent(inside / intervals)} of {intervals:,}" if intervals else NOTHING
+    counts = (sum(getattr(own.pages, outcome) for own in stores) for outcome in ("right", "late", "false"))
+    return [
+        name,
+        str(max(own.days for own in stores)),
+        f"{looks:,}",
+        *(_brier(_of_horizon(stores, seconds)) for seconds in horizons),
+        covered,
+        *(f"{count:,}" for count in counts),
+    ]
+
+
+def _of_horizon(stores: Sequence[ForecastScores], seconds: int) -> list[HorizonScore]:
+    return [score for own in stores for score in own.horizons if score.horizon_s == seconds]
+
+
+def _brier(scores: Sequence[HorizonScore]) -> str:
+    """Return the Brier score of looks, and its skill against the share of them that full followed."""
+    looks = sum(score.looks for score in scores)
+    if not looks:
+        return NOTHING
+    brier, share = sum(score.brier * score.looks for score in scores) / looks, sum(s.full for s in scores) / looks
+    climatology = share * (1 - share)
+    return f"{brier:.3f} ({number(1 - brier / climatology if climatology else None)})"
+
+
+def _calibration(stores: Sequence[ForecastScores], horizons: Sequence[int]) -> list[list[str]]:
+    """Return a row per fifth of the probability: how many looks said so, and the share of them that full followed."""
+    lines = []
+    for low in range(_PROBABILITY_BINS):
+        cells = []
+        for seconds in horizons:
+            bins = [
+                own
+                for score in _of_horizon(stores, seconds)
+                for own in score.bins
+                if min(_PROBABILITY_BINS - 1, int(own.predicted * _PROBABILITY_BINS)) == low
+            ]
+            looks = sum(own.looks for own in bins)
+            cells.append(f"{percent(sum(own.full for own in bins) / looks)} of {looks:,}" if looks else NOTHING)
+        ends = (100 * low // _PROBABILITY_BINS, 100 * (low + 1) // _PROBABILITY_BINS)
+        lines.append([f"{ends[0]} to {ends[1]} %", *cells])
+    return lines
 
 
 class FillerShare(msgspec.Struct, frozen=True):

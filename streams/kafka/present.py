@@ -53,7 +53,7 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
         UsageError: the topics have no state record or no event of the store, or the user may not read them.
         MqtwinError: no Kafka answers.
     """
-    state = _last_state(kafka, topics, store)
+    state = read_last_states(kafka, topics).get(store)
     if state is None or state.time is None:
         raise UsageError(f"topic {topics.state} has no state of {store}; expected: a job that has processed its events")
     time_us = int(FIELD["time"].checked(state.time))
@@ -78,16 +78,23 @@ def _events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterat
             yield decoder.records(values, content_types).until(time_us)
 
 
-def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> StateRecord | None:
+def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:
+    """Return the last state record of each store; none where the topic does not exist.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics.
+
+    Raises:
+        UsageError: the user may not read the topic.
+        MqtwinError: no Kafka answers.
+    """
     latest = Latest(topics)
     with TopicReader(kafka, {topics.state: None}) as reader:
-        if reader.missing:
-            return None
-        while not reader.is_caught_up:
+        while not reader.missing and not reader.is_caught_up:
             for record in reader.read(_READ_SECONDS):
                 latest.apply(record)
-    entry = latest.states.get(store)
-    return None if entry is None else entry.state
+    return {store: entry.state for store, entry in latest.states.items()}
 
 
 def measurement_of(state: StateRecord, estate: Estate) -> Event:

@@ -7,13 +7,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from deploy.cli import main
+from tests.streams.kafka_help import create, send
 from tests.support.estates import small_estate
 from twin.estate import load_estate
+from twin.records import (
+    ForecastScores,
+    HorizonScore,
+    IntervalScore,
+    PageScore,
+    ProbabilityBin,
+    StateRecord,
+)
 from twin.scoring import METHODS, PAGING_METHODS
 from twin.simulation import make_scenario, simulate
+from twin.stores.open import open_store
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +119,138 @@ def test_without_matplotlib_it_says_how_to_get_it(
     )
 
 
+# --- live ------------------------------------------------------------------------------------------------------------
+
+
+def score_of(horizon_s: int, looks: int, full: int, brier: float) -> HorizonScore:
+    bins = (
+        ProbabilityBin(looks=looks - full, full=0, predicted=0.05),
+        ProbabilityBin(looks=full, full=full, predicted=0.9),
+    )
+    share = full / looks
+    return HorizonScore(
+        horizon_s=horizon_s, looks=looks, full=full, brier=brier, climatology=share * (1 - share), bins=bins
+    )
+
+
+def scores_of(factor: int) -> ForecastScores:
+    return ForecastScores(
+        days=10 * factor,
+        horizons=(score_of(900, 40 * factor, 10 * factor, 0.075), score_of(3600, 40 * factor, 20 * factor, 0.1)),
+        intervals=IntervalScore(count=8 * factor, inside=6 * factor, coverage=0.75, width=1.0),
+        pages=PageScore(right=3 * factor, late=factor, false=0),
+    )
+
+
+@pytest.fixture(scope="module")
+def states(estate: Path) -> list[StateRecord]:
+    """Two stores with scores, of which the second was settled twice as often."""
+    records = [open_store(load_estate(estate), name).state() for name in ("QSG1/APP1", "QSG1/APP2")]
+    return [msgspec.structs.replace(own, forecast_scores=scores_of(1 + i)) for i, own in enumerate(records)]
+
+
+@pytest.fixture
+def state_file(states: list[StateRecord], tmp_path: Path) -> Path:
+    path = tmp_path / "states.ndjson"
+    older = msgspec.structs.replace(states[0], forecast_scores=None)
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, (older, *reversed(states)))))
+    return path
+
+
+TABLE = """\
+store	days	looks	15 min: Brier (skill)	60 min: Brier (skill)	in p10..p90	right pages	late	false
+QSG1/APP1	10	40	0.075 (0.60)	0.100 (0.60)	75 % of 8	3	1	0
+QSG1/APP2	20	80	0.075 (0.60)	0.100 (0.60)	75 % of 16	6	2	0
+all	20	120	0.075 (0.60)	0.100 (0.60)	75 % of 24	9	3	0
+
+probability	full within 15 min	full within 60 min
+0 to 20 %	0 % of 90	0 % of 60
+20 to 40 %	-	-
+40 to 60 %	-	-
+60 to 80 %	-	-
+80 to 100 %	100 % of 30	100 % of 60
+"""
+
+
+def test_live_scores_are_tables_of_every_store_and_all(state_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--live", "--state", str(state_file)]) == 0
+    assert capsys.readouterr().out == TABLE
+
+
+def test_live_scores_are_read_from_the_state_topic(
+    states: list[StateRecord], kafka: str, topic_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create(kafka, f"{topic_prefix}.state")
+    for state in states:
+        send(kafka, f"{topic_prefix}.state", [msgspec.json.encode(state)], key=state.store.encode())
+    assert main(["score", "--live", "--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]) == 0
+    assert capsys.readouterr().out == TABLE
+
+
+def test_live_scores_as_json_are_those_of_the_records(
+    states: list[StateRecord], state_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", "--live", "--state", str(state_file), "--json"]) == 0
+    printed = msgspec.json.decode(capsys.readouterr().out, type=dict[str, ForecastScores])
+    assert printed == {state.store: state.forecast_scores for state in states}
+
+
+def test_where_nothing_is_settled_it_says_so(
+    states: list[StateRecord], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "states.ndjson"
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(states[0], forecast_scores=None)))
+    assert main(["score", "--live", "--state", str(path)]) == 0
+    assert capsys.readouterr().out == "no forecast and no page of any store is settled yet\n"
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_live_scores_are_styled_on_a_terminal_only(
+    no_color: bool, state_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["score", "--live", "--state", str(state_file)]) == 0
+    out = capsys.readouterr().out
+    assert "\t" not in out and "0.075 (0.60)" in out
+    assert "\x1b[3" not in out  # no colour in any case
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (b"{}", ["--state", "FILE"], "FILE, line 1: Object missing required field `kind`; expected: a state record"),
+        (None, ["--state", "FILE"], "--state FILE: No such file or directory; expected: a file of state records"),
+        (b"", [], "score --live: --bootstrap-servers or --state; expected: one of them"),
+        (b"", ["--state", "FILE", "--bootstrap-servers", "a:1"], "expected: one of them"),
+    ],
+)
+def test_wrong_use_of_live_is_one_line_and_exit_status_2(
+    content: bytes | None,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("FILE").write_bytes(content)
+    assert main(["score", "--live", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "score: no recordings; expected: RECORDING... --estate FILE"),
+        ([], "score: no recordings or no estate; expected: RECORDING... --estate FILE, or --live"),
+        (["--live"], "score --live reads state records; expected: no RECORDING, --estate or --pictures"),
+        (["r.arrow", "--state", "f"], "score: --state and --bootstrap-servers are read with --live only"),
         (["nowhere.arrow"], "nowhere.arrow is not a file"),
         (["r.csv"], "r.csv is no recording by its name"),
         (
@@ -119,7 +258,7 @@ def test_without_matplotlib_it_says_how_to_get_it(
             "--pictures /dev/null/x: Not a directory; expected: a folder that can be made",
         ),
     ],
-    ids=["nothing", "missing", "suffix", "folder"],
+    ids=["nothing", "live", "state", "missing", "suffix", "folder"],
 )
 def test_wrong_use_is_one_line_and_exit_status_2(
     estate: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]

@@ -29,7 +29,15 @@ from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.surfaces import filling, latest_of, wait_until
 from twin.conditions import CLEARED, FULL, INFO, UPDATED
 from twin.errors import UsageError
-from twin.records import IncidentRole, ResourceForecast, StateForecast
+from twin.records import (
+    ForecastScores,
+    HorizonScore,
+    IncidentRole,
+    IntervalScore,
+    PageScore,
+    ResourceForecast,
+    StateForecast,
+)
 from twin.testing import Driver
 from twin.units import percent
 
@@ -80,8 +88,39 @@ def read(driver: Driver) -> Samples:
     return samples(latest_of(driver.states().values(), driver.alerts))
 
 
-def test_every_metric_of_the_catalogue_has_samples(read: Samples) -> None:
-    assert set(CATALOGUE) - set(read) == set()
+SCORES = ForecastScores(
+    days=12,
+    horizons=(
+        HorizonScore(horizon_s=900, looks=40, full=4, brier=0.05, climatology=0.09, bins=()),
+        HorizonScore(horizon_s=3600, looks=38, full=9, brier=0.1, climatology=0.18, bins=()),
+    ),
+    intervals=IntervalScore(count=24, inside=18, coverage=0.75, width=1.3),
+    pages=PageScore(right=3, late=1, false=2),
+)
+
+
+def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
+    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES)
+    assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored]))) == set()
+
+
+def test_the_scores_of_forecasts_and_pages(driver: Driver) -> None:
+    state = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES)
+    read = samples(latest_of([state]))
+    of_store = {"store": "QM01/PS04", "pageset": "4"}
+    assert value(read, "forecast_looks", **of_store, horizon="3600") == 38
+    assert value(read, "forecast_brier_score", **of_store, horizon="900") == 0.05
+    assert value(read, "forecast_climatology_score", **of_store, horizon="900") == 0.09
+    assert value(read, "forecast_intervals", **of_store) == 24
+    assert value(read, "forecast_coverage_ratio", **of_store) == 0.75
+    assert value(read, "forecast_width_ratio", **of_store) == 1.3
+    outcomes = {labels["outcome"]: number for labels, number in read["mqtwin_forecast_pages"]}
+    assert outcomes == {"right": 3, "late": 1, "false": 2}
+    without = samples(latest_of([msgspec.structs.replace(state, forecast_scores=None)]))
+    assert not [name for name in without if name.startswith("mqtwin_forecast_")]
+    unfilled = msgspec.structs.replace(SCORES.intervals, count=0, inside=0, coverage=None)
+    state = msgspec.structs.replace(state, forecast_scores=msgspec.structs.replace(SCORES, intervals=unfilled))
+    assert "mqtwin_forecast_coverage_ratio" not in samples(latest_of([state]))
 
 
 def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read: Samples) -> None:

@@ -195,6 +195,13 @@ def query(driver: Driver, mq_port: int, tmp_path_factory: pytest.TempPathFactory
             yield ask
 
 
+EXAMPLES = re.findall(
+    r"^```promql\n(.*?)^```$",
+    (RULES.parents[1] / "docs" / "surfaces.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+
+
 @pytest.mark.nightly
 def test_prometheus_scrapes_everything(query: Query, driver: Driver) -> None:
     assert [float(series["value"][1]) for series in query("up")] == [1.0, 1.0]
@@ -203,13 +210,24 @@ def test_prometheus_scrapes_everything(query: Query, driver: Driver) -> None:
 
 
 def test_metrics_join_with_those_of_mq_prometheus(query: Query, driver: Driver) -> None:
-    """The drift of a page set: the example of docs/surfaces.md."""
-    page = (RULES.parents[1] / "docs" / "surfaces.md").read_text(encoding="utf-8")
-    (promql,) = re.findall(r"^```promql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (series,) = query(promql)
+    """The drift of a page set: the first example of docs/surfaces.md."""
+    (series,) = query(EXAMPLES[0])
     expected = driver.state("QM01/PS04").usage_pct / 100 - (1 - PAGES_UNUSED / PAGES_TOTAL)
     assert float(series["value"][1]) == pytest.approx(expected)
     assert (series["metric"]["qmgr"], series["metric"]["pageset"]) == ("QM01", "4")
+
+
+def test_the_skill_of_the_forecast_is_that_of_the_state_record(query: Query, driver: Driver) -> None:
+    """The second example of docs/surfaces.md."""
+    scores = driver.state("QM01/PS04").forecast_scores
+    assert scores is not None
+    expected = {str(score.horizon_s): score.skill for score in scores.horizons if score.skill is not None}
+    answer = {
+        series["metric"]["horizon"]: float(series["value"][1])
+        for series in query(EXAMPLES[1])
+        if series["metric"]["store"] == "QM01/PS04" and series["value"][1] not in ("NaN", "-Inf")
+    }
+    assert answer == pytest.approx(expected)
 
 
 # Nothing of it in this estate, or nothing yet: queries whose answer may be empty.

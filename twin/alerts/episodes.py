@@ -41,7 +41,7 @@ SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition 
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
-_OF_DATA = (  # conditions about what is known, how it is set up, or who holds it: puts do not fail for them
+OF_DATA = (  # conditions about what is known, how it is set up, or who holds it: puts do not fail for them
     *(Condition.DRIFT, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
     *(Condition.SCM_OVERCOMMITTED, Condition.NOT_ALTERABLE),
 )
@@ -51,9 +51,9 @@ _OF_FILLING = (  # the later, the more it says about what to do
     *(Condition.AUGMENTED_EXHAUSTED, Condition.SCM_EXHAUSTED, Condition.CANNOT_EXPAND),
     *(Condition.FULL_FORECAST, Condition.FULL),
 )
-_RANKED = (*_OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the one that tells most about a store last
+_RANKED = (*OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the one that tells most about a store last
 _CLASS: dict[str, int] = {
-    condition: number for number, those in enumerate((_OF_DATA, _OF_QUEUES, _OF_FILLING)) for condition in those
+    condition: number for number, those in enumerate((OF_DATA, _OF_QUEUES, _OF_FILLING)) for condition in those
 }
 _format = JSONFormat()
 
@@ -223,6 +223,7 @@ class Episodes:
         incident: the incident that holds them.
         refreshed: returns the finding about an open alert as of a time, microseconds, where nothing but its role
             changes.
+        on_record: gets each record, in the order in which they are published.
 
     Attributes:
         incident: the incident that holds them, or the last one; None before the first.
@@ -235,9 +236,11 @@ class Episodes:
         turns: int = 0,
         incident: OpenIncident | None = None,
         refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
+        on_record: Callable[[Alert], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._refreshed = refreshed
+        self._on_record = on_record
         self._turns = turns
         self._open = {(episode.condition, episode.resource): episode for episode in episodes}
         self.incident = incident
@@ -391,7 +394,7 @@ class Episodes:
         number, incident = episode.published, self._incident(time)
         role = ROOT if incident.root == episode.alert_id else PART
         episode.published += 1
-        return Alert(
+        alert = Alert(
             change=change,
             number=number,
             alert_id=episode.alert_id,
@@ -410,6 +413,8 @@ class Episodes:
             resources=tuple(map(str, (finding.resource, *finding.others))),
             incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),
         )
+        self._on_record(alert)
+        return alert
 
 
 def _class_of(condition: str) -> int:

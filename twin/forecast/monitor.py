@@ -27,10 +27,11 @@ from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
 from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
-from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
+from twin.forecast.outcomes import Outcomes
+from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
-from twin.records import ResourceForecast, StateForecast
+from twin.records import ForecastScores, ResourceForecast, StateForecast
 from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
@@ -56,6 +57,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         refused_at: tick of the last of them.
         last: forecasts of the last look.
         levels: measured, of a store whose puts and gets nothing reports.
+        outcomes: what became of the forecasts, and of the store's pages.
     """
 
     next_look: int = 0
@@ -67,6 +69,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     refused_at: int | None = None
     last: tuple[Forecast, ...] = ()
     levels: Levels = msgspec.field(default_factory=Levels)
+    outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
 
 
 class _Summary(NamedTuple):
@@ -121,6 +124,15 @@ class ForecastMonitor:
         )
         return StateForecast(time=as_text(forecasts[0].time), resources=resources)
 
+    def scores(self, view: ForecastView) -> ForecastScores | None:
+        """Return the `forecast_scores` of the state record; None before anything is settled."""
+        return self.memory.outcomes.scores(int(view.tables.store.scalars[0]["clock"]))
+
+    def note_alert(self, alert: Alert) -> None:
+        """Take an alert record of the store, which may settle forecasts."""
+        if self.enabled:
+            self.memory.outcomes.note_alert(alert)
+
     def describe(self, params: np.void, horizon_s: float) -> None:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: horizon of the forecasts, seconds."""
         params["look_rise"], params["look_pace"], params["look_ticks"] = _MIN_RISE, _MAX_SPEED_UP, horizon_s / SECONDS
@@ -156,7 +168,8 @@ class ForecastMonitor:
         if outlook is None:
             return []
         summary = _Summary.from_outlook(outlook, tick)
-        self.memory.last = _forecasts(view.name, summary)
+        self._note_look(view, summary)
+        self.memory.last = _forecasts(view.name, summary, self.memory.outcomes)
         self.forecasts += self.memory.last
         median = None if summary.times is None else summary.times[1]
         self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
@@ -206,6 +219,15 @@ class ForecastMonitor:
         if self.enabled and _has_only_levels(view):
             self.memory.levels.note(tick, view.fill_model(tick))
 
+    def _note_look(self, view: ForecastView, summary: _Summary) -> None:
+        """Note a look to be settled, unless the store is full: then there is nothing to foresee."""
+        outcomes = self.memory.outcomes
+        if is_full(summary.outlook.fill):
+            outcomes.note_full(summary.tick * TICK)
+        elif not any(episode.condition == Condition.FULL for episode in view.episodes):
+            is_likely = summary.probability >= view.config.forecast_probability
+            outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
+
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):
             return look(view, tick)
@@ -224,6 +246,7 @@ class ForecastMonitor:
             now: the clock from now on.
         """
         memory, tick = self.memory, now // TICK
+        memory.outcomes.turn_back(before, now)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
         for name in ("danger_since", "calm_since", "refused_at"):
             since = getattr(memory, name)
@@ -281,7 +304,11 @@ class ForecastMonitor:
         )
         severity = self._severity(view, summary, times, severity_before)
         reasons = evidence(view, summary.outlook, self.memory.announced_filler, summary.tick)
-        return viewer.foreseen(summary.resource, severity, times, summary.probability, effects, reasons)
+        outcomes = self.memory.outcomes
+        if outcomes.reason and times != _FULL_NOW:
+            reasons = (*reasons, outcomes.reason)
+        corrected = outcomes.widen(times)
+        return viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
 
     def _severity(
         self, view: ForecastView, summary: _Summary, times: tuple[float, float, float], before: str | None
@@ -335,10 +362,11 @@ def _cadence(left: float | None, lead: float) -> int:
     return 1 if left <= 1.2 * lead else 3
 
 
-def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
+def _forecasts(store: str, summary: _Summary, outcomes: Outcomes) -> tuple[Forecast, ...]:
     """Return a forecast for each resource that is full on some path, the first to be full in front.
 
-    Where none is full on any path there is one, with probability 0: of the fullest resource.
+    Where none is full on any path there is one, with probability 0: of the fullest resource. Intervals are corrected by
+    the outcomes of earlier ones.
     """
     outlook = summary.outlook
     first = fullest(outlook.fill) if summary.first < 0 else summary.first
@@ -348,7 +376,8 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
         times = summary.times if is_first else outlook.quantiles(number)
         if times is None and not is_first:
             continue
-        p10, p50, p90 = (None, None, None) if times is None else (round(seconds, 1) for seconds in times)
+        corrected = None if times is None else outcomes.widen(times)
+        p10, p50, p90 = (None, None, None) if corrected is None else (round(seconds, 1) for seconds in corrected)
         probability = summary.probability if is_first else outlook.probability_of(number)
         forecasts.append(
             Forecast(

@@ -267,5 +267,14 @@ def usage(fill: FillModel, resource: int) -> float:
 
 def fullest(fill: FillModel) -> int:
     """Return the resource of which most is in use; entries only where the kind of store has them."""
-    begin = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
-    return max(range(begin, len(fill.resources)), key=lambda number: usage(fill, number))
+    return max(range(_first_counted(fill), len(fill.resources)), key=lambda number: usage(fill, number))
+
+
+def is_full(fill: FillModel) -> bool:
+    """Return True if a resource for want of which puts fail is used up; SCM is none of them."""
+    numbers = range(_first_counted(fill), resources.FIRST_DATA_SET + fill.sets.shape[0])
+    return any(usage(fill, number) >= 1.0 for number in numbers)
+
+
+def _first_counted(fill: FillModel) -> int:
+    return resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE

@@ -53,6 +53,65 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[ResourceForecast, ...]
 
 
+class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Looks of about the same probability: their number, those that full followed, and the mean probability."""
+
+    looks: int
+    full: int
+    predicted: float
+
+
+class HorizonScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How good the probability to be full within a horizon was.
+
+    Attributes:
+        horizon_s: the horizon, seconds.
+        looks: looks that are settled.
+        full: those after which the store was full within the horizon.
+        brier: mean squared error of the probability.
+        climatology: that of a rule that always says the share of looks that full followed.
+        bins: by fifths of the probability, those with any looks.
+    """
+
+    horizon_s: int
+    looks: int
+    full: int
+    brier: float
+    climatology: float
+    bins: tuple[ProbabilityBin, ...]
+
+    @property
+    def skill(self) -> float | None:
+        """Share of the error of climatology that the forecast avoids; None where climatology has none."""
+        return 1.0 - self.brier / self.climatology if self.climatology else None
+
+
+class IntervalScore(msgspec.Struct, frozen=True, kw_only=True):
+    """Intervals p10..p90 of fillings, those that contained the time of full, and the factor by which they are wider."""
+
+    count: int
+    inside: int
+    coverage: float | None
+    width: float
+
+
+class PageScore(msgspec.Struct, frozen=True, kw_only=True):
+    """Pages: in time before a put was refused, too late, and without any put refused."""
+
+    right: int
+    late: int
+    false: int
+
+
+class ForecastScores(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcomes of the forecasts and pages of a store in the last 30 days, or in `days` since the first outcome."""
+
+    days: int
+    horizons: tuple[HorizonScore, ...]
+    intervals: IntervalScore
+    pages: PageScore
+
+
 class PutDemand(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that applications asked to put per second in the last 15 minutes, refused ones included."""
 
@@ -109,6 +168,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     drift_pct: float | None
     sizes_measured: dict[str, dict[str, SizePair]] = {}
     forecast: StateForecast | None
+    forecast_scores: ForecastScores | None = None
 
     @property
     def first(self) -> ResourceForecast | None:

@@ -113,9 +113,9 @@ class MessageStore(StoreKind):
         for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
-        self.episodes = Episodes(self.name, refreshed=self._refresher())
-        self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
+        self.drift = Drift()
         self.began = None
         self.counted = set()
         self.is_counted = False
@@ -131,12 +131,14 @@ class MessageStore(StoreKind):
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
-        self.episodes = Episodes(self.name, header.episodes, turns, header.incident, self._refresher())
+        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
+        self.episodes = Episodes(
+            self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
+        )
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
         self.is_counted = header.is_counted
-        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.kind_state)
 
     def _register(self, estate: Estate) -> None:
@@ -452,7 +454,13 @@ class MessageStore(StoreKind):
     def state(self) -> MessageStoreState:
         """Return the state record (docs/state.md)."""
         common = common_record(
-            self.name, self.kind, self.tables.store, self.queues, self.drift, self.monitor.record(self)
+            self.name,
+            self.kind,
+            self.tables.store,
+            self.queues,
+            self.drift,
+            self.monitor.record(self),
+            self.monitor.scores(self),
         )
         record = self._record(common)
         return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)

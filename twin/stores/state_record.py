@@ -16,7 +16,15 @@ from msgspec.structs import replace
 from kernels import clock, expiry, layout, meter_rows, meters, pools
 from twin.events import Measured
 from twin.events.measured import without_nulls
-from twin.records import DataSetState, DeepQueue, ExpandStatus, StateForecast, StateRecord, StructureState
+from twin.records import (
+    DataSetState,
+    DeepQueue,
+    ExpandStatus,
+    ForecastScores,
+    StateForecast,
+    StateRecord,
+    StructureState,
+)
 from twin.stores.drift import Drift
 from twin.units import as_text
 
@@ -111,6 +119,7 @@ def common_record(
     queues: Sequence[str],
     drift: Drift,
     forecast: StateForecast | None,
+    scores: ForecastScores | None,
 ) -> StateRecord:
     """Return the state record as far as every store with messages has it; `time` is None before the first event.
 
@@ -121,6 +130,7 @@ def common_record(
         queues: names of the queues by row.
         drift: what is kept of its measurements.
         forecast: its forecast.
+        scores: what became of its forecasts.
     """
     scalars = arrays.scalars[0]
     base = int(scalars["base_messages"])
@@ -151,6 +161,7 @@ def common_record(
         drift_pct=drift.pct,
         sizes_measured=drift.sizes_by_resource(),
         forecast=forecast,
+        forecast_scores=scores,
     )
 
 
