@@ -50,8 +50,11 @@ def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> No
     assert is_worth_a_page(0.95, 300.0, 0.1, 0.05, turned_before=False)
 
 
-@pytest.mark.parametrize(("left", "least"), [(1200.0, 0.4), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)])
+@pytest.mark.parametrize(
+    ("left", "least"), [(7200.0, 0.9), (3600.0, 0.733), (1800.0, 0.567), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)]
+)
 def test_the_less_time_is_left_the_less_likely_a_danger_has_to_be_for_a_watch(left: float, least: float) -> None:
-    times = (left / 2, left, 2 * left)
-    assert is_danger(least + 0.001, times, CONFIG)
-    assert not is_danger(least - 0.001, times, CONFIG)
+    times, far = (left / 2, left, 2 * left), ForecastSettings(forecast_probability=0.4)
+    assert is_danger(least + 0.001, times, far)
+    assert not is_danger(least - 0.001, times, far)
+    assert not is_danger(1.0, (7000.0, 7201.0, 8000.0), far)

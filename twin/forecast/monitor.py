@@ -159,7 +159,7 @@ class ForecastMonitor:
         self.memory.last = _forecasts(view.name, summary)
         self.forecasts += self.memory.last
         median = None if summary.times is None else summary.times[1]
-        self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
+        self.memory.next_look = tick + _cadence(median, view.config.forecast_page_lead_s)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
 
     def _note_full(
@@ -329,8 +329,10 @@ def _first_filler(view: ForecastView, summary: _Summary) -> str:
 
 
 def _cadence(left: float | None, lead: float) -> int:
-    """Return the ticks until the next look. left: seconds until full, None: never; lead: seconds."""
-    if left is None or left > 4 * lead:
+    """Return the ticks until the next look. left: seconds until full, None: never; lead: of a page, seconds."""
+    if left is None or left > 8 * lead:
+        return 12
+    if left > 4 * lead:
         return 6
     return 1 if left <= 1.2 * lead else 3
 

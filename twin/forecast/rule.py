@@ -5,6 +5,7 @@ It has no state: hold times and the time since which a danger is over are kept b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from twin.estate import ForecastSettings
@@ -12,6 +13,8 @@ from twin.estate import ForecastSettings
 CALM_S = 600.0  # how long a danger must be gone before its alert is cleared
 _NEAR_S = 900.0  # time left, below which a danger has to be less likely for a watch [fitted]
 _NEAR_RATIO = 0.5  # of the probability at which one opens, where no time is left [fitted]
+_FAR_S = 7200.0  # time left, from which a watch has to be as good as certain
+_FAR_PROBABILITY = 0.9  # of full, from which one opens so early [fitted]
 _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
@@ -31,7 +34,12 @@ def is_danger(probability: float, times: Sequence[float], config: ForecastSettin
         times: seconds until full (p10, p50, p90).
         config: settings of the store's forecasts.
     """
-    least = config.forecast_probability * (_NEAR_RATIO + (1 - _NEAR_RATIO) * min(1.0, times[1] / _NEAR_S))
+    least = near = config.forecast_probability
+    if times[1] <= _NEAR_S:
+        least = near * (_NEAR_RATIO + (1 - _NEAR_RATIO) * times[1] / _NEAR_S)
+    elif near < _FAR_PROBABILITY:
+        far = min(1.0, math.log(times[1] / _NEAR_S) / math.log(_FAR_S / _NEAR_S))
+        least = near + far * (_FAR_PROBABILITY - near)
     return probability >= least and times[1] <= config.forecast_lead_s
 
 
