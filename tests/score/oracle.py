@@ -186,10 +186,7 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
             paged = paged or (
-                watched
-                and rule.is_worth_a_page(
-                    probability, times[0], ends_soon, config.forecast_miss_cost, turned_before=True
-                )
+                watched and rule.is_worth_a_page(rule.Danger(probability, times, ends_soon, turned_before=True), config)
             )
         else:
             danger_since = None

@@ -251,3 +251,12 @@ def test_a_small_data_set_does_not_end_the_rises_of_its_structure() -> None:
     assert (tides[TOTAL_TIDE]["rising"], tides[FIRST_DATA_SET_TIDE]["apart"], tides[ENTRIES]["apart"]) == (0, 1, 0)
     assert kept_rows(driver.twin.tables.store).size == 0
     assert kept_rows(driver.twin.tables.store, FIRST_DATA_SET_TIDE).size == 1
+
+
+def test_rises_turn_back_where_more_did_than_ended_in_2192() -> None:
+    turned = (140, 0.1, 0.9, 0)
+    refused = (141, 0.1, 1.0, 5)
+    under_way = rise(100, 0.7)
+    assert past_of(Store(turned), under_way).turns_back  # type: ignore[arg-type]
+    assert not past_of(Store(turned, refused, refused), under_way).turns_back  # type: ignore[arg-type]
+    assert not past_of(Store(), under_way).turns_back  # type: ignore[arg-type]
