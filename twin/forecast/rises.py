@@ -25,6 +25,7 @@ _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
 _MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [assumed]
 _BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
 _TURNED = 0.3  # past rises, by weight, from which rises like them turn back [assumed]
+_SELDOM = 0.6  # share of a resource in use, up to which any store may turn back [fitted]
 _WEEK = 7 * 86_400 * SECOND
 
 
@@ -128,6 +129,23 @@ def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) ->
     if not tide["rising"] or tide["share"] < tide["top"]:
         return False
     return tops.size >= known and float(tide["share"]) > float(tops.max(initial=0.0)) + _BEYOND
+
+
+def chance_beyond_past(store: Store, resource_tide: int) -> float:
+    """Return the chance that a rise is of no kind that turns back, as far as it is beyond the end of every past one.
+
+    That is the part of the room above the highest end, or above _SELDOM, which the resource has used up: 0 up to there,
+    1 where it is full. It is 0 where fewer than three rises are known.
+
+    Args:
+        store: the arrays.
+        resource_tide: row of `tides` of the resource.
+    """
+    tide, tops = store.tides[resource_tide], _tops(store)
+    if not tide["rising"] or tops.size < _MIN_KNOWN or tide["share"] <= tops.max() + _BEYOND:
+        return 0.0
+    seen = max(_SELDOM, float(tops.max()))
+    return min(1.0, max(0.0, (float(tide["share"]) - seen) / (1.0 - seen)))
 
 
 def _tops(store: Store) -> Array:
