@@ -8,6 +8,7 @@ docs/ and README.md, and it simulates everything anew; any other writes into bui
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from pathlib import Path
@@ -16,9 +17,12 @@ from rich.console import Console
 
 from tests.score import page, people, stories, summary
 from tests.score.ablation import CASES, ablate
+from tests.score.cases import Split
+from tests.score.loads import CASES as REAL_CASES
+from tests.score.loads import SERIES
 from tests.score.people import WHOLE
 from tests.score.recordings import recordings_folder
-from tests.score.work import cores, score_all, score_case, show_progress
+from tests.score.work import CaseScore, cores, score_all, score_case, score_load, show_progress
 from twin.errors import MqtwinError
 from twin.simulation import SCENARIOS
 
@@ -45,6 +49,7 @@ def main() -> int:
         print(f"mqtwin score: no case of {', '.join(arguments.only)} among {len(numbers)}", file=sys.stderr)
         return 1
     summary.show(console, scores, each=arguments.each)
+    loads = _score_loads(console, arguments, folder)
     seconds = time.monotonic() - began
     if not arguments.no_pictures:
         docs = ROOT / "docs" if whole else ROOT / "build" / "score"
@@ -54,7 +59,7 @@ def main() -> int:
             seconds,
             ablate(CASES, folder, arguments.processes) if whole else "",
         )
-        path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
+        path = page.write(run, scores, stories.draw(scores, docs / "images"), docs, loads)
         if whole:
             people.write_readme(scores, ROOT / "README.md")
         console.print(f"{path.relative_to(ROOT)} written")
@@ -66,12 +71,28 @@ def main() -> int:
     return 0
 
 
+def _score_loads(console: Console, arguments: argparse.Namespace, folder: Path) -> dict[Split, list[CaseScore]]:
+    """Return the scores of the class real by set, and print them; say why if there are none."""
+    source: Path | None = arguments.loads
+    if source is None or not source.is_dir():
+        console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
+        return {}
+    scores: dict[Split, list[CaseScore]] = {}
+    for split in SERIES:
+        with show_progress(console, REAL_CASES) as done:
+            score_one = functools.partial(score_load, source=source)
+            scores[split] = score_all(score_one, range(REAL_CASES), split, folder, arguments.processes, done)
+        summary.show_loads(console, split, scores[split], each=arguments.each)
+    return scores
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.score", description=__doc__)
     parser.add_argument("--split", choices=("tuning", "test"), default="test", help="which set of seeds")
     parser.add_argument("--cases", type=int, default=WHOLE, help=f"how many; by default {WHOLE}")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="this scenario; may be repeated")
+    parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are scored as well")
     parser.add_argument("--each", action="store_true", help="a line for every case")
     parser.add_argument("--fresh", action="store_true", help="simulate anew what is kept on disk")
     parser.add_argument("--no-pictures", action="store_true", help="tables on the terminal only")

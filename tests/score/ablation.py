@@ -83,7 +83,7 @@ def _no_youth_of_faster_rises() -> None:
 
 
 def _pages_at_the_probability_alone() -> None:
-    rule.is_worth_a_page = lambda probability, *_, **__: probability >= rule.PAGE_PROBABILITY  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda danger, _: danger.probability >= rule.PAGE_PROBABILITY  # type: ignore[assignment]
 
 
 def _as_sure_where_rises_turned() -> None:

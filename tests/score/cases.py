@@ -27,7 +27,7 @@ Split = Literal["tuning", "test"]
 Class = Literal["steady", "hard"]
 
 _SPLITS: tuple[Split, ...] = ("tuning", "test")
-_EVENTS = (25_000.0, 140_000.0)  # approximate number of a case
+EVENTS = (25_000.0, 140_000.0)  # approximate number of a case
 _MIN_EVENTS, _MAX_EVENTS = 15_000.0, 220_000.0  # beyond them another case is drawn
 _EVENTS_PER_PUT = 2.2  # with its get and the ends of units of work
 _LENGTH_RATIO = (1.1, 1.4)  # of the recording and its story
@@ -75,7 +75,7 @@ def draw_case(number: int, split: Split) -> Case:
         drawing = draw_estate(kind.wants, kind.plays_on, rng)
         scenario = _draw_scenario(kind, drawing, rng)
         try:
-            text, estate = _fit_size(scenario, drawing, draw_in(_EVENTS, rng), seed)
+            text, estate = fit_size(scenario, drawing, draw_in(EVENTS, rng), seed)
         except UsageError:
             continue  # this estate lacks something that the story needs, so another is drawn
         return Case(
@@ -112,7 +112,7 @@ def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Genera
     return make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
 
 
-def _fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: int) -> tuple[str, Estate]:
+def fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: int) -> tuple[str, Estate]:
     """Return text and estate with a store of a size that gives about `wanted_events` events.
 
     Raises:

@@ -23,6 +23,7 @@ from tests.score.cases import Case
 from twin.forecast import rule
 from twin.playback.samples import STEP
 from twin.scoring.alarms import Alarm, from_condition
+from twin.scoring.judge import HORIZON
 from twin.scoring.series import Series
 from twin.scoring.truth import Filling
 from twin.simulation.arrivals import Array, Flow
@@ -170,7 +171,7 @@ def _held_of(put: Array, flow: Flow, step: float) -> Array:
 def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foreseen:
     """Return the alarms: the twin's rule of watch and page, asked at every sample."""
     config = case.estate.stores[case.store]
-    horizon = int(config.forecast_horizon_s * SECOND // STEP)
+    horizon = min(int(config.forecast_horizon_s * SECOND), HORIZON) // STEP
     marks = siblings[:, np.maximum(np.arange(siblings.shape[1])[:, None] - _LAGS, 0)]
     pages, watches = np.zeros(held.size, bool), np.zeros(held.size, bool)
     danger_since = calm_since = None
@@ -185,10 +186,7 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
             paged = paged or (
-                watched
-                and rule.is_worth_a_page(
-                    probability, times[0], ends_soon, config.forecast_miss_cost, turned_before=True
-                )
+                watched and rule.is_worth_a_page(rule.Danger(probability, times, ends_soon, turned_before=True), config)
             )
         else:
             danger_since = None

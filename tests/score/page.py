@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.score import ablation, people
+from tests.score.cases import Split
+from tests.score.loads import SERIES
 from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
-from tests.score.targets import PRECISION, targets
+from tests.score.targets import PRECISION, not_later, targets
 from tests.score.work import (
     CaseScore,
     classes,
@@ -31,6 +33,8 @@ _LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refus
 twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
 
 
+_REAL_TEXT = """What is put is a series that a real system produced ([cases](scorecard.md#real-loads)). The forecast
+was tuned on the series of the tuning set, not on those of the test set."""
 APPENDIX = "foresight-appendix.md"
 PRECISE = PRECISION["hard"]  # share of right pages, below which a scenario is listed on the page
 
@@ -45,11 +49,24 @@ class Run:
     ablation: str = ""
 
 
-def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
+def write(
+    run: Run,
+    scores: Sequence[CaseScore],
+    stories: Sequence[Story],
+    docs: Path,
+    loads: Mapping[Split, Sequence[CaseScore]],
+) -> Path:
     """Write the page and its appendix; return the path of the page. `tests.score.stories` draws the pictures."""
     docs.mkdir(parents=True, exist_ok=True)
     page = [_head(run, scores), people.section(scores, run.command), _targets(scores), _compared(scores)]
-    page += [_imprecise(scores), _oracle(scores), _cold_and_warm(scores), _causes(scores), _calibration(scores)]
+    page += [
+        _real(loads),
+        _imprecise(scores),
+        _oracle(scores),
+        _cold_and_warm(scores),
+        _causes(scores),
+        _calibration(scores),
+    ]
     page.append(_foot(run))
     appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
     appendix += [_stories(stories), _foot(run)]
@@ -129,6 +146,19 @@ def _tables(scores: Sequence[CaseScore]) -> list[str]:
         if some and name != "all":
             parts += [f"## {people.TITLES[name]}", _counts(some), markdown(["", *METHODS], rows(measured(some)))]
     return parts
+
+
+def _real(loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+    """Return the results on loads of real systems, by set; "" where there are none."""
+    parts = []
+    for split, some in loads.items():
+        target = not_later(some)
+        names = ", ".join(SERIES[split])
+        parts += [f"{split}: {names}. {_counts(some)} {target.what}: {target.measured}."]
+        parts += [markdown(["", *METHODS], rows(measured(some)))]
+    if not parts:
+        return ""
+    return "\n\n".join(["## Loads of real systems", _REAL_TEXT, *parts])
 
 
 def _imprecise(scores: Sequence[CaseScore]) -> str:

@@ -19,7 +19,7 @@ from typing import Protocol
 from rich.console import Console
 
 from tests.score.cases import Split
-from tests.score.loads import SHARES, recorded_load
+from tests.score.loads import CASES, SERIES, recorded_load
 from tests.score.recordings import Recorded, recorded, recordings_folder
 from tests.score.work import OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
@@ -214,15 +214,14 @@ def show(console: Console, cases: Sequence[CountedCase]) -> None:
 
 
 def _show_loads(console: Console, source: Path | None, folder: Path) -> None:
-    """Count the real loads of a folder, too; say why if there are none."""
-    paths = [] if source is None else sorted(source.glob("*.csv"))
-    if not paths:
-        console.print(f"real loads: skipped, {'no --loads' if source is None else f'no CSV file in {source}'}")
+    """Count the class real, too, where there are loads; say why if there are none."""
+    if source is None or not source.is_dir():
+        console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
         return
-    numbered = enumerate((path, share) for path in paths for share in SHARES)
-    cases = [_count(recorded_load(path, share, number, folder)) for number, (path, share) in numbered]
-    console.print(f"real loads: {as_count(len(paths), 'file')}, {as_count(len(cases), 'recording')}")
-    show(console, cases)
+    for split in SERIES:
+        cases = [_count(recorded_load(number, split, folder, source)) for number in range(CASES)]
+        console.print(f"real loads, {split} set: {as_count(len(cases), 'recording')}")
+        show(console, cases)
 
 
 def main() -> int:
@@ -232,7 +231,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=WHOLE, help=f"how many; by default {WHOLE}")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
     parser.add_argument("--processes", type=int, default=cores(), help="by default one a core")
-    parser.add_argument("--loads", type=Path, help="folder of CSV files, real counts of requests, to count as well")
+    parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are counted as well")
     parser.add_argument("--write", action="store_true", help="write the tables of docs/foresight.md and README.md")
     arguments = parser.parse_args()
     console = Console()

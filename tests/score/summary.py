@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.score.people import by_method
-from tests.score.targets import Target, targets
+from tests.score.targets import Target, not_later, targets
 from tests.score.work import CaseScore, classes, measured, scenarios
 from twin.scoring import TWIN
 from twin.scoring.table import ROWS, page_table, percent, span, table
@@ -39,6 +39,15 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
         if some:
             _print(console, table(title, measured(some)))
     show_targets(console, targets(scores))
+
+
+def show_loads(console: Console, split: str, scores: Sequence[CaseScore], *, each: bool) -> None:
+    """Print the tables of the class real. split: its set."""
+    if each:
+        show_each(console, scores)
+    _print(console, page_table(by_method(scores)))
+    _print(console, table(f"real loads, {split} set", measured(scores)))
+    show_targets(console, [not_later(scores)])
 
 
 def show_targets(console: Console, results: Sequence[Target]) -> None:

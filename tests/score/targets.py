@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.score.oracle import ORACLE
 from tests.score.people import counted
 from tests.score.work import (
+    LINE,
     CaseScore,
     classes,
     cold_and_warm,
@@ -17,6 +18,7 @@ from tests.score.work import (
 )
 from twin.scoring import TWIN, TWIN_WATCH, Measures
 from twin.scoring.table import error, inside, number, percent, span
+from twin.units import as_count
 
 RECALL, CALM, LEAD, NAMED, F1 = 0.99, 0.98, 0.90, 0.95, 0.90
 PRECISION = {"steady": 0.95, "hard": 0.90, "held out": 0.90}
@@ -28,6 +30,7 @@ WARM_PRECISION = 0.95  # of page on hard classes with a day of history
 NEAR_ORACLE = 0.05  # of F1
 BETTER = 0.1  # of F1, than every baseline on the hard classes
 CALM_PAGES, FILLING_PAGES = 0.1, 1.1  # pages a store in which nothing fills, and a filling
+_SAMPLE_S = 30.0  # between two samples of the line
 HARMLESS = ("nightly-batch", "flat-near-limit")
 FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
 
@@ -44,7 +47,7 @@ def targets(scores: Sequence[CaseScore]) -> list[Target]:
     """Those of what was scored; a class or scenario without cases has none."""
     by_class = {name: measured(some) for name, some in classes(scores).items() if some}
     twin, watch = by_class["all"][TWIN], by_class["all"][TWIN_WATCH]
-    results = [*_of_people(scores), _at_least("recall of watch or page", watch.recall, RECALL)]
+    results = [*_of_people(scores), not_later(scores), _at_least("recall of watch or page", watch.recall, RECALL)]
     for name, aim in PRECISION.items():
         if name in by_class:
             results.append(_at_least(f"precision of page, {name}", by_class[name][TWIN].precision, aim))
@@ -91,6 +94,13 @@ def _of_people(scores: Sequence[CaseScore]) -> list[Target]:
         _at_most("fillings unheard", counts.unheard, 0),
         _at_most("pages within ten minutes after another one of the store", counts.again, 0),
     ]
+
+
+def not_later(scores: Sequence[CaseScore]) -> Target:
+    """Return the target of the fillings that a fixed line foretold: none is paged later than by that line."""
+    behind = [seconds for score in scores for seconds in score.behind]
+    what = f"paged later than by {LINE}, of {as_count(len(behind), 'filling')} in which it is right"
+    return _at_most(what, sum(seconds > _SAMPLE_S for seconds in behind), 0)
 
 
 def _at_most(what: str, value: float | None, aim: float) -> Target:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.score.loads import day_around_peak, highest_backlog, pace_of
 from tests.score.people import BEGIN, END, CountedCase, full_again, readme_table, section, write_readme
 from tests.score.recordings import Recorded
 from tests.twin.scoring.samples import alert
@@ -104,22 +102,3 @@ def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
     path.write_text("no marks\n", encoding="utf-8")
     with pytest.raises(MqtwinError, match=r"README\.md has no .*pages: begin"):
         write_readme(CASES, path)
-
-
-# -- real loads
-
-
-def test_the_pace_of_a_getter_leaves_the_backlog_that_is_wanted() -> None:
-    counts = np.array([1.0, 5.0, 9.0, 2.0, 0.0, 7.0])
-    assert highest_backlog(counts, 3.0) == 8.0
-    assert highest_backlog(counts, 9.0) == 0.0
-    assert pace_of(counts, 8.0) == pytest.approx(3.0)
-
-
-def test_a_day_is_the_one_around_the_highest_count(tmp_path: Path) -> None:
-    path = tmp_path / "load.csv"
-    counts = [1.0] * 1000
-    counts[500] = 90.0
-    path.write_text("timestamp,value\n" + "".join(f"t,{count}\n" for count in counts), encoding="utf-8")
-    day = day_around_peak(path)
-    assert (len(day), day.index(90.0)) == (288, 192)

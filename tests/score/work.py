@@ -15,7 +15,9 @@ from typing import Protocol, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from kernels.clock import SECOND
 from tests.score.cases import Case, Split, draw_case
+from tests.score.loads import recorded_load
 from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.score.recordings import Recorded, recorded
 from tests.score.warm import warmed
@@ -34,9 +36,11 @@ from twin.scoring import (
     play,
     score,
 )
+from twin.scoring.judge import EARLY
 from twin.simulation import SCENARIOS
 from twin.stores.warm_up import warm
 
+LINE = "static 80 %"  # than which no page may be later, where it is right
 WARM_CASES = 110  # of the first ones, the hard ones are played with a day of history, too
 
 
@@ -58,6 +62,7 @@ class CaseScore:
         judged: by method; of the oracle, too, where it has one.
         pages: by method.
         warm: by method of the twin, of stores that begin with a day of history; empty: not played so.
+        behind: by how many seconds each filling was paged later than by LINE, where that was right; below 0: earlier.
         events: in its recording.
         seconds: seconds of simulating, and of playing and judging.
     """
@@ -66,6 +71,7 @@ class CaseScore:
     judged: Mapping[str, Sequence[JudgedStore]]
     pages: Mapping[str, Sequence[StorePages]]
     warm: Mapping[str, Sequence[JudgedStore]]
+    behind: Sequence[float]
     events: int
     seconds: tuple[float, float]
 
@@ -90,7 +96,30 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
                 method: score(again, withdrawing_counts=True).judged[method] for method in (TWIN, TWIN_WATCH)
             }
     seconds = (simulated - began, time.monotonic() - simulated)
-    return CaseScore(case, judged, scored.pages, warm_judged, played.events, seconds)
+    return CaseScore(case, judged, scored.pages, warm_judged, behind_line(scored), played.events, seconds)
+
+
+def score_load(number: int, split: Split, folder: Path, source: Path) -> CaseScore:
+    """Record a case of the class real unless it is there, play it, judge every method. source: folder of the loads."""
+    began = time.monotonic()
+    case = recorded_load(number, split, folder, source)
+    simulated = time.monotonic()
+    played, scored = scored_case(case)
+    seconds = (simulated - began, time.monotonic() - simulated)
+    return CaseScore(case, scored.judged, scored.pages, {}, behind_line(scored), played.events, seconds)
+
+
+def behind_line(scored: ScoredRecording) -> list[float]:
+    """Return by how many seconds each filling was paged later than by LINE, where LINE opened in it; inf: not paged."""
+    behind = []
+    for store, filled in scored.fillings.items():
+        lines, pages = scored.outputs[LINE][store].alarms, scored.outputs[TWIN][store].pages
+        for filling in filled:
+            line = next((line for line in lines if line.is_open(filling.first)), None)
+            if line is not None and line.opened >= filling.onset - EARLY:
+                page = next((page for page in pages if page.is_open(filling.first)), None)
+                behind.append(float("inf") if page is None else (page.opened - line.opened) / SECOND)
+    return behind
 
 
 def _judged_oracle(
@@ -112,7 +141,7 @@ def _judged_oracle(
 def scored_case(case: Recorded) -> tuple[PlayedRecording, ScoredRecording]:
     """All that was seen and said of a case."""
     played = play(case.recording, load_estate(case.estate))
-    return played, score(played, withdrawing_counts=case.hard)
+    return played, score(played, withdrawing_counts=case.class_ != "steady")
 
 
 def score_all(
@@ -225,7 +254,7 @@ def classes(scores: Sequence[Result]) -> dict[str, list[Result]]:
     """All cases, the steady ones, the hard ones, and those of scenarios that the tuning set does not have."""
     return {
         "all": list(scores),
-        "steady": [score for score in scores if not score.case.hard],
+        "steady": [score for score in scores if score.case.class_ == "steady"],
         "hard": [score for score in scores if score.case.hard],
         "held out": [score for score in scores if SCENARIOS[score.case.scenario].held_out],
     }

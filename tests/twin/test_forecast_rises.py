@@ -14,7 +14,7 @@ from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import TICK_US, Story
 from twin.conditions import CLEARED, INFO
 from twin.forecast.laws import DAY_TICKS, trust
-from twin.forecast.rises import Past, Rise, goes_on, kept_rises, kept_rows, past_of
+from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, kept_rises, kept_rows, past_of
 from twin.state.arrays import Array
 
 
@@ -251,3 +251,24 @@ def test_a_small_data_set_does_not_end_the_rises_of_its_structure() -> None:
     assert (tides[TOTAL_TIDE]["rising"], tides[FIRST_DATA_SET_TIDE]["apart"], tides[ENTRIES]["apart"]) == (0, 1, 0)
     assert kept_rows(driver.twin.tables.store).size == 0
     assert kept_rows(driver.twin.tables.store, FIRST_DATA_SET_TIDE).size == 1
+
+
+@pytest.mark.parametrize(
+    ("share", "rises", "chance"),
+    [(0.65, 3, 0.125), (0.8, 3, 0.5), (1.0, 3, 1.0), (0.8, 2, 0.0), (0.55, 3, 0.0), (0.5, 3, 0.0)],
+)
+def test_the_further_a_store_is_beyond_every_rise_it_knows_the_less_likely_it_turns_back(
+    share: float, rises: int, chance: float
+) -> None:
+    store = Store(*[(140, 0.1, 0.5, 0) for _ in range(rises)])
+    store.tides[ENTRIES]["rising"], store.tides[ENTRIES]["share"], store.tides[ENTRIES]["top"] = 1, share, share
+    assert chance_beyond_past(store, ENTRIES) == pytest.approx(chance)  # type: ignore[arg-type]
+
+
+def test_rises_turn_back_where_more_did_than_ended_in_2192() -> None:
+    turned = (140, 0.1, 0.9, 0)
+    refused = (141, 0.1, 1.0, 5)
+    under_way = rise(100, 0.7)
+    assert past_of(Store(turned), under_way).turns_back  # type: ignore[arg-type]
+    assert not past_of(Store(turned, refused, refused), under_way).turns_back  # type: ignore[arg-type]
+    assert not past_of(Store(), under_way).turns_back  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twin.estate import ForecastSettings
-from twin.forecast.rule import hold_s, is_calm, is_danger, is_worth_a_page
+from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page
 
 CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
@@ -37,21 +37,51 @@ def test_a_danger_holds_for_a_share_of_the_time_left_but_at_most_a_minute() -> N
     assert [hold_s(times) for times in (NEAR, FAR)] == [pytest.approx(36.0), 60.0]
 
 
-@pytest.mark.parametrize(
-    ("probability", "new", "known"), [(0.79, False, False), (0.85, True, False), (0.92, True, True)]
-)
-def test_a_page_is_surer_where_rises_like_this_one_have_turned_back(probability: float, new: bool, known: bool) -> None:
-    assert is_worth_a_page(probability, 900.0, 0.01, 0.05, turned_before=False) is new
-    assert is_worth_a_page(probability, 900.0, 0.01, 0.05, turned_before=True) is known
+@pytest.mark.parametrize(("usage", "turned"), [(0.9, True), (0.7, False), (0.7, True)])
+def test_a_page_is_surer_where_the_store_is_low_or_rises_like_this_one_have_turned_back(
+    usage: float, turned: bool
+) -> None:
+    sure, likely = (page(probability, usage=usage, turned_before=turned) for probability in (0.92, 0.91))
+    assert is_worth_a_page(sure, CONFIG)
+    assert not is_worth_a_page(likely, CONFIG)
+    assert is_worth_a_page(page(0.8), CONFIG)
+    assert not is_worth_a_page(page(0.79), CONFIG)
+
+
+def test_a_page_is_for_what_fills_within_the_time_that_a_person_needs() -> None:
+    assert is_worth_a_page(page(0.95, 1800.0), CONFIG)
+    assert not is_worth_a_page(page(0.95, 1801.0), CONFIG)
 
 
 def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> None:
-    assert not is_worth_a_page(0.95, 900.0, 0.1, 0.05, turned_before=False)
-    assert is_worth_a_page(0.95, 300.0, 0.1, 0.05, turned_before=False)
+    assert not is_worth_a_page(page(0.95, ends_soon=0.1), CONFIG)
+    assert is_worth_a_page(page(0.95, 300.0, ends_soon=0.1), CONFIG)
 
 
-@pytest.mark.parametrize(("left", "least"), [(1200.0, 0.4), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)])
+def test_a_store_as_full_as_never_before_is_a_page_within_twice_that_time() -> None:
+    assert is_worth_a_page(page(0.77, 3600.0, ends_soon=0.1, is_unusual=True), CONFIG)
+    assert not is_worth_a_page(page(0.77, 3601.0, is_unusual=True), CONFIG)
+    assert not is_worth_a_page(page(0.76, 3600.0, is_unusual=True), CONFIG)
+    assert not is_worth_a_page(page(0.77, 900.0, is_unusual=True, turned_before=True), CONFIG)
+
+
+def page(
+    probability: float,
+    left: float = 900.0,
+    ends_soon: float = 0.01,
+    usage: float = 0.9,
+    turned_before: bool = False,
+    is_unusual: bool = False,
+) -> Danger:
+    times = (left, left, 2 * left)
+    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_unusual=is_unusual)
+
+
+@pytest.mark.parametrize(
+    ("left", "least"), [(7200.0, 0.9), (3600.0, 0.733), (1800.0, 0.567), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)]
+)
 def test_the_less_time_is_left_the_less_likely_a_danger_has_to_be_for_a_watch(left: float, least: float) -> None:
-    times = (left / 2, left, 2 * left)
-    assert is_danger(least + 0.001, times, CONFIG)
-    assert not is_danger(least - 0.001, times, CONFIG)
+    times, far = (left / 2, left, 2 * left), ForecastSettings(forecast_probability=0.4)
+    assert is_danger(least + 0.001, times, far)
+    assert not is_danger(least - 0.001, times, far)
+    assert not is_danger(1.0, (7000.0, 7201.0, 8000.0), far)

@@ -47,6 +47,7 @@ FORECAST: Mapping[str, Check] = {
     "forecast_horizon_s": number(59, 86_400),
     "forecast_lead_s": number(0, 86_400),
     "forecast_miss_cost": number(0, 10),
+    "forecast_page_lead_s": number(0, 86_400),
     "forecast_probability": number(0, 1),
 }
 STRUCTURE: Mapping[str, Check] = {

@@ -39,7 +39,8 @@ _WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
 _STEPS = ((6, 1), (6, 2), (6, 4), (24, 6))  # (steps, bins of each): the first half hour
-_LATER_STEP = 12  # bins of a step after it; with longer ones offload rules would act too late
+_LATER_STEP = 12  # bins of a step after it, at least; with longer ones offload rules would act too late
+_LONGER = 0.06  # of the bins before a step: how long it is where that is more
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,10 @@ def steps(horizon: int, fine: int = 0) -> Array:
     lengths = [1] * fine
     for count, length in _STEPS:
         lengths += [length] * count
-    lengths += [_LATER_STEP] * max(0, -(-(horizon - sum(lengths)) // _LATER_STEP))
+    elapsed = sum(lengths)
+    while elapsed < horizon:
+        lengths.append(max(_LATER_STEP, int(_LONGER * elapsed)))
+        elapsed += lengths[-1]
     return np.array(lengths, np.int64)
 
 

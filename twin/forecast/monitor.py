@@ -22,7 +22,8 @@ from kernels.clock import SECOND, TICK
 from kernels.layout import NEVER
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
-from twin.forecast import flows, remedies, rule
+from twin.estate import Structure
+from twin.forecast import flows, remedies, rises, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
 from twin.forecast.levels import Levels
@@ -37,6 +38,7 @@ from twin.units import as_text
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = round(rule.CALM_S / SECONDS)
+_THRESHOLD = 80  # percent, of a resource that has no FULLTHRESHOLD: IBM's default
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_KEPT = 4096  # forecasts kept until they are drained
@@ -172,7 +174,7 @@ class ForecastMonitor:
         self.memory.last = _forecasts(view.name, summary, self.memory.outcomes)
         self.forecasts += self.memory.last
         median = None if summary.times is None else summary.times[1]
-        self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
+        self.memory.next_look = tick + _cadence(median, view.config.forecast_page_lead_s)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
 
     def _note_full(
@@ -322,16 +324,27 @@ class ForecastMonitor:
             before: severity of the last record; None: there is none. A critical alert is a warning again at three
                 times as much time left.
         """
-        if before in (None, INFO) and not rule.is_worth_a_page(
-            summary.probability,
-            times[0],
-            summary.outlook.ends_soon,
-            view.config.forecast_miss_cost,
-            turned_before=summary.outlook.past.count > rule.TURNED_BEFORE,
-        ):
+        if before in (None, INFO) and not rule.is_worth_a_page(_danger(view, summary, times), view.config):
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
         return CRITICAL if times[1] <= until else WARNING
+
+
+def _danger(view: ForecastView, summary: _Summary, times: tuple[float, float, float]) -> rule.Danger:
+    """Return what decides whether an outlook is a page. times: seconds until full (p10, p50, p90)."""
+    outlook = summary.outlook
+    fill, number = outlook.fill, fullest(outlook.fill)
+    used = usage(fill, number)
+    threshold = view.config.full_threshold if isinstance(view.config, Structure) else 0
+    is_beyond = rises.is_beyond_past(view.tables.store, fill.tides[number], known=0)
+    return rule.Danger(
+        summary.probability,
+        times,
+        outlook.ends_soon,
+        usage=used,
+        turned_before=outlook.past.turns_back,
+        is_unusual=is_beyond and 100 * used >= (threshold or _THRESHOLD),
+    )
 
 
 def _has_only_levels(view: ForecastView) -> bool:
@@ -356,8 +369,10 @@ def _first_filler(view: ForecastView, summary: _Summary) -> str:
 
 
 def _cadence(left: float | None, lead: float) -> int:
-    """Return the ticks until the next look. left: seconds until full, None: never; lead: seconds."""
-    if left is None or left > 4 * lead:
+    """Return the ticks until the next look. left: seconds until full, None: never; lead: of a page, seconds."""
+    if left is None or left > 8 * lead:
+        return 12
+    if left > 4 * lead:
         return 6
     return 1 if left <= 1.2 * lead else 3
 

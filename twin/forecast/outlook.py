@@ -20,7 +20,7 @@ from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
-from twin.forecast.rises import Past, Rise, goes_on, past_of, tide_of, under_way
+from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, past_of, tide_of, under_way
 from twin.records import TimeToFull
 from twin.state.arrays import Array
 
@@ -141,6 +141,7 @@ def look_ahead(
     full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     filled = np.flatnonzero(full_of >= 0)
+    beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
     weights, courses = np.zeros(PATHS), {}
     for tide in np.unique(tides[full_of[filled]]).tolist() or [resources.TOTAL_TIDE]:
         paths = filled[tides[full_of[filled]] == tide]
@@ -150,7 +151,7 @@ def look_ahead(
             left = 1.0 - float(store.tides[tide]["share"])
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
         courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
-        weights[paths] = courses[tide].chances
+        weights[paths] = beyond + (1.0 - beyond) * courses[tide].chances
     first = int(np.argmax(np.bincount(full_of[filled], weights[filled], tides.size)))
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
@@ -163,7 +164,7 @@ def look_ahead(
         weights,
         course.rise,
         course.past,
-        course.ends_soon,
+        (1.0 - beyond) * course.ends_soon,
         _rests_at(fill, now),
     )
 

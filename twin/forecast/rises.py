@@ -24,6 +24,8 @@ from twin.state.arrays import Array
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
 _MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [assumed]
 _BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
+_TURNED = 0.3  # past rises, by weight, from which rises like them turn back [assumed]
+_SELDOM = 0.6  # share of a resource in use, up to which any store may turn back [fitted]
 _WEEK = 7 * 86_400 * SECOND
 
 
@@ -88,6 +90,11 @@ class Past:
         """Harmless rises that count."""
         return float(self.weights[~self.went_on].sum())
 
+    @property
+    def turns_back(self) -> bool:
+        """True if rises like the present one have turned back, and more of them than ended in 2192."""
+        return self.count > max(_TURNED, float(self.weights[self.went_on].sum()))
+
 
 def tide_of(store: Store, resource_tide: int) -> int:
     """Return the row of `tides` whose rise tells of a resource: its own of a data set apart, else that of the total."""
@@ -110,20 +117,40 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
     return np.asarray(rows[rows["tide"] == tide_row])
 
 
-def is_beyond_past(store: Store, resource_tide: int) -> bool:
+def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) -> bool:
     """Return True if a resource rises, and is clearly fuller than the store was at the end of every rise that it keeps.
 
-    Of a store of which fewer than three rises are known, nothing is known to be unusual.
+    Args:
+        store: the arrays.
+        resource_tide: row of `tides` of the resource.
+        known: rises that must be known; of a store of which fewer are, nothing is known to be unusual.
+    """
+    tide, tops = store.tides[resource_tide], _tops(store)
+    if not tide["rising"] or tide["share"] < tide["top"]:
+        return False
+    return tops.size >= known and float(tide["share"]) > float(tops.max(initial=0.0)) + _BEYOND
+
+
+def chance_beyond_past(store: Store, resource_tide: int) -> float:
+    """Return the chance that a rise is of no kind that turns back, as far as it is beyond the end of every past one.
+
+    That is the part of the room above the highest end, or above _SELDOM, which the resource has used up: 0 up to there,
+    1 where it is full. It is 0 where fewer than three rises are known.
 
     Args:
         store: the arrays.
         resource_tide: row of `tides` of the resource.
     """
-    tide = store.tides[resource_tide]
-    if not tide["rising"] or tide["share"] < tide["top"]:
-        return False
-    tops = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"]
-    return tops.size >= _MIN_KNOWN and float(tide["share"]) > float(tops.max()) + _BEYOND
+    tide, tops = store.tides[resource_tide], _tops(store)
+    if not tide["rising"] or tops.size < _MIN_KNOWN or tide["share"] <= tops.max() + _BEYOND:
+        return 0.0
+    seen = max(_SELDOM, float(tops.max()))
+    return min(1.0, max(0.0, (float(tide["share"]) - seen) / (1.0 - seen)))
+
+
+def _tops(store: Store) -> Array:
+    """Return f8[n], the largest shares in use at the end of the rises that a store keeps."""
+    return np.asarray(store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]["usage"])
 
 
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:

@@ -5,22 +5,50 @@ It has no state: hold times and the time since which a danger is over are kept b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from twin.estate import ForecastSettings
 
 CALM_S = 600.0  # how long a danger must be gone before its alert is cleared
 _NEAR_S = 900.0  # time left, below which a danger has to be less likely for a watch [fitted]
 _NEAR_RATIO = 0.5  # of the probability at which one opens, where no time is left [fitted]
+_FAR_S = 7200.0  # time left, from which a watch has to be as good as certain
+_FAR_PROBABILITY = 0.9  # of full, from which one opens so early [fitted]
 _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_S = 60.0
 PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
 SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned back before [fitted]
-TURNED_BEFORE = 0.3  # past rises that turned back, by weight, from which that is so
+_LOW = 0.75  # share of the fullest resource in use, below which a page has to be as sure, too [fitted]
+UNUSUAL_PROBABILITY = 0.77  # of full, from which a store as full as never before is a page [fitted]
+_UNUSUAL_RATIO = 2.0  # of the lead of a page, within which it is
 _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
 _MAX_WORTH = 10.0  # of a minute of lead
+
+
+class Danger(NamedTuple):
+    """What decides whether a watch becomes a page.
+
+    Attributes:
+        probability: probability of full within the horizon.
+        times: seconds until full (p10, p50, p90).
+        ends_soon: probability that the rise ends within a minute.
+        usage: share of the fullest resource in use.
+        turned_before: True if rises like the present one have turned back before: a false call at one more of them
+            costs trust, so it has to be surer.
+        is_unusual: True if the store has passed its threshold and is fuller than it ever was, so that waiting teaches
+            little.
+    """
+
+    probability: float
+    times: Sequence[float]
+    ends_soon: float
+    usage: float = 1.0
+    turned_before: bool = False
+    is_unusual: bool = False
 
 
 def is_danger(probability: float, times: Sequence[float], config: ForecastSettings) -> bool:
@@ -31,7 +59,12 @@ def is_danger(probability: float, times: Sequence[float], config: ForecastSettin
         times: seconds until full (p10, p50, p90).
         config: settings of the store's forecasts.
     """
-    least = config.forecast_probability * (_NEAR_RATIO + (1 - _NEAR_RATIO) * min(1.0, times[1] / _NEAR_S))
+    least = near = config.forecast_probability
+    if times[1] <= _NEAR_S:
+        least = near * (_NEAR_RATIO + (1 - _NEAR_RATIO) * times[1] / _NEAR_S)
+    elif near < _FAR_PROBABILITY:
+        far = min(1.0, math.log(times[1] / _NEAR_S) / math.log(_FAR_S / _NEAR_S))
+        least = near + far * (_FAR_PROBABILITY - near)
     return probability >= least and times[1] <= config.forecast_lead_s
 
 
@@ -47,19 +80,24 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
     return times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
 
 
-def is_worth_a_page(
-    probability: float, left: float, ends_soon: float, miss_cost: float, *, turned_before: bool
-) -> bool:
-    """Return True if waiting for another minute would cost more than calling somebody now.
+def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
+    """Return True if somebody must act to be in time, and waiting for another minute would cost more than calling now.
+
+    A store that is as full as never before is a page as soon as it is likely to be full and not far off: no fixed line
+    that is right may call before.
 
     Args:
-        probability: probability of full within the horizon.
-        left: seconds until full, p10.
-        ends_soon: probability that the rise ends within a minute.
-        miss_cost: what a missed minute of lead costs, as a share of a false call.
-        turned_before: True if rises like the present one have turned back before: a false call at one more of them
-            costs trust, so it has to be surer.
+        danger: the danger.
+        config: settings of the store's forecasts.
     """
-    worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(left, 1.0))
-    least = SURE_PROBABILITY if turned_before else PAGE_PROBABILITY
-    return probability >= least and probability * worth * miss_cost >= ends_soon
+    probability, (p10, p50, _) = danger.probability, danger.times
+    is_near = p50 <= _UNUSUAL_RATIO * config.forecast_page_lead_s
+    if danger.is_unusual and not danger.turned_before and is_near and probability >= UNUSUAL_PROBABILITY:
+        return True
+    is_doubtful = danger.turned_before or danger.usage < _LOW
+    worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))
+    return (
+        p50 <= config.forecast_page_lead_s
+        and probability >= (SURE_PROBABILITY if is_doubtful else PAGE_PROBABILITY)
+        and probability * worth * config.forecast_miss_cost >= danger.ends_soon
+    )

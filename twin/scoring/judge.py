@@ -39,7 +39,7 @@ from twin.scoring.series import Predictions, Series
 from twin.scoring.truth import MINUTE, Filling, onset
 
 EARLY = 5 * MINUTE  # time before the onset from which an alarm is true
-HORIZON = 120 * MINUTE  # of a forecast, by default
+HORIZON = 120 * MINUTE  # within which a 2192 is predicted or not
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
 POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are compared with it
 EVERY = 5 * MINUTE  # between samples of the predicted probability
@@ -85,7 +85,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Predicted probability of a 2192 within the horizon, and outcome."""
+    """Predicted probability of a 2192 within HORIZON, and outcome."""
 
     probability: float
     came: bool  # True if a 2192 came
@@ -305,7 +305,7 @@ def _chances(series: Series, fillings: Sequence[Filling], predictions: Predictio
             continue
         came = any(time < filling.first <= time + HORIZON for filling in fillings)
         if came or time + HORIZON <= end:
-            chances.append(Chance(predictions.chance_at(time), came))
+            chances.append(Chance(predictions.chance_at(time, HORIZON), came))
     return chances
 
 

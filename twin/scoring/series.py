@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -30,6 +31,8 @@ from twin.stores.message_store import MessageStore
 
 _MQRC_Q_SPACE_NOT_AVAILABLE = 2056
 _STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, _MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
+_TENTH = NormalDist().inv_cdf(0.9)
+_LEAST_SPREAD = 1e-3  # of the logarithm of a time
 STALE = 120 * SECOND  # age at which a prediction no longer counts
 
 
@@ -91,10 +94,18 @@ class Predictions:
         p10, p50, p90 = np.maximum(self.ahead[row] - aged, 0.0).tolist()
         return p10, p50, p90
 
-    def chance_at(self, time: int) -> float:
-        """Return the last predicted probability of full within the horizon; 0 without a recent prediction."""
+    def chance_at(self, time: int, within: int) -> float:
+        """Return the last predicted probability of full within some microseconds; 0 without a recent prediction.
+
+        The time until full is taken as normal in its logarithm, on either side of p50.
+        """
         row = self._row(time)
-        return 0.0 if row is None or self.chance is None else float(self.chance[row])
+        if row is None or self.chance is None or not np.isfinite(self.ahead[row]).all():
+            return 0.0
+        p10, p50, p90 = np.log(np.maximum(self.ahead[row], 1.0)).tolist()
+        apart = float(np.log(within / SECOND)) - p50
+        spread = max((p50 - p10 if apart < 0 else p90 - p50) / _TENTH, _LEAST_SPREAD)
+        return float(self.chance[row]) * NormalDist().cdf(apart / spread)
 
     @classmethod
     def from_forecasts(cls, forecasts: Sequence[Forecast]) -> Predictions:

@@ -233,7 +233,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
 def foresee(view: AlertedStore, tick: int) -> list[Alert]:
     """Return the alerts about what is to come, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
-    lead_s, now = view.config.forecast_lead_s, tick * clock.TICK
+    lead_s, now = depth_forecast.depth_lead_s(view.config), tick * clock.TICK
     alerts = depth_forecast.check(rows, view.queues, view.view, lead_s, view.began, view.episodes, now)
     return alerts + view.monitor.tick(view, tick)
 

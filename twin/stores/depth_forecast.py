@@ -19,11 +19,17 @@ from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
 from twin.alerts.fillers import growth, growth_span
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import INFO, Condition, Pool, Resource
+from twin.estate import ForecastSettings
 from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_span
 
 _CALM_LEAD_RATIO = 2.5  # of the lead: MAXDEPTH further off than this is no danger
+
+
+def depth_lead_s(config: ForecastSettings) -> float:
+    """Return the seconds before MAXDEPTH from which an alert opens: a line further ahead is not to be believed."""
+    return min(config.forecast_lead_s, config.forecast_page_lead_s)
 
 
 def seconds_left(queues: Array, span_s: float) -> Array:

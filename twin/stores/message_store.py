@@ -33,6 +33,7 @@ from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import alerting, silence
+from twin.stores.depth_forecast import depth_lead_s
 from twin.stores.drift import Drift, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
@@ -161,7 +162,7 @@ class MessageStore(StoreKind):
         params = store.params[0]
         params["queues"] = len(self.queues)
         params["limits"] = store.queues["max_depth"][: len(self.queues)].any()
-        params["lead_s"] = self.config.forecast_lead_s
+        params["lead_s"] = depth_lead_s(self.config)
         params["scan_us"] = scan_interval_us(self.estate, self.config)
         self.monitor.describe(params, self.config.forecast_horizon_s)
 
