@@ -65,7 +65,6 @@ def alert_of(naive: NaiveAlert) -> Alert:
         full_probability=None,
         fillers=(),
         cause="",
-        actions=(),
     )
 
 
