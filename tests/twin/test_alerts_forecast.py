@@ -197,3 +197,21 @@ def test_each_forecast_is_handed_out_once() -> None:
         > 10
     )
     assert story.twin.drain_forecasts() == []
+
+
+@pytest.mark.parametrize(("puts", "teeth"), [(6, 0), (25, 0), (100, 0), (25, 4)])
+def test_a_filling_that_a_line_at_80_percent_foretells_is_not_paged_later(puts: int, teeth: int) -> None:
+    """Teeth of other kinds, up to 45 %, make a store known; then it fills as never before, within five hours."""
+    story = Story()
+    story.go_on(30, puts=4, gets=4)
+    for _ in range(teeth):
+        story.go_on(5, puts=90, gets=0)
+        story.go_on(10, puts=1, gets=90)
+    passed = None
+    while story.state()["ents_used"] < ENTRIES:
+        story.go_on(1, puts=puts, gets=0)
+        if passed is None and story.state()["ents_used"] >= 0.8 * ENTRIES:
+            passed = story.time
+    paged = next(alert.time for alert in story.foreseen() if alert.severity != INFO)
+    assert passed is not None
+    assert paged <= passed + MINUTE_US

@@ -74,6 +74,15 @@ def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:
     assert beyond > 0.75
 
 
+def test_one_that_outlasts_four_that_were_each_as_long_as_the_last_goes_on() -> None:
+    """They turned at heights between which it is, so it is their length that tells."""
+    store = Store(*[(238 + i % 2, 0.0, top, 0) for i, top in enumerate((1.04, 1.09, 1.06, 1.05))])
+    [before] = chance(store, rise(234, 1.05, 0.0), 24.0)
+    [after] = chance(store, rise(248, 1.08, 0.0), 24.0)
+    assert before < 0.2
+    assert after > 0.75
+
+
 @pytest.mark.parametrize("paces", [(0.6, 1.0, 1.5), (0.7, 0.9, 1.3, 1.6)])
 def test_rises_that_turn_at_a_height_are_told_from_those_that_turn_after_a_time(paces: tuple[float, ...]) -> None:
     at_a_height = Store(*[(round(100 / pace), 0.1, 0.9, 0) for pace in paces] * 3)

@@ -25,13 +25,13 @@ from kernels.meter_rows import RISE
 from twin.state.arrays import Array
 
 DAY_TICKS = 86_400 * SECOND // TICK
-WIDTHS = np.array([0.04, 0.12, 0.3, 0.8])  # of the logarithm by which like rises differ
+WIDTHS = np.array([0.012, 0.04, 0.12, 0.3, 0.8])  # of the logarithm by which like rises differ
 SIMILAR, LAWS = 3, 4  # ways to be alike: cause alone, pace, hour; time, climb, height, hour of the end
 UNSEEN = 0.5  # rises of a kind not seen yet, beside those seen [assumed]
 _PRIOR = np.log(  # of each expert, before any rise has ended: of ways to be alike, laws, widths [assumed]
     np.array([0.6, 0.35, 0.05])[:, None, None]
     * np.array([0.32, 0.32, 0.32, 0.04])[:, None]
-    * np.array([0.1, 0.35, 0.4, 0.15])
+    * np.array([0.05, 0.1, 0.33, 0.38, 0.14])
 )
 _BROAD = 0.05  # density of the logarithm, of a kind not seen yet [assumed]
 _FADE = 0.95  # by which an older rise scores less than the next
@@ -41,7 +41,7 @@ _CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed
 _MIN_CLIMB = 0.3  # of a rise: lower ones say nothing about it
 _LEAST_WEIGHT = 0.01  # of an expert: below it the expert is left out
 LEAST_CLIMB = 1e-6  # of which a logarithm is taken
-_GRID = np.linspace(0.0, 1.0, 12)  # places between which the share of the rises that go on is interpolated
+_GRID = np.linspace(0.0, 1.0, 12) ** 2  # places, dense at first, between which the share that goes on is interpolated
 _LOGISTIC = 1.7  # times: a logistic curve as wide as a normal one
 _CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
 
