@@ -179,7 +179,7 @@ def recorded_load(number: int, split: Split, folder: Path, source: Path) -> Reco
     """Return the case of a number as a recording, simulated unless it is there.
 
     Args:
-        number: of the case, from 0.
+        number: its number, from 0.
         split: its set.
         folder: folder of recordings.
         source: folder of the loads.

@@ -342,7 +342,7 @@ def _first_filler(view: ForecastView, summary: _Summary) -> str:
 
 
 def _cadence(left: float | None, lead: float) -> int:
-    """Return the ticks until the next look. left: seconds until full, None: never; lead: of a page, seconds."""
+    """Return the ticks until the next look. left: seconds until full, None: never; lead: seconds that a person needs."""
     if left is None or left > 8 * lead:
         return 12
     if left > 4 * lead:

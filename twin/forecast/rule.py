@@ -30,7 +30,7 @@ _MAX_WORTH = 10.0  # of a minute of lead
 
 
 class Danger(NamedTuple):
-    """What decides whether a watch becomes a page.
+    """Facts that decide whether a watch becomes a page.
 
     Attributes:
         probability: probability of full within the horizon.

@@ -180,8 +180,8 @@ def test_where_nothing_was_said_the_chance_was_none():
 
 
 def test_a_chance_within_a_horizon_is_less_than_that_of_full_at_some_time():
-    said = Predictions(np.zeros(1, np.int64), np.array([[3600.0, 7200.0, 14_400.0]]), np.array([0.8]))
-    chances = [said.chance_at(0, within * 3_600_000_000) for within in (1, 2, 4, 24)]
+    predicted = Predictions(np.zeros(1, np.int64), np.array([[3600.0, 7200.0, 14_400.0]]), np.array([0.8]))
+    chances = [predicted.chance_at(0, within * 3_600_000_000) for within in (1, 2, 4, 24)]
     assert chances == pytest.approx([0.08, 0.4, 0.72, 0.8], abs=1e-4)
 
 
