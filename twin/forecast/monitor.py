@@ -333,7 +333,7 @@ def look(view: ForecastView, tick: int) -> Outlook | None:
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill))
+    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill), longer=flows.LONGER)
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:
@@ -342,7 +342,7 @@ def _first_filler(view: ForecastView, summary: _Summary) -> str:
 
 
 def _cadence(left: float | None, lead: float) -> int:
-    """Return the ticks until the next look. left: seconds until full, None: never; lead: seconds that a person needs."""
+    """Return the ticks until the next look. left: seconds until full, None: never; lead: that of a page, seconds."""
     if left is None or left > 8 * lead:
         return 12
     if left > 4 * lead:
