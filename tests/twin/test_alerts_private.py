@@ -263,7 +263,7 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
 
 
 def test_a_rise_that_fills_nothing_within_the_horizon_names_the_file_not_entries() -> None:
-    driver = QueueFileDriver(max_size=10 << 20)
+    driver = QueueFileDriver(max_size=10 << 20, forecast_horizon_s=7200.0)
     forecasts: list[dict[str, Any]] = []
     for _ in range(90):  # 20 of 20,480 blocks each tick: full after 2.6 hours, the horizon is two
         driver.time += 10 * SECOND_US

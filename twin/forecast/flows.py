@@ -40,7 +40,7 @@ _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
 _STEPS = ((6, 1), (6, 2), (6, 4), (24, 6))  # (steps, bins of each): the first half hour
 _LATER_STEP = 12  # bins of a step after it, at least; with longer ones offload rules would act too late
-_LONGER = 0.06  # of the bins before a step: how long it is where that is more
+LONGER = 0.06  # of the bins before a step: how long it is in a forecast, where that is more
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +179,20 @@ def _start(series: Array, units: Array) -> int:
     return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
-def steps(horizon: int, fine: int = 0) -> Array:
+def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
     """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more.
 
     Args:
         horizon: bins.
         fine: bins, of the horizon, in which every step is of one bin.
+        longer: share of the bins before a step that it has, at least; rules act later, and a roll costs less.
     """
     lengths = [1] * fine
     for count, length in _STEPS:
         lengths += [length] * count
     elapsed = sum(lengths)
     while elapsed < horizon:
-        lengths.append(max(_LATER_STEP, int(_LONGER * elapsed)))
+        lengths.append(max(_LATER_STEP, int(longer * elapsed)))
         elapsed += lengths[-1]
     return np.array(lengths, np.int64)
 
@@ -217,7 +218,9 @@ class Futures:
     pace: Array
 
 
-def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, fine: int = 0) -> Futures:
+def futures(
+    now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, fine: int = 0, longer: float = 0.0
+) -> Futures:
     """Draw futures of a regime.
 
     Args:
@@ -228,9 +231,10 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
         sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
         fine: bins of the horizon in which every step is of one bin.
+        longer: as for `steps`.
     """
     n = now.bins.shape[0]
-    lengths = steps(horizon, fine)
+    lengths = steps(horizon, fine, longer)
     middle = np.cumsum(lengths) - lengths / 2
     slope, error = _trend(now, weights)
     ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))

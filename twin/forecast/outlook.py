@@ -117,7 +117,15 @@ class Outlook:
 
 
 def look_ahead(
-    store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int, doubt: float = 0.0, fine: int = 0
+    store: Store,
+    name: str,
+    fill: FillModel,
+    now: Regime,
+    tick: int,
+    horizon: int,
+    doubt: float = 0.0,
+    fine: int = 0,
+    longer: float = 0.0,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -130,11 +138,12 @@ def look_ahead(
         horizon: ticks.
         doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
         fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
+        longer: as for `twin.forecast.flows.steps`.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
-    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine)
+    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine, longer)
     full_at, full_of, grown = roll(fill, drawn)
     full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
