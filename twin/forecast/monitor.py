@@ -360,7 +360,7 @@ def look(view: ForecastView, tick: int) -> Outlook | None:
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill))
+    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill), longer=flows.LONGER)
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:
