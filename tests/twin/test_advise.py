@@ -212,7 +212,7 @@ def test_members_of_a_cluster_follow_the_load(tmp_path: Path, puts: float, membe
     assert (advice.active, advice.members, advice.is_enough) == (2, members, members <= 2)
     assert 1_500 * puts < advice.load_per_s < 1_700 * puts and advice.carried_per_s == 2_000
     assert advice.start == (() if members <= 2 else ("C",))
-    started = [] if members <= 2 else ["Start C (strmqm); UC01 rebalances the connected applications"]
+    started = [] if members <= 2 else ["Start C; UC01 rebalances the connected applications: strmqm C"]
     assert list(advice.steps[:1]) == started
     assert len(advice.steps) == max(0, members - 2) and ("Create 1 more" in " ".join(advice.steps)) == (members == 4)
 

@@ -107,7 +107,6 @@ def alert(
         full_probability=None,
         fillers=fillers,
         cause="",
-        actions=(),
         incident=IncidentRole(id=f"{store}/1", role=ROOT, opened=as_text(time_at(minutes))),
     )
 
