@@ -7,9 +7,9 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING, Resource
-from twin.records import Action, AlertRecord, Filler, Step
+from twin.alerts.episodes import Alert, Episode, Episodes, Finding
+from twin.conditions import CLEARED, ENTRIES, FULL, INFO, OPENED, UPDATED, WARNING, Resource
+from twin.records import PART, ROOT, Action, AlertRecord, Filler, Step
 
 GETTERS = Action(
     id="getters",
@@ -157,3 +157,26 @@ def test_an_alert_clears_once_its_condition_has_been_over_for_ten_minutes_withou
     (cleared,) = settle(1210, is_over=True)
     assert (cleared.change, cleared.number, cleared.time) == (CLEARED, 1, TIME + 1_210_000_000)
     assert not episodes.any_open
+
+
+def test_the_open_alerts_of_an_earlier_version_are_an_incident_and_the_worst_is_its_root() -> None:
+    def early(condition: str, severity: str) -> Episode:
+        return Episode(
+            alert_id=f"QSG1/APP1/{condition}/entries/{TIME}",
+            condition=condition,
+            resource_text="entries",
+            published=1,
+            severity=severity,
+            usage_pct=100.0,
+        )
+
+    episodes = Episodes("QSG1/APP1", [early("threshold", WARNING), early("full", FULL)])
+    [opened] = episodes.open(finding(condition="drift", severity=INFO), TIME + 1)
+    assert (opened.change, opened.incident.role) == (OPENED, PART)
+    threshold = episodes.get("threshold", ENTRIES)
+    full = episodes.get("full", ENTRIES)
+    assert threshold is not None and full is not None
+    [updated] = episodes.update(threshold, finding(), TIME + 2)
+    [worst] = episodes.update(full, finding(condition="full", severity=FULL), TIME + 3)
+    assert (updated.incident.role, worst.incident.role) == (PART, ROOT)
+    assert {alert.incident.id for alert in (opened, updated, worst)} == {f"QSG1/APP1/{TIME + 1}"}

@@ -290,7 +290,8 @@ class Episodes:
             usage_pct=finding.usage_pct or 0.0,
             opened=time,
         )
-        if self.incident is None or (not self._open and time - self.incident.last_open >= CALM_FOR):
+        incident = self._incident(time)
+        if not self._open and time - incident.last_open >= CALM_FOR:
             self.incident = OpenIncident(id=self._id("", time), opened=time)
         self._open[finding.condition, finding.resource] = episode
         return self._publish(episode, finding, OPENED, time)
@@ -382,7 +383,9 @@ class Episodes:
         """Return the incident; state of earlier versions with open alerts has none, so it begins now."""
         if self.incident is None:
             has_paged = any(episode.severity != INFO for episode in self)
-            self.incident = OpenIncident(id=self._id("", time), opened=time, has_paged=has_paged)
+            worst = max(self, key=lambda alert: alert.weight, default=None)
+            root = "" if worst is None else worst.alert_id
+            self.incident = OpenIncident(id=self._id("", time), opened=time, root=root, has_paged=has_paged)
         return self.incident
 
     def _id(self, name: str, time: int) -> str:
