@@ -444,7 +444,7 @@ class Overview {
       setText(label, top ? top.maximum_label || top.label : "");
       setText(value, top ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(left, store.first && store.first.full_probability >= 0.005 ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
