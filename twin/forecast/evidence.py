@@ -102,4 +102,7 @@ def _service(outlook: Outlook) -> str:
     """Return where the backlog comes to rest if gets follow it."""
     if not outlook.rests_at_pct:
         return ""
+    if outlook.rests_at_pct > 100:
+        times = outlook.rests_at_pct / 100
+        return f"gets follow the backlog, but at the present rates it comes to rest only at {times:.1f} times what fits"
     return f"gets follow the backlog: at the present rates it comes to rest at {outlook.rests_at_pct:.0f} %"
