@@ -11,7 +11,8 @@ _PLACEHOLDER = re.compile(r"\.\.\.|\bnn\b|<[^>]*>|\([a-z][a-z ]*\)|\{[^}]*\}|=[a
 _PERCENT = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) ?%")
 _SPACES = re.compile(r"\S {2,}\S")
 _CLOCK = re.compile(r"(?<![0-9T:-])(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
-_REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted")  # a load, a sum of maxima
+# A load, a sum of maxima, what all structures of a facility use.
+_REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted|SCM of CF[0-9]+: all")
 
 
 def has_gap(statement: str) -> bool:

@@ -140,7 +140,7 @@ def _finding(
 
     def effects(fillers: tuple[Filler, ...]) -> Mapping[str, str]:
         """Return what empties the store, where it is full."""
-        is_full = condition == Condition.FULL
+        is_full = condition == Condition.FULL and view.monitor.enabled
         return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else texts.NOTHING
 
     before = None if episode is None else episode.severity

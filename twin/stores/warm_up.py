@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, turn
 from kernels._compile import compile_lock, compiled_here
-from twin.conditions import SCM, Condition, Resource
+from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
@@ -65,10 +65,11 @@ def _estate(config: StoreConfig) -> Estate:
 
 
 def _run_scm() -> None:
-    """Call the kernels of storage class memory that only a change of attributes and an alert call."""
+    """Call the kernels of storage class memory and of data sets that only a change of attributes and an alert call."""
     estate = _estate(_STRUCTURE)
     twin = open_message_store(estate, _STRUCTURE.name)
     twin.view(SCM).is_over(Condition.SCM_EXHAUSTED, 0)
+    assert twin.view(Resource(Pool.SMDS, _QMGR)).usage
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))
