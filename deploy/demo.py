@@ -198,9 +198,9 @@ def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> 
     parts.enter_context(TopicFeed(kafka, topics, model))
     twins = parts.enter_context(LiveTwins(estate).follow(kafka, topics))
     try:
-        server = ConsoleServer(model, Listen(port=port), twins.answer)
+        server = ConsoleServer(model, Listen(port=port), twins)
     except UsageError:  # the port is taken
-        server = ConsoleServer(model, Listen(port=0), twins.answer)
+        server = ConsoleServer(model, Listen(port=0), twins)
     return parts.enter_context(server).address
 
 

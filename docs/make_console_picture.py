@@ -1,6 +1,7 @@
-"""Picture of the console, docs/images/console.png: the demo 27 minutes before the first 2192, in a real Chromium.
+"""Pictures of the console in a real Chromium: console.png and past.png in docs/images.
 
-Write it with ``python -m docs.make_console_picture``; it needs the package chromium of the distribution.
+The first is the demo 27 minutes before the first 2192, the second a recording at the moment of its first call. Write
+them with ``python -m docs.make_console_picture``; it needs the package chromium of the distribution.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
+import twin
 from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.console_feed import TOPICS, story
+from twin.playback.timeline import Timeline
 from twin.simulation import SideBySide, side_by_side_estate
 
-OUT = Path(__file__).parent / "images" / "console.png"
+IMAGES = Path(__file__).parent / "images"
 _UNTIL = "02:34"  # time of day of the last record shown
 
 
 def main() -> int:
-    """Write the picture."""
+    """Write the pictures."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("no Chromium; expected: the package chromium", file=sys.stderr)
@@ -31,19 +35,30 @@ def main() -> int:
     model = ConsoleModel(TOPICS)
     with tempfile.TemporaryDirectory() as folder:
         moments = story(Path(folder), SideBySide(), side_by_side_estate())
+        friday = Path(folder) / "friday.arrow"
+        twin.simulate(twin.make_scenario("getter-outage"), twin.demo_estate(), friday, seed=0)
+        past = PastTwins(Timeline(friday, twin.demo_estate()))
     records = [moment.record for moment in moments if moment.time[11:] <= _UNTIL]
     now_ms = int(time.time() * 1000) - 4_000
     model.fold([record._replace(written_ms=now_ms) for record in records])
     model.set_source(connected=True, caught_up=True, missing=[])
-    with ConsoleServer(model, Listen(port=0)) as server, sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        _take(browser, ConsoleServer(model, Listen(port=0)), IMAGES / "console.png")
+        start = past.model_at(past.moments.first)
+        _take(browser, ConsoleServer(start, Listen(port=0), past, past), IMAGES / "past.png")
+        browser.close()
+    return 0
+
+
+def _take(browser: Browser, started: ConsoleServer, path: Path) -> None:
+    with started as server:
         page = browser.new_page(viewport={"width": 1100, "height": 860}, color_scheme="light")
         page.goto(server.address)
         page.locator(".card canvas").first.wait_for()
-        page.wait_for_timeout(800)  # until the bars have grown
-        page.screenshot(path=str(OUT))
-        browser.close()
-    return 0
+        page.wait_for_timeout(1500)  # until the bars have grown
+        page.screenshot(path=str(path))
+        page.close()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 | `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
 | `open_store` | `twin.stores.open` | open the twin of one store |
 | `replay`, `Replayed` | `twin.playback.replays` | play a recording through the twins of an estate |
+| `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from twin.planning.proof import prove
     from twin.planning.whatif import Traffic, what_if
     from twin.playback.replays import Replayed, replay
+    from twin.playback.timeline import Timeline
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
 
@@ -44,6 +46,7 @@ _MODULES = {
     "MqtwinError": "errors",
     "Promise": "planning.advise",
     "Replayed": "playback.replays",
+    "Timeline": "playback.timeline",
     "Traffic": "planning.whatif",
     "UsageError": "errors",
     "advise": "planning.advise",
@@ -66,6 +69,7 @@ __all__ = [
     "MqtwinError",
     "Promise",
     "Replayed",
+    "Timeline",
     "Traffic",
     "UsageError",
     "advise",

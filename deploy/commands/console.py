@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -12,17 +13,24 @@ from cyclopts.validators import Number
 
 from deploy.console.live import LiveTwins, TopicFeed
 from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.options.common import KafkaOptions
+from deploy.show.progress import WrongEstate, show_progress
+from deploy.show.terminal import print_warnings
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
+from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.playback.timeline import Timeline
+from twin.recordings.files import Chunk
 
 
 def console(
     *,
-    kafka: KafkaOptions,
+    kafka: KafkaOptions | None = None,
+    recording: Path | None = None,
     estate: Path | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
@@ -31,15 +39,18 @@ def console(
     tls_key: Path | None = None,
     behind_proxy: Annotated[bool, Parameter(negative="")] = False,
     allowed_host: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
-    It reads the topics of state records, alerts and dead letters, and changes nothing. Everything that the browser
-    needs comes from this machine.
+    It reads the topics of state records, alerts and dead letters, or plays a recording of which the page shows every
+    moment, and changes nothing. Everything that the browser needs comes from this machine.
 
     Args:
         kafka: Kafka connection.
-        estate: Estate file (TOML), for what-if: the console then follows the events topic with twins of its own.
+        recording: Recording to show instead of the topics, without Kafka and Spark: .ndjson, .ndjson.zst or .arrow.
+        estate: Estate file (TOML): that of the recording; or, for what-if, that of the job, whose events topic the
+            console then follows with twins of its own.
         host: Address to listen on. Any other than this machine's own needs --token-file and TLS.
         port: Port; 0 takes a free one.
         token_file: File with the token that clients must know, readable by its owner only.
@@ -47,7 +58,12 @@ def console(
         tls_key: Key of the certificate (PEM).
         behind_proxy: A proxy in front ends TLS.
         allowed_host: A further name by which browsers may call the console; may be repeated.
+        open_: Open the page in the browser of this machine.
     """
+    if (kafka is None) == (recording is None):
+        raise UsageError("expected one of --bootstrap-servers HOST:PORT and --recording FILE")
+    if recording is not None and estate is None:
+        raise UsageError(f"--recording {recording} without --estate; expected: --estate FILE, the estate of its events")
     listen = Listen(
         host=host,
         port=port,
@@ -57,18 +73,45 @@ def console(
         behind_proxy=behind_proxy,
         allowed_hosts=allowed_host,
     )
-    topics, client = Topics(kafka.topic_prefix), kafka.client()
-    model = ConsoleModel(topics)
-    twins = None if estate is None else LiveTwins(load_estate(estate))
     configure_logging()
     try:
-        with raise_on_stop(), TopicFeed(client, topics, model), ExitStack() as parts:
-            if twins is not None:
-                parts.enter_context(twins.follow(client, topics))
-            what_if, problem = (None, str) if twins is None else (twins.answer, twins.problem)
-            server = parts.enter_context(ConsoleServer(model, listen, what_if, problem))
+        with raise_on_stop(), ExitStack() as parts:
+            if recording is not None and estate is not None:
+                server = _past(recording, estate, listen)
+            else:
+                assert kafka is not None
+                server = _live(kafka, estate, listen, parts)
+            parts.enter_context(server)
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
+            if open_:
+                webbrowser.open(server.address)
             server.wait()
     except StopRequestedError:
         pass  # a signal is the usual end
+
+
+def _live(kafka: KafkaOptions, estate: Path | None, listen: Listen, parts: ExitStack) -> ConsoleServer:
+    """Return the server of the present. parts: gets what reads the topics."""
+    topics, client = Topics(kafka.topic_prefix), kafka.client()
+    model = ConsoleModel(topics)
+    twins = None if estate is None else LiveTwins(load_estate(estate))
+    parts.enter_context(TopicFeed(client, topics, model))
+    if twins is not None:
+        parts.enter_context(twins.follow(client, topics))
+    return ConsoleServer(model, listen, twins)
+
+
+def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
+    """Return the server of a recording."""
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    wrong_estate = WrongEstate(recording)
+    with show_progress("replay", recording) as advance:
+
+        def note_chunk(chunk: Chunk, events: int) -> None:
+            wrong_estate.check(events)
+            advance(chunk, events)
+
+        past = PastTwins(Timeline(recording, loaded_estate, note_chunk, wrong_estate.note))
+    return ConsoleServer(past.model_at(past.moments.first), listen, past, past)

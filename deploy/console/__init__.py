@@ -1,8 +1,10 @@
-"""The console: a page in the browser about every store, fed by the topics that the job writes.
+"""The console: a page in the browser about every store, fed by the topics that the job writes, or by a recording.
 
 - `points`: usage over time, with a bound
 - `model`: records folded into what the page shows, and the changes since a version
-- `live`: the threads that read the topics, for the model and for what-if
+- `answers`: what-if and advice, as the twin of a store at a moment answers them
+- `live`: the threads that read the topics, for the model and for these answers
+- `past`: a recording instead of the topics, each of its moments
 - `app`: the web application
 - `server`: the address, its protection, and the thread that serves it
 - `static/`: the page

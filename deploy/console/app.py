@@ -27,9 +27,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deploy.console.answers import Answers
 from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins, seconds_of
 from deploy.java.jars import CONSOLE, ensure_jars
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
@@ -56,6 +58,7 @@ _OWN_FILES = {
     "console.js": "text/javascript; charset=utf-8",
     "chart.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "past.js": "text/javascript; charset=utf-8",
     "whatif.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
@@ -66,8 +69,7 @@ _CHART_FILES = {
 
 _log = structlog.get_logger("mqtwin.console")
 
-WhatIf = Callable[[object], object]
-"""Answer a request of POST /whatif, JSON-ready. MqtwinError: it cannot be answered."""
+_Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinError: it cannot be answered
 
 
 @dataclass(slots=True)
@@ -79,8 +81,8 @@ class ConsoleState:
         hosts: values of the Host header that are answered.
         token: what a client must know; None: nothing.
         is_tls: True if browsers see https.
-        what_if: answers to POST /whatif; None: there are none.
-        what_if_problem: returns why there is no answer now; empty if there is.
+        answers: answers to what-if and to requests for advice; None: there are none.
+        past: the recording whose moments the page shows; None: it shows the present.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -90,15 +92,19 @@ class ConsoleState:
     hosts: Sequence[str]
     token: str | None = None
     is_tls: bool = False
-    what_if: WhatIf | None = None
-    what_if_problem: Callable[[], str] = str
+    answers: Answers | None = None
+    past: PastTwins | None = None
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def extra(self) -> dict[str, Any]:
         """Return what the page is told about the console itself."""
-        return {"clients": self.clients, "what_if": self.what_if is not None}
+        return {
+            "clients": self.clients,
+            "what_if": self.answers is not None,
+            "recording": None if self.past is None else self.past.moments.name,
+        }
 
 
 def new_app(state: ConsoleState) -> Starlette:
@@ -110,7 +116,10 @@ def new_app(state: ConsoleState) -> Starlette:
         Route("/api/session", _session, methods=["POST"]),
         Route("/api/events", _events),
         Route("/api/history", _history),
+        Route("/api/moments", _moments),
+        Route("/api/at", _moment),
         Route("/whatif", _what_if, methods=["POST"]),
+        Route("/advise", _advise, methods=["POST"]),
         Route("/healthz", _healthz),
         Route("/readyz", _readyz),
     ]
@@ -297,18 +306,54 @@ def _version_of(event_id: str, epoch: str) -> int:
 
 @_protected
 async def _history(request: Request) -> Response:
+    console = _console(request)
     store = request.query_params.get("store", "")
-    columns = _console(request).model.history(store)
+    columns = (console.past or console.model).history(store)
     if columns is None:
         return _problem(404, f"store={store[:80]}: no state record yet; expected: a store of the overview")
     return _json(columns)
 
 
 @_protected
+async def _moments(request: Request) -> Response:
+    past = _console(request).past
+    return _no_past() if past is None else _json(past.moments)
+
+
+@_protected
+async def _moment(request: Request) -> Response:
+    """Answer with everything as of a moment, in the form of the first event of a stream."""
+    console = _console(request)
+    if console.past is None:
+        return _no_past()
+    try:
+        seconds = seconds_of(request.query_params.get("t", ""))
+    except UsageError as error:
+        return _problem(400, str(error))
+    model = await run_in_threadpool(console.past.model_at, seconds)
+    return Response(model.changes(0, console.extra())[1], media_type="application/json")
+
+
+def _no_past() -> Response:
+    return _problem(404, "this console shows the present; expected: mqtwin console --recording FILE")
+
+
+@_protected
 async def _what_if(request: Request) -> Response:
-    answer = _console(request).what_if
+    answers = _console(request).answers
+    return await _asked(request, None if answers is None else answers.what_if)
+
+
+@_protected
+async def _advise(request: Request) -> Response:
+    answers = _console(request).answers
+    return await _asked(request, None if answers is None else answers.advise)
+
+
+async def _asked(request: Request, answer: _Answer | None) -> Response:
+    """Return the answer to a question with a body, or why there is none."""
     if answer is None:
-        return _problem(404, "this console answers no what-if; expected: mqtwin console --estate FILE")
+        return _problem(404, "this console answers no questions; expected: mqtwin console --estate FILE")
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return _problem(415, "expected: content-type application/json")
     try:
@@ -342,14 +387,14 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-async def _answered(answer: WhatIf, content: object) -> Response:
-    """Return the answer to a what-if, or why there is none."""
+async def _answered(answer: _Answer, content: object) -> Response:
+    """Return the answer to a question, or why there is none."""
     try:
         return _json(await run_in_threadpool(answer, content))
     except MqtwinError as error:
         return _problem(422, str(error))
     except Exception as error:  # noqa: BLE001 -- a defect costs this request, and one line of the log
-        _log.error("a what-if failed", why=f"{type(error).__name__}: {error}")
+        _log.error("a question failed", why=f"{type(error).__name__}: {error}")
         return _problem(500, "a defect of mqtwin console; its log says which")
 
 
@@ -362,7 +407,7 @@ async def _healthz(_: Request) -> Response:
 
 async def _readyz(request: Request) -> Response:
     console = _console(request)
-    model, problem = console.model, console.what_if_problem()
+    model, problem = console.model, "" if console.answers is None else console.answers.problem()
     content: dict[str, Any] = {"status": "ready", "unreadable": model.unreadable}
     if not model.is_ready:
         content["status"] = f"not ready: {model.problem or 'the topics are being read, or no broker answers'}"

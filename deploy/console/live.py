@@ -7,28 +7,23 @@ read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Self
 
-import msgspec
-import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from typing_extensions import override
 
+from deploy.console.answers import Answers
 from deploy.console.model import MAX_LETTERS, ConsoleModel
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
-from twin.capacity.offload_rules import has_rules
-from twin.conditions import Pool, Resource
 from twin.errors import MqtwinError, UsageError
-from twin.estate import MAX_PAGES, Estate, Structure
-from twin.estate.settings import DataSetSetting, Settings
+from twin.estate import Estate
 from twin.events import Decoder
-from twin.planning.levers import sizes
-from twin.planning.moment import moment_of
-from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
+from twin.planning.moment import Moment, moment_of
 from twin.playback.replays import Player
-from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
 
 _TOPICS_READ_SECONDS = 0.25
@@ -37,15 +32,6 @@ _RETRY_SECONDS = 5.0  # after an error of the broker
 
 _BATCH = 2_000
 _EVENTS_READ_SECONDS = 0.5
-_MIB = 1024 * 1024
-_PAGES = ("pages", "max_pages")
-_LABELS = {
-    "size": "SIZE",
-    "scm_max_size": "SCMMAXSIZE",
-    "pages": "pages",
-    "max_pages": "pages at most",
-    "max_size": "maximum size",
-}
 
 
 class TopicFeed:
@@ -103,50 +89,7 @@ class TopicFeed:
         self.close()
 
 
-class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /whatif. set: attributes as in the estate; traffic: factors."""
-
-    store: str
-    traffic: Traffic = Traffic()
-    set: Settings = {}
-    horizon_s: float = DEFAULT_HORIZON_S
-
-
-class Slider(msgspec.Struct, frozen=True):
-    """An attribute that the page offers. value, low and high: in `unit`, of which one is `scale` of the attribute."""
-
-    name: str
-    label: str
-    value: int
-    low: int = msgspec.field(name="min")
-    high: int = msgspec.field(name="max")
-    step: int
-    unit: str
-    scale: int = 1
-
-
-class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """When a store is full. label: the resource that is full first, in words."""
-
-    resource: str | None
-    label: str
-    time_to_full_s: dict[str, float | None] | None
-    probability: float
-    horizon_s: float
-    messages_that_fit: int | None
-
-
-class WhatIfAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to POST /whatif: the store as it is and as it would be."""
-
-    time: str
-    attributes: list[Slider]
-    before: PageOutcome
-    after: PageOutcome
-    note: str
-
-
-class LiveTwins:
+class LiveTwins(Answers):
     """The twins of an estate, and answers about them. A context manager; `follow` starts the thread.
 
     Args:
@@ -175,39 +118,26 @@ class LiveTwins:
         with self._lock:
             self._player.feed(decoded)
 
-    def answer(self, content: Any) -> WhatIfAnswer:
-        """Answer the decoded body of POST /whatif. UsageError: it cannot be answered; says why."""
-        try:
-            request = msgspec.convert(content, WhatIfRequest)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"the body: {error}; expected: an object with store, set, traffic, horizon_s") from None
+    @override
+    @contextmanager
+    def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
+        """Hold the present of a store still. UsageError: it cannot be had, or another time is asked for; says why."""
+        if time_s is not None:
+            raise UsageError(f"time = {time_s:g}: the job has its present only; expected: mqtwin console --recording")
         with self._lock:
-            twin = self._player.twins.get(request.store)
+            twin = self._player.twins.get(store)
             if twin is None:
-                known = request.store in self._estate.stores
+                known = store in self._estate.stores
                 reason = self._problem or (
                     "no event of it was read yet; expected: one that has events"
                     if known
                     else "the console's estate has no such store; expected: one of them"
                 )
-                raise UsageError(f"{request.store}: {reason}")
-            moment = moment_of(self._estate, twin)
-            try:
-                with np.errstate(divide="raise", over="raise", invalid="raise"):
-                    answer = what_if(moment, request.set, request.traffic, request.horizon_s)
-            except ArithmeticError as error:
-                raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
-            sliders = _sliders(moment.twin)
-        return WhatIfAnswer(
-            time=answer.time,
-            attributes=sliders,
-            before=_outcome(answer.before, answer.horizon_s),
-            after=_outcome(answer.after, answer.horizon_s),
-            note=f"As of {answer.time[:19].replace('T', ' ')}, if the traffic of the last minutes goes on as set here.",
-        )
+                raise UsageError(f"{store}: {reason}")
+            yield moment_of(self._estate, twin)
 
+    @override
     def problem(self) -> str:
-        """Return why the events are not read; empty if they are."""
         return self._problem
 
     def _run(self, kafka: dict[str, str], topic: str) -> None:
@@ -253,47 +183,3 @@ class LiveTwins:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _outcome(outcome: FillOutcome, horizon_s: float) -> PageOutcome:
-    times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
-    return PageOutcome(
-        resource=outcome.resource,
-        label=Resource.parse(outcome.resource or "").label,
-        time_to_full_s=None if outcome.p50 is None else times,
-        probability=outcome.probability,
-        horizon_s=horizon_s,
-        messages_that_fit=outcome.messages_that_fit,
-    )
-
-
-def _sliders(twin: MessageStore) -> list[Slider]:
-    """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too."""
-    config = twin.config
-    sliders = []
-    if isinstance(config, Structure) and has_rules(config):
-        names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
-        sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
-    for name, value in sizes(twin).items():
-        if name in _PAGES:
-            sliders.append(_slider(name, _label(name), value, 2, min(MAX_PAGES, 4 * value), ""))
-        else:
-            sliders.append(_size(name, _label(name), value))
-    return sliders
-
-
-def _label(name: str) -> str:
-    """Return what the page calls a size."""
-    if (dataset := DataSetSetting.parse(name)) is not None:
-        label = Resource(Pool.SMDS, dataset.qmgr).label
-        return f"{label} at most" if dataset.attribute == "max_size" else label
-    return _LABELS[name]
-
-
-def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> Slider:
-    return Slider(name, label, value, low, high, max(1, (high - low) // 200), unit)
-
-
-def _size(name: str, label: str, value_bytes: int) -> Slider:
-    value = max(1, value_bytes // _MIB)
-    return Slider(name, label, value, max(1, value // 4), 4 * value, max(1, value // 32), "MB", _MIB)

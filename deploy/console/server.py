@@ -10,7 +10,6 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,8 +19,10 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from deploy.console.app import ConsoleState, WhatIf, new_app
+from deploy.console.answers import Answers
+from deploy.console.app import ConsoleState, new_app
 from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins
 from streams.files import read_secret
 from twin.errors import MqtwinError, UsageError
 
@@ -200,8 +201,8 @@ class ConsoleServer:
     Args:
         model: what the page shows.
         listen: where, and for whom.
-        what_if: answers to POST /whatif; None: none.
-        what_if_problem: returns why there is no answer now; empty if there is.
+        answers: answers to what-if and to requests for advice; None: none.
+        past: the recording whose moments the page shows; None: it shows the present.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -212,16 +213,16 @@ class ConsoleServer:
         self,
         model: ConsoleModel,
         listen: Listen,
-        what_if: WhatIf | None = None,
-        what_if_problem: Callable[[], str] = str,
+        answers: Answers | None = None,
+        past: PastTwins | None = None,
     ) -> None:
         self._state = ConsoleState(
             model,
             listen.hosts,
             token=listen.token,
             is_tls=listen.is_tls,
-            what_if=what_if,
-            what_if_problem=what_if_problem,
+            answers=answers,
+            past=past,
             is_stopping=asyncio.Event(),
         )
         self._listen = listen

@@ -269,7 +269,7 @@ def live(estate: Path, recording: Path) -> LiveTwins:
 
 
 def test_the_consoles_twins_answer_as_the_recording_does(live: LiveTwins, estate: Path, recording: Path):
-    answer = live.answer({"store": STORE, "traffic": {"gets": 0}, "set": {"offld2_th": 60}})
+    answer = live.what_if({"store": STORE, "traffic": {"gets": 0}, "set": {"offld2_th": 60}})
     moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T01:00:00Z")
     expected = what_if(moment, {"offld2_th": 60}, Traffic(gets=0))
     assert answer.after.resource == expected.after.resource
@@ -278,11 +278,11 @@ def test_the_consoles_twins_answer_as_the_recording_does(live: LiveTwins, estate
 
 
 def test_every_slider_at_its_value_changes_nothing(live: LiveTwins):
-    unchanged = live.answer({"store": STORE})
+    unchanged = live.what_if({"store": STORE})
     settings = {item.name: item.value * item.scale for item in unchanged.attributes}
     assert "offld1_th" in settings and "size" in settings
     assert all(item.low <= item.value <= item.high for item in unchanged.attributes)
-    assert live.answer({"store": STORE, "set": settings}).after == unchanged.before
+    assert live.what_if({"store": STORE, "set": settings}).after == unchanged.before
 
 
 def test_a_slider_is_answered_within_200_ms(live: LiveTwins):
@@ -290,7 +290,7 @@ def test_a_slider_is_answered_within_200_ms(live: LiveTwins):
     seconds = []
     for threshold in (50, 40, 45, 55):
         began = time.process_time()
-        live.answer({"store": STORE, "traffic": {"gets": 0}, "set": {"offld2_th": threshold}})
+        live.what_if({"store": STORE, "traffic": {"gets": 0}, "set": {"offld2_th": threshold}})
         seconds.append(time.process_time() - began)
     assert min(seconds[1:]) < 0.2
 
@@ -309,7 +309,7 @@ def test_a_slider_is_answered_within_200_ms(live: LiveTwins):
 )
 def test_a_wrong_body_is_refused_with_its_reason(live: LiveTwins, body: Any, expected: str):
     with pytest.raises(UsageError, match=expected):
-        live.answer(body)
+        live.what_if(body)
 
 
 @pytest.mark.filterwarnings("error")
@@ -317,14 +317,14 @@ def test_a_wrong_body_is_refused_with_its_reason(live: LiveTwins, body: Any, exp
 @pytest.mark.parametrize("factor", [5e-324, 1e-308, 1e-30, 9e-7])
 def test_a_factor_beyond_what_floats_divide_by_is_refused_and_0_is_not(live: LiveTwins, name: str, factor: float):
     with pytest.raises(UsageError, match=rf"{name} = .*; expected: 0, or a factor from 1e-06"):
-        live.answer({"store": STORE, "traffic": {name: factor}})
+        live.what_if({"store": STORE, "traffic": {name: factor}})
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["puts", "gets"])
 @pytest.mark.parametrize("factor", [0, 1e-6, 100])
 def test_factors_at_the_ends_of_their_range_are_answered(live: LiveTwins, name: str, factor: float):
-    assert live.answer({"store": STORE, "traffic": {name: factor}}).after.horizon_s > 0
+    assert live.what_if({"store": STORE, "traffic": {name: factor}}).after.horizon_s > 0
 
 
 @pytest.mark.parametrize("error", [OverflowError("too large"), FloatingPointError("overflow encountered in exp")])
@@ -334,6 +334,6 @@ def test_numbers_that_lead_beyond_floats_are_refused(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("deploy.console.live.what_if", fail)
+    monkeypatch.setattr("deploy.console.answers.what_if", fail)
     with pytest.raises(UsageError, match=f"the numbers lead to: {error}; expected: "):
-        live.answer({"store": STORE})
+        live.what_if({"store": STORE})

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 import twin
+from deploy.console.answers import Answers
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
+from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoded
+from twin.planning.moment import Moment as TwinMoment
 from twin.playback.replays import Player, decoded_chunks, play
 from twin.records import StateRecord
 from twin.simulation import Scenario
 
 TOPICS = Topics()
 _STATE_PERIOD_US = 60_000_000
+
+
+@dataclass(frozen=True)
+class FixedAnswers(Answers):
+    """Answers that tests make up."""
+
+    to_what_if: Callable[[Any], Any] = dict
+    problem_text: str = ""
+
+    def moment(self, store: str, time_s: float | None) -> AbstractContextManager[TwinMoment]:
+        raise UsageError(f"{store} at {time_s}: there is no twin")
+
+    def problem(self) -> str:
+        return self.problem_text
+
+    def what_if(self, content: Any) -> Any:
+        return self.to_what_if(content)
 
 
 class Moment(NamedTuple):

@@ -5,6 +5,9 @@ The command `mqtwin replay` is described in docs/commands.md.
 
 from __future__ import annotations
 
+import atexit
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,6 +52,7 @@ class Replayed:
     seconds: float = 0.0  # of work, without loading the kernels
     samples: Samples[Usage] | None = None  # over time; None: with `course=False`
     refusals: dict[str, StoreRefusals] = field(default_factory=dict)  # by store, sorted: with `demands=True`
+    sources: tuple[Path, Estate | Path] = (Path(), Path())  # the recording, and the estate or its file
 
     def __repr__(self) -> str:
         """Return the counts; the results themselves may be long."""
@@ -85,6 +89,23 @@ class Replayed:
             wrong = "plot() needs matplotlib, which is not installed"
             raise UsageError(f"{wrong}; expected: pip install 'mqtwin[pictures]'") from None
         return draw_replay(self.usage, self.alerts, stores)
+
+    def explore(self) -> subprocess.Popen[bytes]:
+        """Open every moment of the recording in the console, in a browser of this machine; see docs/console.md.
+
+        Return the process that serves the page; it ends with this one, or when it is terminated.
+
+        Raises:
+            UsageError: the estate was no file.
+        """
+        recording, estate = self.sources
+        if isinstance(estate, Estate):
+            wrong = "explore() needs the estate as a file"
+            raise UsageError(f'{wrong}; expected: replay("{recording}", "estate.toml")')
+        command = [sys.executable, "-m", "deploy", "console", "--recording", str(recording), "--estate", str(estate)]
+        process = subprocess.Popen([*command, "--port", "0", "--open"])
+        atexit.register(process.terminate)
+        return process
 
     def _sampled(self) -> Samples[Usage]:
         if self.samples is None:
@@ -205,6 +226,7 @@ def replay(
     warm()
     player = Player(described, demands=demands)
     replayed = Replayed(samples=Samples(described, usage_of) if course else None)
+    replayed.sources = Path(path), estate if isinstance(estate, Estate) else Path(estate)
     began = time.monotonic()
 
     def cut(decoded: Decoded) -> Iterator[Decoded]:

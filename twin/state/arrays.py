@@ -52,6 +52,10 @@ class MemoryArrays:
             self._arrays[name] = grown
         return dict(self._arrays)
 
+    def copied(self) -> MemoryArrays:
+        """Return a copy."""
+        return MemoryArrays(self._arrays)
+
     @property
     def memory_bytes(self) -> int:
         """Bytes of all arrays."""

@@ -9,7 +9,7 @@ function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), warning: of("--warning"), fan: of("--fan"), then: of("--fan-then"),
-    critical: of("--critical-edge"), touch: of("--touch"), bar: of("--bar"), lines: [0, 1, 2, 3, 4, 5].map((i) => of(`--line-${i}`)) };
+    critical: of("--critical-edge"), touch: of("--touch"), veil: of("--veil"), bar: of("--bar"), lines: [0, 1, 2, 3, 4, 5].map((i) => of(`--line-${i}`)) };
 }
 
 // Each resource has a colour of its own: entries, elements, then the others in their order.
@@ -52,7 +52,7 @@ export class UsageChart {
     this.scheme.addEventListener("change", this.onScheme);
   }
 
-  // columns: times, pct by resource. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
+  // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
   // then: a second forecast, of a what-if.
   set(columns, labels, plain, forecast, main, then = null) {
     this.main = main;
@@ -62,6 +62,12 @@ export class UsageChart {
     this.plain = plain;
     this.forecast = forecast;
     this.draw();
+  }
+
+  // The place of the present.
+  get last() {
+    const { times, now } = this.columns;
+    return now ? Math.max(0, times.findLastIndex((time) => time <= now)) : times.length - 1;
   }
 
   draw() {
@@ -104,7 +110,7 @@ export class UsageChart {
     if (low === null || high === null) return [0, 1];
     const ends = [this.forecast, this.then].filter(Boolean).map((item) => item.times.p90 ?? 2 * item.times.p50);
     const ahead = Math.min(Math.max(0, ...ends), 4 * Math.max(600, high - low));
-    return [low, Math.max(high + ahead * 1.04, low + 60)];
+    return [low, Math.max((this.columns.now || high) + ahead * 1.04, high, low + 60)];
   }
 
   fan(u) {
@@ -122,7 +128,16 @@ export class UsageChart {
     context.moveTo(left, y(100));
     context.lineTo(left + width, y(100));
     context.stroke();
-    const times = this.columns.times, now = times[times.length - 1];
+    const now = this.columns.times[this.last];
+    if (this.columns.now) {
+      context.fillStyle = tone.veil;
+      context.fillRect(x(now), top, width, height);
+      context.strokeStyle = tone.soft;
+      context.beginPath();
+      context.moveTo(x(now), top);
+      context.lineTo(x(now), top + height);
+      context.stroke();
+    }
     const draw = ({ pct, times: { p10, p50, p90 } }, fill, edge, dash) => {
       const start = [x(now), y(pct)], late = p90 ?? 1e9;
       context.setLineDash([]);
@@ -147,7 +162,7 @@ export class UsageChart {
   }
 
   describe(names) {
-    const times = this.columns.times, last = times.length - 1;
+    const times = this.columns.times, last = this.last;
     if (last < 0) return;
     const parts = names.filter((name) => this.columns.pct[name][last] != null).map((name) => `${this.labels[name] || name} ${percent(this.columns.pct[name][last])}`);
     const then = this.then ? ` With the values of What if (blue): ${span(this.then.times.p50)} (${range(this.then.times)}).` : "";
@@ -182,7 +197,7 @@ export class UsageChart {
     const moves = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 };
     if (!this.plot || !(event.key in moves)) return;
     event.preventDefault();
-    const times = this.columns.times, at = this.plot.cursor.idx ?? times.length - 1;
+    const times = this.columns.times, at = this.plot.cursor.idx ?? this.last;
     const next = Math.min(times.length - 1, Math.max(0, at + moves[event.key]));
     this.plot.setCursor({ left: this.plot.valToPos(times[next], "x"), top: 10 });
     announce(this.caption.textContent);

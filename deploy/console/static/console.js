@@ -1,7 +1,8 @@
 // The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { amount, announce, chip, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
+import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
+import { Past } from "./past.js";
 import { WhatIf } from "./whatif.js";
 
 const LIKELY = 0.5;
@@ -13,7 +14,7 @@ const MAX_CHARTS = 12; // of the cards of the overview
 const MAX_PARTS = 50; // of an incident that are shown
 const PATIENCE = 10; // draws after which a row out of sight is written, too
 
-const state = { stores: new Map(), incidents: new Map(), ofStore: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
+const state = { stores: new Map(), incidents: new Map(), ofStore: new Map(), letters: { reasons: {}, latest: [] }, meta: null, past: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
 let view = null;
 let source = null;
 let drawing = false;
@@ -119,42 +120,6 @@ function leftOfAlert(alert) {
   const ahead = store.forecasts.find((item) => item.resource === alert.resource && item.time_to_full_s);
   if (!ahead || (alert.condition !== "full-forecast" && ahead.full_probability < LIKELY)) return "";
   return isFullNow(ahead.time_to_full_s) ? "full now" : `${span(ahead.time_to_full_s.p50)} left`;
-}
-
-// An action in its order: sentences, and each command as a block that can be copied.
-function actionParts(action) {
-  const parts = [];
-  let rest = action.text;
-  const say = (text) => {
-    const words = text.replace(/^[\s,;.)]+|[\s,;]+$/g, "");
-    if (words) parts.push(h("p", {}, words));
-  };
-  for (const command of action.commands) {
-    const at = rest.indexOf(command);
-    if (at < 0) continue;
-    say(rest.slice(0, at));
-    parts.push(commandBlock(command));
-    rest = rest.slice(at + command.length);
-  }
-  say(rest);
-  return parts;
-}
-
-function commandBlock(text) {
-  const button = h("button", { type: "button", "aria-label": `Copy ${text}` }, "Copy");
-  const code = h("code", { tabindex: "0" }, text);
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(code);
-      button.textContent = "Selected";
-    }
-    announce(`${button.textContent}: ${text}`);
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
-  return h("div", { class: "command" }, code, button);
 }
 
 // An action as a runbook: what it does, what has to be so, its steps, and the way back.
@@ -292,6 +257,11 @@ class StoreChart {
 
   draw(store) {
     const columns = this.columns, at = Date.parse(store.time) / 1000;
+    if (state.past) {
+      if (columns) this.show(store);
+      else this.load(store);
+      return;
+    }
     const last = columns ? columns.times[columns.times.length - 1] : undefined;
     if (last === undefined || at < last || columns.times.length > MAX_POINTS) {
       this.load(store); // also where another recording or a new job began
@@ -318,7 +288,8 @@ class StoreChart {
     const now = isAhead ? { resource: first.resource, pct: resource.maximum_pct, times: first.time_to_full_s } : null;
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
     const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
-    this.chart.set(this.columns, labels, names, now, resource ? first.resource : null, then);
+    const columns = state.past ? { ...this.columns, now: state.past.time } : this.columns;
+    this.chart.set(columns, labels, names, now, resource ? first.resource : null, then);
   }
 
   close() {
@@ -543,7 +514,7 @@ class StoreView {
     this.body = h("div", {},
       h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
         h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
-      this.alerts,
+      this.whatIf.advice, this.alerts,
       h("div", { class: "columns even" }, h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root), h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.severity.root), this.left.root, this.missing, this.body);
   }
@@ -575,7 +546,7 @@ class StoreView {
       return { root: h("tr", {}, ...cells), cells };
     }, (row, queue) => [queue.name, count(queue.depth), amount(queue.bytes)].forEach((text, i) => setText(row.cells[i], text)));
     this.facts.set(counters(fields));
-    this.whatIf.show(Boolean(state.meta && state.meta.what_if));
+    this.whatIf.show(Boolean(state.meta && state.meta.what_if), state.past ? state.past.time : null);
   }
 
   close() {
@@ -694,7 +665,7 @@ class Job {
       return;
     }
     const age = ageOf(meta);
-    setText(this.heading, !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
+    setText(this.heading, state.past ? `Recording ${meta.recording}, ${count(state.past.moments.events)} events` : !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
     const sum = (name) => [...state.stores.values()].reduce((total, store) => total + (store.fields[name] || 0), 0);
     this.facts.set([
       ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", meta.as_of ? dayAndClock(meta.as_of) : "none"],
@@ -713,7 +684,7 @@ const ageOf = (meta) => (meta.age_s === null ? null : meta.age_s + (Date.now() -
 
 // Since when the job has written nothing, in words; empty while it writes.
 function ageText() {
-  const age = state.meta && state.stores.size ? ageOf(state.meta) : null;
+  const age = state.meta && state.stores.size && !state.past ? ageOf(state.meta) : null;
   return age === null || age < LATE_S ? "" : `, as of ${span(age)} ago`;
 }
 
@@ -731,7 +702,11 @@ function drawFresh() {
     kind = ageOf(meta) < LATE_S ? "live" : "late";
   }
   setAttribute(box, "data-state", kind);
-  if (meta && meta.as_of) {
+  if (meta && meta.recording) {
+    if (!problem) kind = "past";
+    text.replaceChildren(h("b", {}, `Recording ${meta.recording}`));
+    setAttribute(box, "title", "What the console would have shown at the moment of the slider");
+  } else if (meta && meta.as_of) {
     const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
     text.replaceChildren(h("b", {}, `As of ${dayAndClock(meta.as_of)}`), behind < BEHIND_S ? `, ${written}` : `, ${span(behind)} ago; ${written}`);
     setAttribute(box, "title", "Event time of the latest state record in UTC, and when the job wrote something");
@@ -788,12 +763,28 @@ function take(changes) {
   draw();
 }
 
+// Takes what the server says by itself; of a recording, only that it is there: its moments are asked for.
+function hear(changes) {
+  if (!state.past) take(changes);
+  state.heard = Date.now();
+  state.isBroken = false;
+  if (changes.meta.recording && !state.past) openPast();
+}
+
+async function openPast() {
+  const answer = await fetch("api/moments").catch(() => null);
+  if (!answer || !answer.ok || state.past) return;
+  state.past = new Past(await answer.json(), take);
+  document.querySelector("header.top").append(state.past.root);
+  state.past.follow();
+}
+
 // wait: milliseconds from a refusal until the session is checked.
 function connect(wait = 2000) {
   if (source) source.close();
   source = new EventSource("api/events");
-  source.addEventListener("changes", (event) => take(JSON.parse(event.data)));
-  source.addEventListener("beat", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("changes", (event) => hear(JSON.parse(event.data)));
+  source.addEventListener("beat", (event) => hear(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     state.isBroken = true;
     drawFresh();
@@ -833,7 +824,7 @@ function askForToken() {
 const VIEWS = { "": Overview, alerts: AllIncidents, drift: Drift, "dead-letters": DeadLetters, job: Job };
 
 function route() {
-  const path = location.hash.replace(/^#\/?/, ""), [head, ...rest] = path.split("/");
+  const path = location.hash.replace(/^#\/?/, "").split("?")[0], [head, ...rest] = path.split("/");
   if (path === "main") return; // the link to the content
   if (view && view.close) view.close();
   if (head === "store" && rest.length) view = new StoreView(decodeURIComponent(rest.join("/")));
@@ -847,6 +838,7 @@ function route() {
 
 addEventListener("hashchange", () => {
   route();
+  if (state.past) state.past.follow();
   document.getElementById("main").focus({ preventScroll: true });
 });
 document.addEventListener("visibilitychange", () => {

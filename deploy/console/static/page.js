@@ -118,3 +118,40 @@ export function chip() {
 export function announce(text) {
   setText(document.getElementById("announce"), text);
 }
+
+// A command, with a button that copies it.
+export function commandBlock(text) {
+  const button = h("button", { type: "button", "aria-label": `Copy ${text}` }, "Copy");
+  const code = h("code", { tabindex: "0" }, text);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    announce(`${button.textContent}: ${text}`);
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  return h("div", { class: "command" }, code, button);
+}
+
+// An action in its order: sentences, and each command as a block that can be copied.
+export function actionParts(action) {
+  const parts = [];
+  let rest = action.text;
+  const say = (text) => {
+    const words = text.replace(/^[\s,;.)]+|[\s,;]+$/g, "");
+    if (words) parts.push(h("p", {}, words));
+  };
+  for (const command of action.commands) {
+    const at = rest.indexOf(command);
+    if (at < 0) continue;
+    say(rest.slice(0, at));
+    parts.push(commandBlock(command));
+    rest = rest.slice(at + command.length);
+  }
+  say(rest);
+  return parts;
+}

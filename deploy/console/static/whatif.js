@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { announce, count, h, isFullNow, range, setText, span } from "./page.js";
+import { actionParts, announce, count, h, isFullNow, range, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -17,18 +17,42 @@ export class WhatIf {
     this.note = h("p", { class: "soft", role: "status" });
     this.reset = h("button", { type: "button" }, "Reset");
     this.reset.addEventListener("click", () => this.build(this.attributes));
+    this.plans = h("div");
+    this.advice = h("section", { class: "panel", hidden: true }, h("h2", {}, "What would help"), this.plans);
+    this.help = h("button", { type: "button" }, "What would help");
+    this.help.addEventListener("click", () => this.advise());
+    this.time = null;
     this.root = h("section", { class: "panel whatif", hidden: true, "aria-label": "What if" }, h("h2", {}, "What if"),
       h("p", { class: "soft" }, "Nothing is changed: the twin is rolled forward with these values."),
-      this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note, this.reset);
+      this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note,
+      h("div", { class: "line" }, this.reset, this.help));
     this.isBuilt = false;
   }
 
-  show(isOffered) {
+  // time: moment of a recording, seconds since 1970; null: the present.
+  show(isOffered, time) {
     this.root.hidden = !isOffered;
-    if (isOffered && !this.isBuilt) {
+    const isElsewhen = time !== this.time;
+    this.time = time;
+    if (isElsewhen) this.advice.hidden = true;
+    if (isOffered && (!this.isBuilt || isElsewhen)) {
       this.isBuilt = true;
       this.ask();
     }
+  }
+
+  // The answer of advise: the smallest changes with which it is not full, each with its statement.
+  async advise() {
+    this.help.disabled = true;
+    const time = this.time, { ok, content } = await post("advise", { store: this.store, traffic: this.values.traffic, time });
+    this.help.disabled = false;
+    if (time !== this.time) return;
+    const note = h("p", { class: "soft" }, ok ? content.note : content.detail || "No answer.");
+    const plans = ok ? content.plans.map((plan) => h("li", {}, h("h3", {}, plan.title), h("ol", { class: "steps" }, ...plan.steps.map((step) => h("li", {}, ...actionParts(step)))))) : [];
+    const others = ok && content.left_out.length ? [h("details", {}, h("summary", {}, "Left out"), h("ul", {}, ...content.left_out.map((text) => h("li", {}, text))))] : [];
+    this.advice.hidden = false;
+    this.plans.replaceChildren(note, h("ul", { class: "plans" }, ...plans), ...others);
+    announce(note.textContent);
   }
 
   build(attributes) {
@@ -56,10 +80,8 @@ export class WhatIf {
   }
 
   async ask() {
-    const body = JSON.stringify({ store: this.store, ...this.values });
-    const answer = await fetch("whatif", { method: "POST", headers: { "content-type": "application/json" }, body }).catch(() => null);
-    const content = answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." };
-    if (!answer || !answer.ok) {
+    const { ok, content } = await post("whatif", { store: this.store, ...this.values, time: this.time });
+    if (!ok) {
       setText(this.note, content.detail || "No answer.");
       return;
     }
@@ -74,6 +96,11 @@ export class WhatIf {
     this.onAnswer(times === null || isSame || isFullNow(times) ? null : { resource: content.after.resource, times });
     announce(`What if: ${this.after.text()}`);
   }
+}
+
+async function post(path, body) {
+  const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).catch(() => null);
+  return { ok: Boolean(answer && answer.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
 }
 
 function outcome(title) {

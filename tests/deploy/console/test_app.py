@@ -24,7 +24,7 @@ from deploy.console.app import CONTENT_SECURITY_POLICY, ConsoleState, new_app, s
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen, _ConnectionErrors, read_token
 from streams.kafka.topic_reader import TopicRecord
-from tests.support.console_feed import TOPICS, page_set, state_record
+from tests.support.console_feed import TOPICS, FixedAnswers, page_set, state_record
 from twin.errors import UsageError
 
 TOKEN = "a-token-of-enough-characters"
@@ -55,7 +55,7 @@ def test_the_page_comes_from_this_machine_only():
     own = client()
     page = own.get("/").text
     files = re.findall(r'(?:src|href)="(static/[^"]+)"', page)
-    assert len(files) == 8
+    assert len(files) == 9
     size = len(page)
     for name in files:
         answer = own.get(f"/{name}")
@@ -86,7 +86,7 @@ def test_a_name_that_is_not_the_consoles_is_refused():
 
 
 def test_a_page_of_another_site_gets_nothing():
-    own = client(what_if=lambda request: request)
+    own = client(answers=FixedAnswers(lambda request: request))
     headers = {"sec-fetch-site": "cross-site"}
     assert own.get("/api/history?store=QM01/PS04", headers=headers).status_code == 403
     assert own.post("/whatif", json={}, headers=headers).status_code == 403
@@ -131,7 +131,7 @@ def test_ready_only_once_the_topics_were_read_and_while_the_broker_answers():
 
 
 def test_what_if_takes_json_of_a_bounded_size():
-    own = client(what_if=lambda request: {"asked": request})
+    own = client(answers=FixedAnswers(lambda request: {"asked": request}))
     assert own.post("/whatif", json={"store": "QM01/PS04"}).json() == {"asked": {"store": "QM01/PS04"}}
     assert own.post("/whatif", content=b"{", headers={"content-type": "application/json"}).status_code == 400
     assert own.post("/whatif", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
@@ -141,7 +141,7 @@ def test_what_if_takes_json_of_a_bounded_size():
 
 
 def test_a_body_of_nested_lists_is_refused_as_any_other_that_is_no_json():
-    own = client(what_if=lambda request: {"asked": request})
+    own = client(answers=FixedAnswers(lambda request: {"asked": request}))
     answer = own.post("/whatif", content=b"[" * 16_000, headers={"content-type": "application/json"})
     assert answer.status_code == 400 and answer.json()["detail"].startswith("the body is not JSON")
 
@@ -151,7 +151,7 @@ def test_a_defect_costs_that_request_and_one_line_of_the_log():
         raise KeyError("twin")
 
     with capture_logs() as lines:
-        answer = client(what_if=fail).post("/whatif", json={})
+        answer = client(answers=FixedAnswers(fail)).post("/whatif", json={})
     assert (answer.status_code, len(lines)) == (500, 1)
     assert lines[0]["why"] == "KeyError: 'twin'" and "twin'" not in answer.text
 
@@ -161,7 +161,7 @@ def test_ready_shows_the_records_that_could_not_be_read_and_why_a_what_if_has_no
     model.fold([TopicRecord(TOPICS.state, 0, b"[" * 5000, {})])
     model.set_source(connected=True, caught_up=True, missing=[])
     own = TestClient(
-        new_app(ConsoleState(model, HOSTS, what_if_problem=lambda: "no topic")), base_url="http://localhost"
+        new_app(ConsoleState(model, HOSTS, answers=FixedAnswers(problem_text="no topic"))), base_url="http://localhost"
     )
     assert own.get("/readyz").json() == {"status": "ready", "unreadable": 1, "what_if": "no topic"}
     model.set_source(connected=False, caught_up=False, missing=[], problem="ValueError: odd")
@@ -173,7 +173,7 @@ def test_a_what_if_that_cannot_be_answered_says_why():
     def refuse(_request: object) -> dict:
         raise UsageError("puts = -1; expected: 0 to 100")
 
-    answer = client(what_if=refuse).post("/whatif", json={})
+    answer = client(answers=FixedAnswers(refuse)).post("/whatif", json={})
     assert (answer.status_code, answer.json()["detail"]) == (422, "puts = -1; expected: 0 to 100")
 
 
@@ -323,7 +323,7 @@ def test_the_body_of_a_request_has_a_deadline(monkeypatch):
             time.sleep(0.05)
 
     with (
-        ConsoleServer(new_model(), Listen(port=0), lambda _: {}) as server,
+        ConsoleServer(new_model(), Listen(port=0), FixedAnswers()) as server,
         httpx.Client(trust_env=False) as http,
     ):
         headers = {"content-type": "application/json"}

@@ -28,6 +28,7 @@ from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.console_feed import (
     TOPICS,
+    FixedAnswers,
     Moment,
     alert_event,
     alert_record,
@@ -172,7 +173,7 @@ def test_every_view_is_accessible_and_no_wider_than_the_screen(browser: Browser,
     fold_until(model, story, "01:40")
     model.fold([letter_record(), state_record(page_set("QM01/PS04", 9_200, drift_pct=-6.2, gaps=3))])
     model.fold([alert_record(alert_event()), alert_record(alert_event(2, level="watch", severity="info"))])
-    with ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server:
+    with ConsoleServer(model, Listen(port=0), FixedAnswers(_fixed_answer)) as server:
         for path in VIEWS:
             with opened(browser, server.address, "laptop", scheme, path) as page:
                 expect(page.locator("#fresh-text")).to_contain_text("As of")
@@ -223,7 +224,7 @@ def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
     model = ConsoleModel(TOPICS)
     fold_until(model, story, "01:34")
     with (
-        ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+        ConsoleServer(model, Listen(port=0), FixedAnswers(_fixed_answer)) as server,
         opened(browser, server.address, path=VIEWS[1]) as page,
     ):
         asked = page.locator(".compare dl").nth(1)
@@ -477,7 +478,7 @@ def test_names_of_forty_eight_characters_fit(browser: Browser, size: str):
     model.fold([state_record(full), state_record(steady), alert_record(alert_event(**alert))])
     for path in ("#/", f"#/store/{quote(LONG, safe='')}", "#/alerts", "#/drift"):
         with (
-            ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+            ConsoleServer(model, Listen(port=0), FixedAnswers(_fixed_answer)) as server,
             opened(browser, server.address, size, path=path) as page,
         ):
             expect(page.locator("#main")).to_contain_text(LONG if path != "#/drift" else "Drift")
@@ -637,7 +638,7 @@ def test_what_if_is_beside_the_chart_and_cleared_alerts_are_folded(browser: Brow
     cleared = [alert_event(number, "cleared", store=STORE, resource="elements") for number in range(30)]
     model.fold([alert_record(alert) for alert in cleared])
     with (
-        ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+        ConsoleServer(model, Listen(port=0), FixedAnswers(_fixed_answer)) as server,
         opened(browser, server.address, size, path=VIEWS[1]) as page,
     ):
         what_if, alerts = page.locator(".whatif"), page.locator("section", has=page.locator("h2", has_text="Incidents"))

@@ -1,0 +1,231 @@
+"""Questions of the page about a store: what-if and advice, as its twin at a moment answers them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from deploy.console.model import commands_in
+from twin.capacity.offload_rules import has_rules
+from twin.conditions import Pool, Resource
+from twin.errors import UsageError
+from twin.estate import MAX_PAGES, Structure
+from twin.estate.settings import DataSetSetting, Settings
+from twin.planning.advise import Promise, advise
+from twin.planning.levers import sizes
+from twin.planning.moment import Moment
+from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
+from twin.stores.message_store import MessageStore
+
+_MIB = 1024 * 1024
+_PAGES = ("pages", "max_pages")
+_LABELS = {
+    "size": "SIZE",
+    "scm_max_size": "SCMMAXSIZE",
+    "pages": "pages",
+    "max_pages": "pages at most",
+    "max_size": "maximum size",
+}
+
+
+class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /whatif.
+
+    Attributes:
+        store: the store.
+        traffic: factors.
+        set: attributes as in the estate.
+        horizon_s: how far to look ahead.
+        time: moment of a recording, seconds since 1970; None: the present of the job, or the end of the recording.
+    """
+
+    store: str
+    traffic: Traffic = Traffic()
+    set: Settings = {}
+    horizon_s: float = DEFAULT_HORIZON_S
+    time: float | None = None
+
+
+class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /advise; see `WhatIfRequest` and `Promise`."""
+
+    store: str
+    traffic: Traffic = Traffic()
+    hours: float = 2.0
+    confidence: float = 0.9
+    time: float | None = None
+
+
+class Slider(msgspec.Struct, frozen=True):
+    """An attribute that the page offers. value, low and high: in `unit`, of which one is `scale` of the attribute."""
+
+    name: str
+    label: str
+    value: int
+    low: int = msgspec.field(name="min")
+    high: int = msgspec.field(name="max")
+    step: int
+    unit: str
+    scale: int = 1
+
+
+class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """When a store is full. label: the resource that is full first, in words."""
+
+    resource: str | None
+    label: str
+    time_to_full_s: dict[str, float | None] | None
+    probability: float
+    horizon_s: float
+    messages_that_fit: int | None
+
+
+class WhatIfAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to POST /whatif: the store as it is and as it would be."""
+
+    time: str
+    attributes: list[Slider]
+    before: PageOutcome
+    after: PageOutcome
+    note: str
+
+
+class PageStep(msgspec.Struct, frozen=True):
+    """A step of a plan. commands: those in its text, in its order."""
+
+    text: str
+    commands: list[str]
+
+
+class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that keeps the promise."""
+
+    title: str
+    steps: list[PageStep]
+    after: PageOutcome
+
+
+class AdviseAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to POST /advise. left_out: plans that do not hold, with the reason."""
+
+    time: str
+    is_kept: bool
+    plans: list[PagePlan]
+    left_out: tuple[str, ...]
+    note: str
+
+
+_Request = TypeVar("_Request", WhatIfRequest, AdviseRequest)
+
+
+class Answers(ABC):
+    """Answers to the questions of the page. Its methods may be called from several threads."""
+
+    @abstractmethod
+    def moment(self, store: str, time_s: float | None) -> AbstractContextManager[Moment]:
+        """Hold the twin of a store at a moment, to be read only. UsageError: there is none; says why."""
+
+    def problem(self) -> str:
+        """Return why there are no answers now; empty if there are."""
+        return ""
+
+    def what_if(self, content: Any) -> WhatIfAnswer:
+        """Answer the decoded body of POST /whatif. UsageError: it cannot be answered; says why."""
+        request = _converted(content, WhatIfRequest)
+        with self.moment(request.store, request.time) as moment:
+            try:
+                with np.errstate(divide="raise", over="raise", invalid="raise"):
+                    answer = what_if(moment, request.set, request.traffic, request.horizon_s)
+            except ArithmeticError as error:
+                raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
+            sliders = _sliders(moment.twin)
+        return WhatIfAnswer(
+            time=answer.time,
+            attributes=sliders,
+            before=_outcome(answer.before, answer.horizon_s),
+            after=_outcome(answer.after, answer.horizon_s),
+            note=f"As of {_clock(answer.time)}, if the traffic of the last minutes goes on as set here.",
+        )
+
+    def advise(self, content: Any) -> AdviseAnswer:
+        """Answer the decoded body of POST /advise. UsageError: it cannot be answered; says why."""
+        request = _converted(content, AdviseRequest)
+        promise = Promise(hours=request.hours, confidence=request.confidence)
+        with self.moment(request.store, request.time) as moment:
+            advice = advise(moment, promise, request.traffic)
+        promised = f"not full within {promise.hours:g} h in {100 * promise.confidence:g} % of all futures"
+        if advice.is_kept:
+            note = f"As of {_clock(advice.time)} nothing has to change: {promised}."
+        elif advice.plans:
+            note = f"As of {_clock(advice.time)}; with each of these: {promised}."
+        else:
+            note = f"As of {_clock(advice.time)} no change of sizes or rules is enough for: {promised}."
+        plans = [
+            PagePlan(
+                title=plan.title,
+                steps=[PageStep(step, commands_in(step)) for step in plan.steps],
+                after=_outcome(plan.outcome, 3600 * promise.hours),
+            )
+            for plan in advice.plans
+        ]
+        return AdviseAnswer(time=advice.time, is_kept=advice.is_kept, plans=plans, left_out=advice.left_out, note=note)
+
+
+def _converted(content: Any, kind: type[_Request]) -> _Request:
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        names = ", ".join(kind.__struct_fields__)
+        raise UsageError(f"the body: {error}; expected: an object with {names}") from None
+
+
+def _clock(time: str) -> str:
+    return time[:19].replace("T", " ")
+
+
+def _outcome(outcome: FillOutcome, horizon_s: float) -> PageOutcome:
+    times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
+    return PageOutcome(
+        resource=outcome.resource,
+        label=Resource.parse(outcome.resource or "").label,
+        time_to_full_s=None if outcome.p50 is None else times,
+        probability=outcome.probability,
+        horizon_s=horizon_s,
+        messages_that_fit=outcome.messages_that_fit,
+    )
+
+
+def _sliders(twin: MessageStore) -> list[Slider]:
+    """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too."""
+    config = twin.config
+    sliders = []
+    if isinstance(config, Structure) and has_rules(config):
+        names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
+        sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
+    for name, value in sizes(twin).items():
+        if name in _PAGES:
+            sliders.append(_slider(name, _label(name), value, 2, min(MAX_PAGES, 4 * value), ""))
+        else:
+            sliders.append(_size(name, _label(name), value))
+    return sliders
+
+
+def _label(name: str) -> str:
+    """Return what the page calls a size."""
+    if (dataset := DataSetSetting.parse(name)) is not None:
+        label = Resource(Pool.SMDS, dataset.qmgr).label
+        return f"{label} at most" if dataset.attribute == "max_size" else label
+    return _LABELS[name]
+
+
+def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> Slider:
+    return Slider(name, label, value, low, high, max(1, (high - low) // 200), unit)
+
+
+def _size(name: str, label: str, value_bytes: int) -> Slider:
+    value = max(1, value_bytes // _MIB)
+    return Slider(name, label, value, max(1, value // 4), 4 * value, max(1, value // 32), "MB", _MIB)

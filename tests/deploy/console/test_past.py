@@ -1,0 +1,159 @@
+"""The console of a recording: what it answers about each moment, and its slider in a real Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, expect
+from starlette.testclient import TestClient
+
+import twin
+from deploy.cli import main
+from deploy.console.app import ConsoleState, new_app
+from deploy.console.model import ConsoleModel
+from deploy.console.past import PastTwins, seconds_of
+from deploy.console.server import ConsoleServer, Listen
+from tests.deploy.console.test_browser import CHROMIUM, ODD, browser, opened
+from tests.support.console_feed import TOPICS
+from twin.errors import UsageError
+from twin.planning.moment import at_moment
+from twin.planning.whatif import Traffic, what_if
+from twin.playback.timeline import Timeline
+
+__all__ = ["browser"]
+STORE = "QSG1/APP1"
+MOMENT = "2026-11-20T01:40:00Z"
+
+
+@pytest.fixture(scope="module")
+def friday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("past") / "friday.arrow"
+    twin.simulate(twin.make_scenario("getter-outage"), twin.demo_estate(), path, seed=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def past(friday: Path) -> PastTwins:
+    return PastTwins(Timeline(friday, twin.demo_estate()))
+
+
+@pytest.fixture(scope="module")
+def client(past: PastTwins) -> TestClient:
+    state = ConsoleState(past.model_at(past.moments.first), ["127.0.0.1"], answers=past, past=past)
+    return TestClient(new_app(state), base_url="http://127.0.0.1:8470")
+
+
+def test_the_page_opens_at_the_first_call(client: TestClient):
+    moments = client.get("/api/moments").json()
+    assert moments["name"] == "friday.arrow" and moments["events"] == 972_206
+    assert [(mark["change"], mark["severity"]) for mark in moments["marks"]] == [
+        ("paged", "warning"),
+        ("escalated", "critical"),
+        ("escalated", "full"),
+    ]
+    first = moments["marks"][0]["time"]
+    assert first <= moments["first"] <= first + 30 and moments["first"] in moments["times"]
+
+
+def test_a_moment_has_the_states_and_incidents_of_then(client: TestClient, past: PastTwins):
+    before, after = (client.get(f"/api/at?t={time}").json() for time in ("2026-11-20T00:20:00Z", MOMENT))
+    assert before["full"] and after["full"] and after["meta"]["recording"] == "friday.arrow"
+    assert before["incidents"] == [] and len(after["incidents"]) == 1
+    (store,) = (own for own in after["stores"] if own["store"] == STORE)
+    (record,) = (
+        record for name, record in past._timeline.states(round(seconds_of(MOMENT) * 1e6)).items() if name == STORE
+    )
+    assert store["fields"]["messages"] == msgspec.json.decode(record)["messages"]
+    assert store["time"] <= MOMENT
+
+
+def test_history_is_of_the_whole_recording(client: TestClient):
+    columns = client.get(f"/api/history?store={STORE}").json()
+    assert columns["times"][-1] - columns["times"][0] > 3 * 3600
+    assert max(columns["pct"]["smds/QM01"]) == 100.0
+    assert client.get("/api/history?store=QM01/PS99").status_code == 404
+
+
+def test_what_if_at_a_moment_is_that_of_the_command(client: TestClient, friday: Path):
+    asked = {"store": STORE, "time": seconds_of(MOMENT), "traffic": {"puts": 2}, "set": {"offld1_th": 60}}
+    answer = client.post("/whatif", json=asked).json()
+    own = what_if(at_moment(friday, twin.demo_estate(), STORE, answer["time"]), {"offld1_th": 60}, Traffic(puts=2))
+    times = {"p10": own.after.p10, "p50": own.after.p50, "p90": own.after.p90}
+    assert answer["after"]["time_to_full_s"] == times and answer["time"] == own.time <= MOMENT
+
+
+def test_advice_at_a_moment_has_the_commands_of_its_plans(client: TestClient):
+    answer = client.post("/advise", json={"store": STORE, "time": seconds_of(MOMENT)}).json()
+    assert not answer["is_kept"] and "not full within 2 h" in answer["note"]
+    commands = [command for plan in answer["plans"] for step in plan["steps"] for command in step["commands"]]
+    assert any(command.startswith("ALTER CFSTRUCT(APP1) OFFLD1TH(") for command in commands)
+    assert all(plan["after"]["probability"] <= 0.1 for plan in answer["plans"])
+    calm = client.post("/advise", json={"store": STORE, "time": seconds_of("2026-11-20T00:25:00Z")}).json()
+    assert calm["is_kept"] and calm["plans"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "expected"),
+    [
+        ("/api/at?t=friday", None, 400, "t = friday: no time; expected: such as "),
+        ("/whatif", {"store": "QSG1/APP9", "time": 0}, 422, "the estate has no such store"),
+        ("/advise", {"store": STORE, "hours": 0}, 422, "hours = 0; expected: "),
+        ("/advise", {"store": STORE, "set": {}}, 422, "expected: an object with store, traffic, hours"),
+    ],
+)
+def test_a_question_without_an_answer_is_told_why(client: TestClient, path: str, body, status: int, expected: str):
+    answer = client.get(path) if body is None else client.post(path, json=body)
+    assert answer.status_code == status and expected in answer.json()["detail"]
+
+
+def test_a_store_without_events_until_then_has_no_answer(past: PastTwins):
+    early = past._timeline.times[0] / 1e6
+    absent = next(
+        name for name in past._timeline.estate.stores if name not in past._timeline.states(past._timeline.times[0])
+    )
+    with pytest.raises(UsageError, match="expected: "), past.moment(absent, early):
+        pass
+
+
+def test_the_present_has_no_moments():
+    own = TestClient(new_app(ConsoleState(ConsoleModel(TOPICS), ["127.0.0.1"])), base_url="http://127.0.0.1:8470")
+    for path in ("/api/moments", f"/api/at?t={MOMENT}"):
+        answer = own.get(path)
+        assert answer.status_code == 404 and "expected: mqtwin console --recording FILE" in answer.json()["detail"]
+
+
+def test_the_command_needs_a_source_and_an_estate(friday: Path, capsys: pytest.CaptureFixture[str]):
+    for arguments in ([], ["--recording", str(friday)], ["--recording", str(friday), "--bootstrap-servers", "h:1"]):
+        assert main(["console", *arguments]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, past: PastTwins):
+    start = past.model_at(past.moments.first)
+    with ConsoleServer(start, Listen(port=0), past, past) as server:
+        with opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page:
+            expect(page.locator(".past output")).to_have_text("2026-11-20 01:40:00")
+            expect(page.locator(".hero .big")).to_have_text("22 min")
+            expect(page.locator(".compare .big").first).to_have_text("22 min")
+            expect(page.locator("#fresh-text")).to_have_text("Recording friday.arrow")
+            page.get_by_label("Moment of the recording").fill("260")
+            expect(page.locator(".hero .big")).to_have_text("Full now")
+            page.locator("nav").get_by_text("Incidents").click()
+            expect(page.locator(".alert")).to_have_attribute("data-severity", "full")
+            assert "?t=2026-11-20T02:1" in page.url
+            page.locator(".marks button").first.click()
+            expect(page.locator(".alert")).to_have_attribute("data-severity", "warning")
+            before = page.locator(".past output").inner_text()
+            page.get_by_role("button", name="Play", exact=True).click()
+            expect(page.locator(".past output")).not_to_have_text(before)
+            page.get_by_role("button", name="Pause", exact=True).click()
+            page.goto(f"{server.address}#/store/QSG1%2FAPP1?t={MOMENT}")
+            page.get_by_role("button", name="What would help").click()
+            expect(page.locator(".plans h3").first).to_have_text("offload sooner, and larger")
+            assert ODD.findall(page.locator("body").inner_text()) == []
+        with opened(browser, server.address, "phone", "dark") as page:
+            expect(page.locator("h1")).to_contain_text("is full in")
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

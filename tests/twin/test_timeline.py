@@ -1,0 +1,107 @@
+"""Every moment of a recording, opened again: it is that of a replay up to there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import twin
+from tests.support.profile import examples
+from tests.support.traffic import traffic, write_estate, write_recording
+from twin.errors import UsageError
+from twin.planning.moment import moment_of, twin_at
+from twin.planning.whatif import Traffic, what_if
+from twin.playback import timeline as module
+from twin.playback.timeline import Timeline
+
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def friday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("timeline") / "friday.arrow"
+    twin.simulate(twin.make_scenario("getter-outage"), twin.demo_estate(), path, seed=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def timeline(friday: Path) -> Timeline:
+    return Timeline(friday, twin.demo_estate())
+
+
+@settings(max_examples=examples(40))
+@given(share=st.floats(0, 1))
+def test_a_moment_is_that_of_a_replay_up_to_there(timeline: Timeline, share: float):
+    time = timeline.times[round(share * (len(timeline.times) - 1))]
+    for store, record in timeline.states(time).items():
+        opened = timeline.twin_at(store, time)
+        replayed = twin_at(timeline.recording, timeline.estate, store, time)
+        assert opened is not None and opened.header() == replayed.header()
+        assert msgspec.json.encode(opened.state()) == msgspec.json.encode(replayed.state()) == record
+
+
+@settings(max_examples=examples(15))
+@given(share=st.floats(0.4, 0.7), puts=st.sampled_from([0.5, 1.0, 2.0]), size=st.sampled_from(["400M", "2G"]))
+def test_a_what_if_at_a_moment_is_that_of_the_recording(timeline: Timeline, share: float, puts: float, size: str):
+    time = timeline.times[round(share * (len(timeline.times) - 1))]
+    moments = (timeline.twin_at(STORE, time), twin_at(timeline.recording, timeline.estate, STORE, time))
+    answers = []
+    for own in moments:
+        assert own is not None
+        try:
+            answers.append(what_if(moment_of(timeline.estate, own), {"size": size}, Traffic(puts=puts)))
+        except UsageError as error:  # what it holds does not fit
+            answers.append(str(error))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"MAX_DECODED": 0}, {"MAX_COPIES": 2}, {"MAX_SAMPLES": 8}, {"MAX_COPIED_BYTES": 1}]
+)
+def test_bounds_change_how_long_a_moment_takes_and_not_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
+):
+    for name, value in limits.items():
+        monkeypatch.setattr(module, name, value)
+    estate = twin.load_estate(write_estate(tmp_path))
+    events = sorted(traffic(3000, seed=4), key=lambda event: event["time"])
+    recording = write_recording(tmp_path / "mixed.ndjson", events)
+    timeline = Timeline(recording, estate)
+    assert len(timeline._copies) <= module.MAX_COPIES
+    assert sum(len(own.times) for own in timeline._sampled.values()) <= module.MAX_SAMPLES + len(timeline._sampled)
+    messages = [name for name, config in estate.stores.items() if config.kind in ("structure", "page_set")]
+    seen = 0
+    for time in timeline.times[:: max(1, len(timeline.times) // 5)]:
+        for store in set(messages) & timeline.states(time).keys():
+            opened = timeline.twin_at(store, time)
+            assert opened is not None
+            assert opened.state() == twin_at(recording, estate, store, time).state()
+            seen += 1
+    assert seen
+
+
+def test_alerts_are_those_of_the_replay_and_end_at_a_moment(friday: Path, timeline: Timeline):
+    replayed = twin.replay(friday, twin.demo_estate(), course=False)
+    assert [alert.record() for alert in timeline.alerts] == [alert.record() for alert in replayed.alerts]
+    time = timeline.times[len(timeline.times) // 2]
+    until = timeline.alerts_until(time)
+    assert 0 < len(until) < len(timeline.alerts) and until[-1].time <= time < timeline.alerts[len(until)].time
+    assert timeline.states(timeline.times[-1]) == {
+        name: msgspec.json.encode(state) for name, state in replayed.states.items()
+    }
+
+
+def test_a_recording_without_an_event_of_the_estate_is_refused(tmp_path: Path):
+    recording = tmp_path / "empty.ndjson"
+    recording.write_text('{"op": "PUT"}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match="has no event of this estate; expected: "):
+        Timeline(recording, twin.demo_estate())
+
+
+def test_explore_needs_a_file_of_the_estate(friday: Path):
+    with pytest.raises(UsageError, match=r"expected: replay\(.*estate.toml"):
+        twin.replay(friday, twin.demo_estate(), course=False).explore()
