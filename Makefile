@@ -53,7 +53,7 @@ soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed
 	$(BIN)/python -m tests.soak $(or $(ARGS),load)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
-	$(BIN)/python -m tests.score $(ARGS)
+	$(BIN)/python -m tests.score $(LOADS:%=--loads %) $(ARGS)
 
 lint: $(MADE)/lint                           ## check rules, format, types, direction of imports
 	$(BIN)/ruff check .

@@ -68,7 +68,7 @@ def percent_end(share: float) -> str:
     return f"{100 * share:.0f}" if math.isfinite(share) else "none said"
 
 
-def _shown(
+def shown(
     name: str, form: Callable[[float | None], str], end: Callable[[float], str], times: float = 1.0
 ) -> Callable[[Any], str]:
     """Return what formats a field, times a factor, with its interval."""
@@ -82,28 +82,28 @@ def _shown(
     return show
 
 
-_share = partial(_shown, form=percent, end=percent_end)
-_span = partial(_shown, form=span, end=span)
-_number = partial(_shown, form=number, end=number)
+share_of = partial(shown, form=percent, end=percent_end)
+span_of = partial(shown, form=span, end=span)
+number_of = partial(shown, form=number, end=number)
 
 
 ROWS: Mapping[str, Callable[[Measures], str]] = {
-    "recall": _share("recall"),
-    "precision": _share("precision"),
-    "F1": _number("f1"),
-    "false alarms a store-day": _number("false_per_day"),
-    "alarms per 100 store-days": _number("alarms_per_day", times=100.0),
-    "recordings without a false alarm": _share("calm"),
-    "lead, p10": _span("lead_p10"),
-    "lead, p50": _span("lead_p50"),
-    "enough lead": _share("enough_lead"),
+    "recall": share_of("recall"),
+    "precision": share_of("precision"),
+    "F1": number_of("f1"),
+    "false alarms a store-day": number_of("false_per_day"),
+    "alarms per 100 store-days": number_of("alarms_per_day", times=100.0),
+    "recordings without a false alarm": share_of("calm"),
+    "lead, p10": span_of("lead_p10"),
+    "lead, p50": span_of("lead_p50"),
+    "enough lead": share_of("enough_lead"),
     **{f"error {minutes} min before": partial(error, minutes=minutes) for minutes in AHEAD},
     "came in p10..p90": inside,
-    "interval score": _span("interval_score"),
-    "CRPS": _span("crps"),
-    "reopened a filling": _number("reopened"),
-    "time to clear, p50": _span("clear_p50"),
-    "filler named first": _share("named"),
+    "interval score": span_of("interval_score"),
+    "CRPS": span_of("crps"),
+    "reopened a filling": number_of("reopened"),
+    "time to clear, p50": span_of("clear_p50"),
+    "filler named first": share_of("named"),
 }
 
 
@@ -111,15 +111,15 @@ PAGE_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
     "pages": lambda counts: f"{counts.pages:,}",
     "right": lambda counts: f"{counts.right:,}",
     "false": lambda counts: f"{counts.false:,}",
-    "share that was right": _share("precision"),
-    "pages a filling": _number("per_filling"),
-    "pages a store in which nothing fills": _number("per_calm_store"),
-    "pages a store and month": _number("per_month"),
+    "share that was right": share_of("precision"),
+    "pages a filling": number_of("per_filling"),
+    "pages a store in which nothing fills": number_of("per_calm_store"),
+    "pages a store and month": number_of("per_month"),
     "called again within ten minutes": lambda counts: f"{counts.again:,}",
-    "messages a page": _number("per_page"),
+    "messages a page": number_of("per_page"),
     "fillings without a page before the first 2192": lambda counts: f"{counts.late:,}",
     "fillings unheard": lambda counts: f"{counts.unheard:,}",
-    "lead of a page, p50": _span("lead_p50"),
+    "lead of a page, p50": span_of("lead_p50"),
 }
 
 
