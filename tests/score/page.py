@@ -128,7 +128,7 @@ def _foot(run: Run) -> str:
 
 def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
     lines = [
-        [target.what, target.aim, target.measured, "reached" if target.met else "**missed**"]
+        [target.what, target.aim, target.measured, "**missed**" if target.met is False else target.outcome]
         for target in targets(scores, loads)
     ]
     return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)

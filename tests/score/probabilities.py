@@ -10,7 +10,7 @@ from tests.score.work import CaseScore, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
 from twin.scoring import TWIN
 from twin.scoring.bootstrap import Bounds
-from twin.scoring.table import NOTHING, bounds_text, markdown, number, number_of, percent, span, span_of
+from twin.scoring.table import NOTHING, bounds_text, markdown, number, number_of, percent, percent_end, span, span_of
 
 
 def by_horizon(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
@@ -18,7 +18,8 @@ def by_horizon(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseS
     lines = []
     for brier, line in zip(measured(scores)[TWIN].brier, line_skills(scores), strict=True):
         cells = [f"{brier.predictions:,}", percent(brier.came / brier.predictions if brier.predictions else None)]
-        cells += [_bounded(getattr(brier, name), brier.bounds.get(name), _three) for name in ("score", "skill")]
+        cells += [_bounded(brier.score, brier.bounds.get("score"), _three)]
+        cells += [_bounded(brier.skill, brier.bounds.get("skill"), number)]
         cells += [line.rule, _bounded(*line.skill, number)]
         cells += [
             _bounded(getattr(brier, name), brier.bounds.get(name), _four) for name in ("reliability", "resolution")
@@ -70,7 +71,7 @@ def calibration(scores: Sequence[CaseScore]) -> str:
         [
             percent(each.predicted),
             f"{each.count:,}",
-            _bounded(each.observed, each.bounds, _precise),
+            _precise(each.observed) + bounds_text(each.bounds, percent_end),
             _precise(each.unknowable),
             _precise(each.observed - each.unknowable),
         ]
@@ -91,5 +92,5 @@ The last two columns split what was observed: a prediction made before the onset
 and one made after it. At 0 % the latter are those that were missed."""
 
 
-def _precise(share: float | None) -> str:
-    return NOTHING if share is None else f"{100 * share:.1f} %"
+def _precise(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -52,7 +52,9 @@ def show_targets(console: Console, results: Sequence[Target]) -> None:
     """Print the targets of the twin."""
     held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
     for target in results:
-        held.add_row(target.what, target.aim, target.measured, "reached" if target.met else "[red]missed[/]")
+        held.add_row(
+            target.what, target.aim, target.measured, "[red]missed[/]" if target.met is False else target.outcome
+        )
     _print(console, held)
 
 

@@ -47,10 +47,16 @@ FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
 
 @dataclass(frozen=True, slots=True)
 class Target:
+    """met: None: nothing to measure."""
+
     what: str
     aim: str
     measured: str
-    met: bool
+    met: bool | None
+
+    @property
+    def outcome(self) -> str:
+        return "" if self.met is None else "reached" if self.met else "missed"
 
 
 Sets = Mapping[str, Mapping[str, Measures]]
@@ -174,25 +180,25 @@ def not_later(scores: Sequence[CaseScore], name: str) -> Target:
 
 def _at_most(what: str, value: float | None, aim: float) -> Target:
     reached = f"{value}" if isinstance(value, int) else number(value)
-    return Target(what, f"at most {aim}" if aim else "none", reached, value is None or value <= aim)
+    return Target(what, f"at most {aim}" if aim else "none", reached, None if value is None else value <= aim)
 
 
 def _at_least(what: str, measures: Measures, field: str, aim: float) -> Target:
     """Return the target of a measure that is a share of 1."""
     value = getattr(measures, field)
-    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), value is not None and value >= aim)
+    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), None if value is None else value >= aim)
 
 
 def _at_most_of(what: str, measures: Measures, field: str, aim: float) -> Target:
     """Return the target of a measure that is a number."""
     value = getattr(measures, field)
-    return Target(what, f"at most {aim}", number_of(field)(measures), value is None or value <= aim)
+    return Target(what, f"at most {aim}", number_of(field)(measures), None if value is None else value <= aim)
 
 
 def _error(name: str, measures: Measures, minutes: int, aim: float) -> Target:
-    value, count = measures.errors.get(minutes, (float("inf"), 0))
+    value, count = measures.errors.get(minutes, (None, 0))
     what = f"median error {minutes} min before, {name} ({as_count(count, 'filling')})"
-    return Target(what, f"at most {100 * aim:.0f} %", error(measures, minutes), value <= aim)
+    return Target(what, f"at most {100 * aim:.0f} %", error(measures, minutes), None if value is None else value <= aim)
 
 
 def _against(hard: dict[str, Measures]) -> list[Target]:

@@ -8,6 +8,7 @@ chapter 13]. The numbers are drawn from a fixed seed: the same recordings give t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -49,11 +50,7 @@ class Resamples:
             recordings: number of recordings.
             resamples: how many times they are drawn; not at all if there are fewer than LEAST_RECORDINGS.
         """
-        self.weights = np.ones((1, recordings))
-        if resamples and recordings >= LEAST_RECORDINGS:
-            rng = np.random.default_rng((_SEED, recordings))
-            drawn = rng.multinomial(recordings, np.full(recordings, 1.0 / recordings), resamples)
-            self.weights = np.concatenate([self.weights, drawn])
+        self.weights = _weights(recordings, resamples if recordings >= LEAST_RECORDINGS else 0)
 
     def total(self, values: Array | Sequence[float]) -> Array:
         """Return f8[1 + resamples, ...], sums over the recordings. values: f8[recordings, ...]."""
@@ -86,6 +83,16 @@ class Resamples:
         with np.errstate(invalid="ignore"):  # inf - inf, where both are the same
             between = np.where((part == 0) | (ends[0] == ends[1]), ends[0], ends[0] + part * (ends[1] - ends[0]))
         return figure(np.where(counts[:, -1] > 0, between, np.nan))
+
+
+@functools.cache
+def _weights(recordings: int, resamples: int) -> Array:
+    weights = np.ones((1 + resamples, recordings))
+    if resamples:
+        rng = np.random.default_rng((_SEED, recordings))
+        weights[1:] = rng.multinomial(recordings, np.full(recordings, 1.0 / recordings), resamples)
+    weights.flags.writeable = False
+    return weights
 
 
 def share(parts: Array, wholes: Array) -> Array:

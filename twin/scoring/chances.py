@@ -1,7 +1,8 @@
 """Predicted probabilities of 2192 within some horizons, held against what came, as counts that can be added.
 
 Every five minutes in which a store is not full, the probability of a 2192 within each of HORIZONS is compared with the
-outcome, unless the recording ends before it is known. A method that predicts no probability says yes or no: by its
+outcome, unless the recording ends before the horizon does: else those that a 2192 followed would count, and those that
+none followed would not. A method that predicts no probability says yes or no: by its
 predicted time, or else by its open alarm. Yes and no then count as the probability that they deserve: the share of them
 that a 2192 followed, in the same recordings. So no rule is worse off for a wrong scale.
 
@@ -10,8 +11,8 @@ Scores, the lower the better [Gneiting and Raftery 2007: Strictly proper scoring
 - **Brier score**: mean squared error of the probability. It is reliability - resolution + uncertainty, but for what
   varies within a bin [Murphy 1973]: how far the bins are from what came in them, how far what came in them is from the
   mean, and the score of who always says the mean (**climatology**).
-- **CRPS**: the integral of the Brier score over all horizons up to REACH_S, in seconds. A store that is not full when
-  the recording ends counts up to there [survival CRPS: Avati et al. 2019, Countdown regression].
+- **CRPS**: the integral of the Brier score over all horizons up to REACH_S, in seconds. A store that does not fill
+  within them counts, too [survival CRPS: Avati et al. 2019, Countdown regression].
 - **Interval score** of p10, p50 and p90, in seconds: the weighted interval score [Bracher et al. 2021], which is the
   absolute error if all three are the same.
 - **Skill**: 1 - score / score of a reference.
@@ -70,7 +71,7 @@ class ChanceCounts:
             sum of the probabilities.
         squares: f8[HORIZONS], sum of the squared errors of the probabilities.
         crps: sum of the CRPS, seconds.
-        waits: f8[2, cells]: seconds of each cell before the 2192 or the end of the recording, and after the 2192.
+        waits: f8[2, cells]: seconds of each cell before a 2192, and after it, up to the end of the recording.
         count: number of predictions.
         is_probability: False: the method says yes or no.
     """
@@ -124,7 +125,7 @@ def count_chances(chances: Chances) -> ChanceCounts:
     bins, squares = np.zeros((len(HORIZONS), len(BIN_ENDS), 4)), np.zeros(len(HORIZONS))
     for row, horizon in enumerate(HORIZONS):
         came = chances.came <= horizon
-        known = came | (chances.left >= horizon)
+        known = chances.left >= horizon
         said, came, begun = chances.within[known, row], came[known], chances.begun[known]
         places = np.minimum(np.searchsorted(BIN_ENDS, said), len(BIN_ENDS) - 1)
         for column, weights in enumerate((np.ones(said.size), came, came & ~begun, said)):
@@ -149,10 +150,10 @@ def add_counts(counts: Iterable[ChanceCounts]) -> ChanceCounts:
 
 
 def _waits(came: Array, left: Array) -> Array:
-    """Return f8[2, n, cells]: seconds of each cell before the 2192 or the end of the recording, and after the 2192."""
-    before = np.clip(np.minimum(came, left)[:, None] - _CELLS[:-1], 0.0, _WIDTHS)
-    after = np.where(np.isfinite(came)[:, None], _WIDTHS - before, 0.0)
-    return np.stack([before, after])
+    """Return f8[2, n, cells]: seconds of each cell before a 2192, and after it, up to the end of the recording."""
+    seen = np.clip(left[:, None] - _CELLS[:-1], 0.0, _WIDTHS)
+    before = np.clip(came[:, None] - _CELLS[:-1], 0.0, seen)
+    return np.stack([before, seen - before])
 
 
 def survival_crps(cells: Array, came: Array, left: Array) -> Array:

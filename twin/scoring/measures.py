@@ -73,7 +73,7 @@ class Measures:
     reopened: float | None
     clear_p50: float | None
     named: float | None
-    bounds: dict[str, Bounds] = field(default_factory=dict)  # by field, and "inside", "error 60" and so on
+    bounds: dict[str, Bounds] = field(default_factory=dict)  # by field, also of the interval, and "error 60" and so on
 
     def as_json(self) -> dict[str, Any]:
         """Return the measures, JSON-ready; an infinite error is null."""
@@ -219,7 +219,8 @@ def measure(recordings: Sequence[Sequence[JudgedStore]], resamples: int = 0) -> 
     }
     others = {f"error {minutes}": drawn.quantile(values, 0.5) for minutes, values in errors.items()}
     interval = coverage([point for own in points for point in own] if is_probability else [])
-    others["inside"] = drawn.ratio([sum(map(_is_inside, own)) for own in points], list(map(len, points)))
+    for name, holds in _WITHIN.items():
+        others[name] = drawn.ratio([sum(map(holds, own)) for own in points], list(map(len, points)))
     values = values_of(figures)
     return Measures(
         recordings=len(recordings),
@@ -247,17 +248,16 @@ def measure(recordings: Sequence[Sequence[JudgedStore]], resamples: int = 0) -> 
 
 def coverage(points: Sequence[Point]) -> Coverage:
     """Compute the coverage of predicted intervals."""
-    count = len(points)
-    return Coverage(
-        count,
-        _share(sum(point.came < point.p10 for point in points), count),
-        _share(sum(point.came < point.p50 for point in points), count),
-        _share(sum(point.came > point.p90 for point in points), count),
-    )
+    shares = {name: _share(sum(map(_WITHIN[name], points)), len(points)) for name in ("below", "up_to_p50", "above")}
+    return Coverage(len(points), **shares)
 
 
-def _is_inside(point: Point) -> bool:
-    return point.p10 <= point.came <= point.p90
+_WITHIN: dict[str, Callable[[Point], bool]] = {  # fields of `Coverage`
+    "inside": lambda point: point.p10 <= point.came <= point.p90,
+    "below": lambda point: point.came < point.p10,
+    "up_to_p50": lambda point: point.came < point.p50,
+    "above": lambda point: point.came > point.p90,
+}
 
 
 def _interval_score(drawn: Resamples, points: Sequence[Sequence[Point]]) -> Figure:

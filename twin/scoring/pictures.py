@@ -150,6 +150,11 @@ def calibration(measures: Measures) -> Figure:
         interval = measures.interval
         if interval.below is not None and interval.up_to_p50 is not None and interval.above is not None:
             came = [100 * interval.below, 100 * interval.up_to_p50, 100 * (1 - interval.above)]
+            ends = [measures.bounds.get(name) for name in ("below", "up_to_p50", "above")]
+            if all(ends):
+                below, middle, above = (np.multiply(100, end) for end in ends if end is not None)
+                lows, highs = (below[0], middle[0], 100 - above[1]), (below[1], middle[1], 100 - above[0])
+                left.fill_between([10, 50, 90], lows, highs, color=INK, alpha=0.15, linewidth=0)
             left.plot([10, 50, 90], came, "o-", color=INK)
             for percent, share in zip((10, 50, 90), came, strict=True):
                 left.annotate(f"{share:.0f} %", (percent, share), (6, -10), textcoords="offset points", fontsize=8)
@@ -161,7 +166,7 @@ def calibration(measures: Measures) -> Figure:
         said, observed = [100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins]
         bounds = [bin_.bounds or Bounds(bin_.observed, bin_.observed) for bin_ in bins]
         lows, highs = [100 * own.low for own in bounds], [100 * own.high for own in bounds]
-        right.fill_between(said, lows, highs, color=INK, alpha=0.15, linewidth=0, label="95 % of the recordings")
+        right.fill_between(said, lows, highs, color=INK, alpha=0.15, linewidth=0, label="95 % confidence")
         right.plot(said, observed, "o-", color=INK)
         for bin_ in bins:
             place = (100 * bin_.predicted, 100 * bin_.observed)
@@ -169,7 +174,7 @@ def calibration(measures: Measures) -> Figure:
         right.set_title("probability, with the number of predictions", fontsize=9, loc="left")
         right.set_xlabel("probability given of 2192 within two hours, %")
         right.set_ylabel("a 2192 came, %")
-        right.legend(fontsize=8, loc="upper left")
+        right.legend(fontsize=8, loc="lower right")
     return figure
 
 
