@@ -20,7 +20,7 @@ from twin.scoring import METHODS, TWIN, TWIN_WATCH, judge, judge_pages
 
 SERIES = series(line(600, (0, 0), (100, 0), (200, 100), (210, 100), (220, 0), (600, 0)))
 FILLING = filling(100, 200, 210)
-SAID = predict(*((m, *[max(200 - m, 1)] * 3, 100 <= m < 210) for m in range(600)))
+PREDICTIONS = predict(*((m, *[max(200 - m, 1)] * 3, 100 <= m < 210) for m in range(600)))
 CASE = Recorded(
     number=7, split="test", scenario="burst", class_="hard", store=STORE, filler="A", story="", stem="test-0007"
 )
@@ -33,8 +33,8 @@ def case_score(watch: float | None, oracle: float | None, *, class_: str = "hard
     for method in (*METHODS, ORACLE, ORACLE_WATCH):
         minute = opened.get(method, 190.0)
         alarms = [] if minute is None else [alarm(minute, 220)]
-        said = SAID if method in {TWIN, TWIN_WATCH} else None
-        judged[method] = [judge(SERIES, [FILLING], alarms, said, withdrawing_counts=True)]
+        predictions = PREDICTIONS if method in {TWIN, TWIN_WATCH} else None
+        judged[method] = [judge(SERIES, [FILLING], alarms, predictions, withdrawing_counts=True)]
         pages[method] = [judge_pages(SERIES, [FILLING], alarms, withdrawing_counts=True)]
     return CaseScore(replace(CASE, class_=class_), judged, pages, {}, [0.0], 1000, (0.0, 0.0), (4, 1.0))
 

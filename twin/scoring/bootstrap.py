@@ -60,12 +60,12 @@ class Resamples:
         """Return the ratio of two sums over the recordings. parts, wholes: f8[recordings]."""
         return figure(share(self.total(parts), self.total(wholes)))
 
-    def quantile(self, values: Sequence[Sequence[float]], at: float) -> Figure:
+    def quantile(self, values: Sequence[Sequence[float]], rank: float) -> Figure:
         """Return a quantile of the values of all recordings, interpolated as by `numpy.quantile`.
 
         Args:
             values: those of each recording.
-            at: 0 to 1.
+            rank: 0 to 1.
         """
         flat = np.array([value for own in values for value in own], float)
         if not flat.size:
@@ -73,11 +73,11 @@ class Resamples:
         owners = np.repeat(np.arange(len(values)), [len(own) for own in values])
         order = np.argsort(flat, kind="stable")
         flat, counts = flat[order], np.cumsum(self.weights[:, owners[order]], axis=1)
-        places = at * np.maximum(counts[:, -1] - 1, 0)
+        places = rank * np.maximum(counts[:, -1] - 1, 0)
         low = np.floor(places + 1e-9)
         ends = []
-        for rank in (low, low + 1):
-            rows = (counts <= np.minimum(rank, counts[:, -1] - 1)[:, None]).sum(axis=1)
+        for place in (low, low + 1):
+            rows = (counts <= np.minimum(place, counts[:, -1] - 1)[:, None]).sum(axis=1)
             ends.append(flat[np.minimum(rows, flat.size - 1)])
         part = np.maximum(places - low, 0.0)
         with np.errstate(invalid="ignore"):  # inf - inf, where both are the same

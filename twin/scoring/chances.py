@@ -126,11 +126,11 @@ def count_chances(chances: Chances) -> ChanceCounts:
     for row, horizon in enumerate(HORIZONS):
         came = chances.came <= horizon
         known = chances.left >= horizon
-        said, came, begun = chances.within[known, row], came[known], chances.begun[known]
-        places = np.minimum(np.searchsorted(BIN_ENDS, said), len(BIN_ENDS) - 1)
-        for column, weights in enumerate((np.ones(said.size), came, came & ~begun, said)):
+        probabilities, came, begun = chances.within[known, row], came[known], chances.begun[known]
+        places = np.minimum(np.searchsorted(BIN_ENDS, probabilities), len(BIN_ENDS) - 1)
+        for column, weights in enumerate((np.ones(probabilities.size), came, came & ~begun, probabilities)):
             bins[row, :, column] = np.bincount(places, weights, len(BIN_ENDS))
-        squares[row] = ((said - came) ** 2).sum()
+        squares[row] = ((probabilities - came) ** 2).sum()
     waits = _waits(chances.came, chances.left)
     crps = 0.0 if chances.cells is None else float(survival_crps(chances.cells, chances.came, chances.left).sum())
     return ChanceCounts(bins, squares, crps, waits.sum(axis=1), chances.came.size, chances.cells is not None)

@@ -138,8 +138,8 @@ def count_pages(recordings: Sequence[Sequence[StorePages]], resamples: int = 0) 
     drawn = Resamples(len(recordings), resamples)
     stores = [store for recording in recordings for store in recording]
 
-    def total(of: Callable[[StorePages], float]) -> list[float]:
-        return [sum(map(of, recording)) for recording in recordings]
+    def total(count: Callable[[StorePages], float]) -> list[float]:
+        return [sum(map(count, recording)) for recording in recordings]
 
     pages, days = total(lambda store: store.pages), total(lambda store: store.days)
     decided = total(lambda store: store.pages - store.undecided)

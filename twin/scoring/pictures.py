@@ -153,8 +153,8 @@ def calibration(measures: Measures) -> Figure:
             ends = [measures.bounds.get(name) for name in ("below", "up_to_p50", "above")]
             if all(ends):
                 below, middle, above = (np.multiply(100, end) for end in ends if end is not None)
-                lows, highs = (below[0], middle[0], 100 - above[1]), (below[1], middle[1], 100 - above[0])
-                left.fill_between([10, 50, 90], lows, highs, color=INK, alpha=0.15, linewidth=0)
+                band = (below[0], middle[0], 100 - above[1]), (below[1], middle[1], 100 - above[0])
+                left.fill_between([10, 50, 90], *band, color=INK, alpha=0.15, linewidth=0)
             left.plot([10, 50, 90], came, "o-", color=INK)
             for percent, share in zip((10, 50, 90), came, strict=True):
                 left.annotate(f"{share:.0f} %", (percent, share), (6, -10), textcoords="offset points", fontsize=8)
@@ -163,11 +163,11 @@ def calibration(measures: Measures) -> Figure:
         left.set_ylabel("2192s that came by then, %")
         left.legend(fontsize=8)
         bins = measures.reliability
-        said, observed = [100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins]
+        predicted, observed = [100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins]
         bounds = [bin_.bounds or Bounds(bin_.observed, bin_.observed) for bin_ in bins]
         lows, highs = [100 * own.low for own in bounds], [100 * own.high for own in bounds]
-        right.fill_between(said, lows, highs, color=INK, alpha=0.15, linewidth=0, label="95 % confidence")
-        right.plot(said, observed, "o-", color=INK)
+        right.fill_between(predicted, lows, highs, color=INK, alpha=0.15, linewidth=0, label="95 % confidence")
+        right.plot(predicted, observed, "o-", color=INK)
         for bin_ in bins:
             place = (100 * bin_.predicted, 100 * bin_.observed)
             right.annotate(f"{bin_.count:,}", place, (6, -10), textcoords="offset points", fontsize=7)
@@ -183,7 +183,7 @@ def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str])
 
     Args:
         sets: by name, for each panel the skill at each of HORIZONS.
-        titles: of the panels.
+        titles: titles of the panels.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
@@ -197,7 +197,7 @@ def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str])
                     (place, own) for place, own in zip(places, by_panel[panel], strict=True) if own.value is not None
                 ]
                 values = np.array([own.value for _, own in known])
-                bounds = [own.bounds or Bounds(own.value, own.value) for _, own in known]
+                bounds = [own.bounds or (own.value, own.value) for _, own in known]
                 spreads = np.abs(np.array(bounds).reshape(-1, 2).T - values)
                 shift = (number - (len(sets) - 1) / 2) * 0.08
                 axes.errorbar(

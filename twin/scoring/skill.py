@@ -85,8 +85,8 @@ def _brier(drawn: Resamples, counts: Sequence[ChanceCounts]) -> dict[str, Array]
     resolution = share(np.nansum(bins[..., 0] * (own_mean - mean[..., None]) ** 2, axis=-1), looks)
     if any(own.is_probability for own in counts):
         score = share(drawn.total(np.array([own.squares for own in counts])), looks)
-        said = share(bins[..., 3], bins[..., 0])
-        apart = share(np.nansum(bins[..., 0] * (said - own_mean) ** 2, axis=-1), looks)
+        predicted = share(bins[..., 3], bins[..., 0])
+        apart = share(np.nansum(bins[..., 0] * (predicted - own_mean) ** 2, axis=-1), looks)
     else:  # yes and no as the probability that they deserve
         score, apart = uncertainty - resolution, np.zeros_like(uncertainty)
     return {"score": score, "skill": skill(score, uncertainty), "reliability": apart, "resolution": resolution}

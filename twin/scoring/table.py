@@ -68,7 +68,7 @@ def percent_end(share: float) -> str:
     return f"{100 * share:.0f}" if math.isfinite(share) else "none said"
 
 
-def shown(
+def format_field(
     name: str, form: Callable[[float | None], str], end: Callable[[float], str], times: float = 1.0
 ) -> Callable[[Any], str]:
     """Return what formats a field, times a factor, with its interval."""
@@ -82,9 +82,9 @@ def shown(
     return show
 
 
-share_of = partial(shown, form=percent, end=percent_end)
-span_of = partial(shown, form=span, end=span)
-number_of = partial(shown, form=number, end=number)
+share_of = partial(format_field, form=percent, end=percent_end)
+span_of = partial(format_field, form=span, end=span)
+number_of = partial(format_field, form=number, end=number)
 
 
 ROWS: Mapping[str, Callable[[Measures], str]] = {

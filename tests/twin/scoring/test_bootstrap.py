@@ -21,16 +21,16 @@ def drawn_again(drawn: Resamples, row: int) -> list[int]:
 
 @settings(max_examples=examples(30))
 @given(VALUES, st.sampled_from([0.1, 0.5, 0.9]))
-def test_a_quantile_is_that_of_the_values_drawn(values, at):
+def test_a_quantile_is_that_of_the_values_drawn(values, rank):
     drawn = Resamples(len(values), 20)
     with_all = [value for own in values for value in own]
-    result = drawn.quantile(values, at)
+    result = drawn.quantile(values, rank)
     if not with_all:
         assert result == (None, None)
         return
-    assert result.value == pytest.approx(np.quantile(with_all, at))
+    assert result.value == pytest.approx(np.quantile(with_all, rank))
     flat = [[value for i in drawn_again(drawn, row) for value in values[i]] for row in range(1, 21)]
-    quantiles = [np.quantile(own, at) for own in flat if own]
+    quantiles = [np.quantile(own, rank) for own in flat if own]
     assert result.bounds is not None
     assert result.bounds == pytest.approx(np.quantile(quantiles, [0.025, 0.975], method="inverted_cdf"))
 

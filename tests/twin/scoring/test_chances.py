@@ -37,10 +37,10 @@ SECONDS = st.floats(1.0, 7200.0)
 
 def counts_of(within: list[float], came: list[float], *, begun: bool = True, yes_or_no: bool = False) -> ChanceCounts:
     """Return counts of a probability for every horizon, in a recording that has no end. came: seconds."""
-    said = np.repeat(np.array(within, float)[:, None], len(HORIZONS), axis=1)
-    cells = None if yes_or_no else np.repeat(said[:, :1], MIDDLES.size, axis=1)
+    predicted = np.repeat(np.array(within, float)[:, None], len(HORIZONS), axis=1)
+    cells = None if yes_or_no else np.repeat(predicted[:, :1], MIDDLES.size, axis=1)
     left = np.full(len(came), np.inf)
-    return count_chances(Chances(said, cells, np.array(came, float), left, np.full(len(came), begun)))
+    return count_chances(Chances(predicted, cells, np.array(came, float), left, np.full(len(came), begun)))
 
 
 # -- what is compared with what
@@ -127,12 +127,12 @@ def test_what_is_not_known_does_not_count_in_the_crps():
 @settings(max_examples=examples(50))
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.6, 0.9, 1.0]), st.booleans()), min_size=1, max_size=60))
 def test_the_brier_score_is_that_of_scoringrules_and_the_sum_of_its_parts(rows):
-    said, came = [row[0] for row in rows], np.array([row[1] for row in rows], float)
-    counts = [counts_of(said, np.where(came, 60.0, np.inf).tolist())]
+    predicted, came = [row[0] for row in rows], np.array([row[1] for row in rows], float)
+    counts = [counts_of(predicted, np.where(came, 60.0, np.inf).tolist())]
     for score in brier_scores(Resamples(1), counts):
         uncertainty = float(came.mean() * (1 - came.mean()))
         assert (score.predictions, score.came) == (len(rows), came.sum())
-        assert score.score == pytest.approx(np.mean(scoringrules.brier_score(came, np.array(said))))
+        assert score.score == pytest.approx(np.mean(scoringrules.brier_score(came, np.array(predicted))))
         assert score.score == pytest.approx(score.reliability - score.resolution + uncertainty)
         if uncertainty:
             assert score.skill == pytest.approx(1 - score.score / uncertainty)
@@ -160,18 +160,18 @@ def test_probabilities_are_held_against_how_often_it_came_and_what_came_unannoun
     late = counts_of(
         [0.0] * 4 + [0.6, 0.6, 0.6, 0.7, 1.0], [60.0, 60.0, np.inf, np.inf, 60.0, 60.0, 60.0, np.inf, 60.0]
     )
-    none, most, sure = reliability(Resamples(1), [add_counts([early, late])])
+    none, likely, sure = reliability(Resamples(1), [add_counts([early, late])])
     assert (none.count, none.predicted, none.observed, none.unknowable) == (8, 0.0, 3 / 8, 1 / 8)
-    assert (most.count, most.observed, most.unknowable) == (4, 0.75, 0.0)
-    assert most.predicted == pytest.approx(0.625)
+    assert (likely.count, likely.observed, likely.unknowable) == (4, 0.75, 0.0)
+    assert likely.predicted == pytest.approx(0.625)
     assert (sure.count, sure.observed, sure.bounds) == (1, 1.0, None)
 
 
 def test_the_twin_is_held_against_the_rule_that_is_best_at_each_horizon():
     end = 450.0
     filled = filling(100, end, end)
-    said = predict(*((minute, *[max(0.1, end - minute)] * 3, minute < end) for minute in range(600)))
-    twin = [judge(SERIES, [filled], [], said, withdrawing_counts=True)]
+    predicted = predict(*((minute, *[max(0.1, end - minute)] * 3, minute < end) for minute in range(600)))
+    twin = [judge(SERIES, [filled], [], predicted, withdrawing_counts=True)]
     alarms = (alarm(350, 450), alarm(20, 40))
     good, bad = ([judge(SERIES, [filled], [own], None, withdrawing_counts=True)] for own in alarms)
     skills = skill_against([twin], {"bad": [bad], "good": [good]})
