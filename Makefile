@@ -16,6 +16,7 @@ UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_ora
 	test_structure_scm.py test_timestamps.py) \
 	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+LOADS := $(wildcard ../shared/fixtures/traffic/nab)  # real counts for make score: docs/scorecard.md
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
 # Byte code is kept even where the environment says otherwise: without it every process compiles all modules, and pytest
@@ -53,7 +54,7 @@ soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed
 	$(BIN)/python -m tests.soak $(or $(ARGS),load)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
-	$(BIN)/python -m tests.score $(ARGS)
+	$(BIN)/python -m tests.score $(LOADS:%=--loads %) $(ARGS)
 
 lint: $(MADE)/lint                           ## check rules, format, types, direction of imports
 	$(BIN)/ruff check .

@@ -22,6 +22,7 @@ from twin.scoring import (
     summarise,
     summarise_pages,
 )
+from twin.scoring.chances import climatology_brier, skill
 from twin.scoring.table import NOTHING, number, page_table, percent, span, table
 from twin.units import as_text
 
@@ -127,8 +128,8 @@ def _brier(scores: Sequence[HorizonScore]) -> str:
     if not looks:
         return NOTHING
     brier, share = sum(score.brier * score.looks for score in scores) / looks, sum(s.full for s in scores) / looks
-    climatology = share * (1 - share)
-    return f"{brier:.3f} ({number(1 - brier / climatology if climatology else None)})"
+    reference = climatology_brier(share)
+    return f"{brier:.3f} ({number(float(skill(brier, reference)) if reference else None)})"
 
 
 def _calibration(stores: Sequence[ForecastScores], horizons: Sequence[int]) -> list[list[str]]:

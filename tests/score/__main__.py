@@ -2,7 +2,8 @@
 
 While a forecast is tuned: `python -m tests.score --split tuning --cases 40 --no-pictures` prints the tables; recordings
 are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into
-docs/ and README.md, and it simulates everything anew; any other writes into build/score/.
+docs/ and README.md; any other writes into build/score/. A recording is kept by the hash of the code that makes it, so a
+run simulates what another generator, or none, has made; `--fresh` simulates everything anew.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.score import page, people, stories, summary
-from tests.score.ablation import CASES, ablate
+from tests.score import ablation, page, people, stories, summary
 from tests.score.cases import Split
 from tests.score.loads import CASES as REAL_CASES
 from tests.score.loads import SERIES
+from tests.score.page import ABLATED, ABLATED_REAL
 from tests.score.people import WHOLE
 from tests.score.recordings import recordings_folder
+from tests.score.targets import targets
 from tests.score.work import CaseScore, cores, score_all, score_case, score_load, show_progress
 from twin.errors import MqtwinError
 from twin.simulation import SCENARIOS
@@ -34,7 +36,7 @@ def main() -> int:
     arguments = _arguments()
     console = Console()
     whole = arguments.split == "test" and not arguments.only and arguments.first == 0 and arguments.cases >= WHOLE
-    folder = recordings_folder(fresh=whole or arguments.fresh)
+    folder = recordings_folder(fresh=arguments.fresh)
     began = time.monotonic()
     numbers = list(range(arguments.first, arguments.first + arguments.cases))
     try:
@@ -50,16 +52,17 @@ def main() -> int:
         return 1
     summary.show(console, scores, each=arguments.each)
     loads = _score_loads(console, arguments, folder)
-    seconds = time.monotonic() - began
+    summary.show_targets(console, targets(scores, loads))
     if not arguments.no_pictures:
         docs = ROOT / "docs" if whole else ROOT / "build" / "score"
+        ablations = _ablations(arguments, folder) if whole else {}
         run = page.Run(
             "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}",
             arguments.split,
-            seconds,
-            ablate(CASES, folder, arguments.processes) if whole else "",
+            time.monotonic() - began,
+            ablations,
         )
-        path = page.write(run, scores, stories.draw(scores, docs / "images"), docs, loads)
+        path = page.write(run, scores, stories.draw(scores, loads, docs / "images"), docs, loads)
         if whole:
             people.write_readme(scores, ROOT / "README.md")
         console.print(f"{path.relative_to(ROOT)} written")
@@ -69,6 +72,14 @@ def main() -> int:
         f"{len(scores)} cases in {seconds:.0f} s; each {simulating:.1f} s simulating, {playing:.1f} s playing"
     )
     return 0
+
+
+def _ablations(arguments: argparse.Namespace, folder: Path) -> dict[str, str]:
+    """Return a table of what each part of the model brings, by what it was played on."""
+    cases = {ABLATED: ablation.turning(folder)}
+    if arguments.loads is not None and arguments.loads.is_dir():
+        cases[ABLATED_REAL] = ablation.real(folder, arguments.loads)
+    return {name: ablation.ablate(some, arguments.processes) for name, some in cases.items()}
 
 
 def _score_loads(console: Console, arguments: argparse.Namespace, folder: Path) -> dict[Split, list[CaseScore]]:

@@ -1,17 +1,17 @@
 """`python -m tests.score.ablation`: what each part of the forecast brings, by taking it away.
 
 The first cases of the tuning set of those scenarios whose rises often turn back are played with one part of the model
-switched off at a time: on the others most parts have nothing to do. `make score` writes the table into
-docs/foresight.md.
+switched off at a time: on the others most parts have nothing to do. With real loads, so are the first of their tuning
+set. `make score` writes the tables into docs/foresight-appendix.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import multiprocessing
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,9 @@ import numpy as np
 from kernels.layout import Store
 from kernels.meter_rows import RISE
 from tests.score.cases import scenario_of
-from tests.score.recordings import recorded, recordings_folder
-from tests.score.work import scored_case
+from tests.score.loads import STORIES, recorded_load
+from tests.score.recordings import Recorded, recorded, recordings_folder
+from tests.score.work import cores, scored_case
 from twin.forecast import flows, laws, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent, span
@@ -38,6 +39,7 @@ TURNING = (
     "levels-off-high",
 )
 CASES = 2  # of the tuning set, of each of these scenarios, for each part
+REAL_CASES = len(STORIES)  # of the tuning set of real loads: of each reader
 
 
 def _whole() -> None:
@@ -115,14 +117,25 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
-def _start(part: str) -> None:
+@contextlib.contextmanager
+def switched_off(part: str) -> Iterator[None]:
+    """Play without a part of the model."""
+    modules = (flows, laws, outlook, rises, rule)
+    before = [(vars(module), dict(vars(module))) for module in modules]
+    arrays = [(value, value.copy()) for _, names in before for value in names.values() if isinstance(value, np.ndarray)]
     PARTS[part]()
-    warm()
+    try:
+        yield
+    finally:
+        for module, names in before:
+            module.update(names)
+        for value, copy in arrays:
+            value[...] = copy
 
 
-def _play(number_and_folder: tuple[int, str]) -> dict[str, list[JudgedStore]]:
-    number_of_case, folder = number_and_folder
-    _, scored = scored_case(recorded(number_of_case, "tuning", Path(folder)))
+def _play(part: str, case: Recorded) -> dict[str, list[JudgedStore]]:
+    with switched_off(part):
+        _, scored = scored_case(case)
     return {method: list(scored.judged[method]) for method in (TWIN, TWIN_WATCH)}
 
 
@@ -131,35 +144,54 @@ def _numbers_of(scenario: str, cases: int) -> list[int]:
     return list(itertools.islice(numbers, cases))
 
 
-def ablate(cases: int, folder: Path, processes: int) -> str:
-    """Play the first cases of each scenario of `TURNING` once for each part, and return the table in Markdown.
+def ablate(cases: Sequence[Recorded], processes: int) -> str:
+    """Play some cases once for each part, and return the table in Markdown.
 
     Args:
-        cases: how many of each.
-        folder: where recordings are kept.
+        cases: the cases.
         processes: at once.
     """
-    numbers = (_numbers_of(name, cases) for name in TURNING)
-    todo = [(number_of_case, str(folder)) for of_one in numbers for number_of_case in of_one]
     lines = []
     context = multiprocessing.get_context("spawn")
-    for part in PARTS:
-        with ProcessPoolExecutor(processes, mp_context=context, initializer=_start, initargs=(part,)) as pool:
-            judged = list(pool.map(_play, todo))
-        page, watch = (measure([stores[method] for stores in judged]) for method in (TWIN, TWIN_WATCH))
-        cells = [percent(page.precision), percent(page.recall), number(page.f1), span(page.lead_p50)]
-        lines.append([part, *cells, percent(watch.precision), percent(watch.recall), percent(watch.enough_lead)])
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=warm) as pool:
+        played = {part: [pool.submit(_play, part, case) for case in cases] for part in PARTS}
+        for part, results in played.items():
+            judged = [result.result() for result in results]
+            page, watch = (measure([stores[method] for stores in judged]) for method in (TWIN, TWIN_WATCH))
+            cells = [percent(page.precision), percent(page.recall), number(page.f1), span(page.lead_p50)]
+            cells += [percent(watch.precision), percent(watch.recall), percent(watch.enough_lead)]
+            lines.append([part, *cells, number(page.crps_skill)])
     head = ["", "page: precision", "recall", "F1", "lead, p50", "watch: precision", "recall", "enough lead"]
-    return markdown(head, lines)
+    return markdown([*head, "skill of the CRPS"], lines)
+
+
+def turning(folder: Path, cases: int = CASES) -> list[Recorded]:
+    """Return the first cases of each scenario of `TURNING`. folder: where recordings are kept."""
+    numbers = (number for name in TURNING for number in _numbers_of(name, cases))
+    return [recorded(number, "tuning", folder) for number in numbers]
+
+
+def real(folder: Path, source: Path) -> list[Recorded]:
+    """Return the first cases of real loads of the tuning set.
+
+    Args:
+        folder: where recordings are kept.
+        source: folder of the loads.
+    """
+    return [recorded_load(number, "tuning", folder, source) for number in range(REAL_CASES)]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.score.ablation", description=__doc__)
     parser.add_argument("--cases", type=int, default=CASES, help=f"of each scenario; by default {CASES}")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are played as well")
+    parser.add_argument("--processes", type=int, default=cores())
     arguments = parser.parse_args()
-    print(ablate(arguments.cases, recordings_folder(fresh=False), arguments.processes))
+    folder = recordings_folder(fresh=False)
+    print(ablate(turning(folder, arguments.cases), arguments.processes))
+    if arguments.loads is not None:
+        print(ablate(real(folder, arguments.loads), arguments.processes))
 
 
 if __name__ == "__main__":

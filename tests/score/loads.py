@@ -9,7 +9,6 @@ simple as a sum. The truth is the outcome of the simulated system.
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,7 +22,7 @@ from kernels.clock import SECOND
 from tests.score import case_estate
 from tests.score.case_estate import draw_estate
 from tests.score.cases import EVENTS, Split, draw_in, fit_size
-from tests.score.recordings import Recorded
+from tests.score.recordings import Recorded, hash_of, read_note
 from twin.errors import UsageError
 from twin.estate import Structure, load_estate
 from twin.recordings.files import RecordingWriter
@@ -184,17 +183,13 @@ def recorded_load(number: int, split: Split, folder: Path, source: Path) -> Reco
         folder: folder of recordings.
         source: folder of the loads.
     """
-    texts = {name: (source / f"{name}.csv").read_text(encoding="utf-8") for name in SERIES[split]}
-    digest = hashlib.blake2b(digest_size=6)
-    for text in (
-        *texts.values(),
-        *(Path(file).read_text(encoding="utf-8") for file in (__file__, case_estate.__file__)),
-    ):
-        digest.update(text.encode())
-    note = folder / f"real-{split}-{number:04}-{digest.hexdigest()}.json"
+    files = {name: source / f"{name}.csv" for name in SERIES[split]}
+    code = hash_of([*files.values(), Path(__file__), Path(case_estate.__file__)])
+    note = folder / f"real-{split}-{number:04}-{code}.json"
     if not note.is_file():
+        texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
         note.write_bytes(msgspec.json.encode(_record(number, split, note.with_suffix(""), texts)))
-    return msgspec.json.decode(note.read_bytes(), type=Recorded)
+    return read_note(note)
 
 
 def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str]) -> Recorded:

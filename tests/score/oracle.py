@@ -3,8 +3,8 @@
 It knows the scenario, its parameters and what the store holds now. It knows neither the noise of the calls nor which
 climb, break or night goes on (the parameters that are numbers of an event), nor any other draw of `Site.chance`. Its
 futures are drawn from the generator's own law: the story is drawn again some times, as flows without noise, and of
-these siblings those continue that were most like the store up to now, at about the same time. The alert rule is the
-twin's own, asked at every sample.
+these siblings those continue that were most like the store up to now, at about the same time. They reach as far as the
+twin's forecasts. The alert rule is the twin's own, asked at every sample.
 
 The futures are of the bytes of all messages, which are full at what the store held at its first 2192, or at what fits.
 A case that flows do not describe well, because its danger is another than the backlog, has no oracle.
@@ -23,7 +23,6 @@ from tests.score.cases import Case
 from twin.forecast import rule
 from twin.playback.samples import STEP
 from twin.scoring.alarms import Alarm, from_condition
-from twin.scoring.judge import HORIZON
 from twin.scoring.series import Series
 from twin.scoring.truth import Filling
 from twin.simulation.arrivals import Array, Flow
@@ -40,6 +39,7 @@ _LEAST = 0.2  # of what fits: below it nothing is looked for
 _FULL = 0.995  # of what fits
 _MAX_MISFIT = 0.08  # of what fits: median difference of the flows to what was measured
 _RECENT = 60 * 60 * SECOND // STEP  # samples of a rise
+_COARSE = 4  # samples between the moments of a future that are looked at after _RECENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,8 @@ def _held_of(put: Array, flow: Flow, step: float) -> Array:
 def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foreseen:
     """Return the alarms: the twin's rule of watch and page, asked at every sample."""
     config = case.estate.stores[case.store]
-    horizon = min(int(config.forecast_horizon_s * SECOND), HORIZON) // STEP
+    horizon = int(config.forecast_horizon_s * SECOND) // STEP
+    ahead = np.concatenate([np.arange(_RECENT + 1), np.arange(_RECENT + _COARSE, horizon + 1, _COARSE)])
     marks = siblings[:, np.maximum(np.arange(siblings.shape[1])[:, None] - _LAGS, 0)]
     pages, watches = np.zeros(held.size, bool), np.zeros(held.size, bool)
     danger_since = calm_since = None
@@ -181,7 +182,7 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
         probability, times, ends_soon = 0.0, None, 0.0
         if held[now] >= _LEAST:
             rows, columns = _most_alike(held, marks, now)
-            probability, times, ends_soon = _futures(held[now], siblings, rows, columns, horizon)
+            probability, times, ends_soon = _futures(held[now], siblings, rows, columns, ahead)
         if times is not None and rule.is_danger(probability, times, config):
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
@@ -217,17 +218,25 @@ def _most_alike(held: Array, marks: Array, now: int) -> tuple[Array, Array]:
 
 
 def _futures(
-    level: float, siblings: Array, rows: Array, columns: Array, horizon: int
+    level: float, siblings: Array, rows: Array, columns: Array, ahead: Array
 ) -> tuple[float, tuple[float, float, float] | None, float]:
-    """Return (probability of full, seconds until full as p10, p50, p90, probability that the rise ends in a minute)."""
-    ahead = np.minimum(columns[:, None] + np.arange(horizon + 1), siblings.shape[1] - 1)
-    paths = level + siblings[rows[:, None], ahead] - siblings[rows, columns][:, None]
+    """Return (probability of full, seconds until full as p10, p50, p90, probability that the rise ends in a minute).
+
+    Args:
+        level: what the store holds.
+        siblings: f8[siblings, n], what they hold.
+        rows: i8[alike], siblings of the moments most like the present.
+        columns: i8[alike], samples of these moments.
+        ahead: i8[m], samples ahead that are looked at, the first hour each.
+    """
+    moments = np.minimum(columns[:, None] + ahead, siblings.shape[1] - 1)
+    paths = level + siblings[rows[:, None], moments] - siblings[rows, columns][:, None]
     is_full = paths >= _FULL
     fills = is_full.any(axis=1)
     peaks = np.argmax(paths[:, : _RECENT + 1], axis=1)
     ends_soon = float(((peaks <= _MINUTE) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())
     if not fills.any():
         return 0.0, None, ends_soon
-    full_at = np.argmax(is_full[fills], axis=1) * (STEP / SECOND)
+    full_at = ahead[np.argmax(is_full[fills], axis=1)] * (STEP / SECOND)
     p10, p50, p90 = np.quantile(full_at, [0.1, 0.5, 0.9]).tolist()
     return float(fills.mean()), (p10, p50, p90), ends_soon

@@ -9,23 +9,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.score import ablation, people
+from tests.score import ablation, people, probabilities
 from tests.score.cases import Split
 from tests.score.loads import SERIES
 from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
-from tests.score.targets import PRECISION, not_later, targets
+from tests.score.targets import PRECISION_AND_F1, not_later, targets
 from tests.score.work import (
+    REAL_TITLES,
     CaseScore,
     classes,
     cold_and_warm,
+    leads_beside_oracle,
     measured,
     scenarios,
+    share_of_lead,
     with_oracle,
 )
 from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
+from twin.scoring.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from twin.scoring.judge import Cause
-from twin.scoring.table import ROWS, markdown, number, percent, rows
+from twin.scoring.table import (
+    ROWS,
+    bounds_text,
+    markdown,
+    number,
+    percent,
+    percent_end,
+    rows,
+)
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
@@ -33,20 +45,25 @@ _LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refus
 twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
 
 
-_REAL_TEXT = """What is put is a series that a real system produced ([cases](scorecard.md#real-loads)). The forecast
-was tuned on the series of the tuning set, not on those of the test set."""
+_REAL_TEXT = """What is put are counts that a real system produced, five minutes apart: tweets that name a company,
+requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
+not kept here. A case takes a window of 12 to 36 hours, a reader of ours (with a limit, away now and then, a job every
+few hours, slow for hours, or messages that stay a while) and a size at which the backlog reaches 45 to 92 % of the
+store, or 110 to 180 % of it, half of the cases each ([how](scorecard.md#real-loads)). The forecast was tuned on the
+tuning series and never on the held-out series."""
+ABLATED, ABLATED_REAL = "simulated loads", "real loads"
 APPENDIX = "foresight-appendix.md"
-PRECISE = PRECISION["hard"]  # share of right pages, below which a scenario is listed on the page
+PRECISE = PRECISION_AND_F1["hard"]  # share of right pages, below which a scenario is listed on the page
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Origin of the figures. split: set of seeds; seconds: duration; ablation: a table in Markdown, "" without."""
+    """Origin of the figures. split: set of seeds; seconds: duration; ablations: Markdown tables by what was played."""
 
     command: str
     split: str
     seconds: float
-    ablation: str = ""
+    ablations: Mapping[str, str]
 
 
 def write(
@@ -58,14 +75,15 @@ def write(
 ) -> Path:
     """Write the page and its appendix; return the path of the page. `tests.score.stories` draws the pictures."""
     docs.mkdir(parents=True, exist_ok=True)
-    page = [_head(run, scores), people.section(scores, run.command), _targets(scores), _compared(scores)]
+    page = [_head(run, scores), people.section(scores, run.command), _targets(scores, loads), _compared(scores)]
     page += [
         _real(loads),
         _imprecise(scores),
         _oracle(scores),
         _cold_and_warm(scores),
         _causes(scores),
-        _calibration(scores),
+        probabilities.by_horizon(scores, loads),
+        probabilities.calibration(scores),
     ]
     page.append(_foot(run))
     appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
@@ -95,7 +113,10 @@ ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; t
 which shares no random number with it.
 
 [Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has the same
-tables by class and by scenario, and examples."""
+tables by class and by scenario, and examples.
+
+In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
+([bootstrap](scorecard.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
 
 
 def _foot(run: Run) -> str:
@@ -105,12 +126,12 @@ def _foot(run: Run) -> str:
     return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
 
 
-def _targets(scores: Sequence[CaseScore]) -> str:
-    rows_of_targets = targets(scores)
+def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
     lines = [
-        [target.what, target.aim, target.measured, "yes" if target.met else "**no**"] for target in rows_of_targets
+        [target.what, target.aim, target.measured, "**missed**" if target.met is False else target.outcome]
+        for target in targets(scores, loads)
     ]
-    return "## Targets\n\n" + markdown(["", "target", "measured", "met"], lines)
+    return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)
 
 
 def _compared(scores: Sequence[CaseScore]) -> str:
@@ -152,10 +173,10 @@ def _real(loads: Mapping[Split, Sequence[CaseScore]]) -> str:
     """Return the results on loads of real systems, by set; "" where there are none."""
     parts = []
     for split, some in loads.items():
-        target = not_later(some)
-        names = ", ".join(SERIES[split])
-        parts += [f"{split}: {names}. {_counts(some)} {target.what}: {target.measured}."]
-        parts += [markdown(["", *METHODS], rows(measured(some)))]
+        target = not_later(some, REAL_TITLES[split])
+        title = REAL_TITLES[split].removeprefix("real, ").capitalize()
+        parts += [f"### {title}", f"{', '.join(SERIES[split])}. {_counts(some)}"]
+        parts += [f"{target.what.capitalize()}: {target.measured}.", markdown(["", *METHODS], rows(measured(some)))]
     if not parts:
         return ""
     return "\n\n".join(["## Loads of real systems", _REAL_TEXT, *parts])
@@ -236,11 +257,30 @@ def _oracle(scores: Sequence[CaseScore]) -> str:
 
 How good could a forecast be? The oracle knows a recording's scenario, its parameters and what the store holds, but no
 random number of the future, and not which rise, stop or night is the dangerous one. It simulates the scenario again
-many times, follows the simulations that resemble the store most, and alerts by the twin's rule, every 30 s. So it knows
-from the first minute what the twin has to learn. It exists for the hard scenarios whose danger is a backlog:
-{len(cases)} recordings with {page.fillings} fillings.
+many times, follows the simulations that resemble the store most, and alerts by the twin's rule, every 30 s; it looks as
+far ahead as the twin. So it knows from the first minute what the twin has to learn. It exists for the scenarios whose
+danger is a backlog: {len(cases)} recordings with {page.fillings} fillings. Real loads have none: nobody knows the law
+of their future.
 
-{markdown(head, lines)}"""
+{markdown(head, lines)}
+
+How much of the lead that could be had does the twin have? Each filling that the oracle foresaw: the twin's lead as a
+share of the oracle's, 0 where the twin was silent, and the median of these.
+
+{markdown(["", "fillings", "first of watch and page", "page"], _shares_of_lead(scores))}
+
+![Lead of the twin beside that of the oracle, of each filling](images/foresight-oracle.svg)"""
+
+
+def _shares_of_lead(scores: Sequence[CaseScore]) -> list[list[str]]:
+    lines = []
+    for name, some in classes(scores).items():
+        first, page = share_of_lead(some), share_of_lead(some, TWIN, ORACLE)
+        count = sum(map(len, leads_beside_oracle(some, TWIN_WATCH, ORACLE_WATCH)))
+        if count:
+            cells = [percent(own.value) + bounds_text(own.bounds, percent_end) for own in (first, page)]
+            lines.append([people.TITLES[name], f"{count}", *cells])
+    return lines
 
 
 def _oracle_by_scenario(scores: Sequence[CaseScore]) -> str:
@@ -298,28 +338,18 @@ def _causes(scores: Sequence[CaseScore]) -> str:
 
 def _ablation(run: Run) -> str:
     """Return what each part of the model brings; "" where that was not measured."""
-    if not run.ablation:
+    if not run.ablations:
         return ""
-    return f"""## What each part brings
+    parts = [
+        f"""## What each part brings
 
-The first {ablation.CASES} recordings of the tuning set of each of {len(ablation.TURNING)} scenarios whose rises turn
-back, played with one part of the model switched off at a time.
-
-{run.ablation}"""
-
-
-def _calibration(scores: Sequence[CaseScore]) -> str:
-    twin = measured(scores)[TWIN]
-    lines = [[percent(each.predicted), f"{each.count:,}", percent(each.observed)] for each in twin.reliability]
-    return f"""## Calibration
-
-Left: for the predictions made every five minutes of the last hour of a filling, how often the 2192 occurred before p10,
-p50 and p90. Right: for all predictions, every five minutes of every recording, how often a 2192 occurred within two
-hours, by predicted probability.
-
-![Calibration of the interval and of the probability](images/foresight-calibration.svg)
-
-{markdown(["predicted probability, mean", "predictions", "2192 observed"], lines)}"""
+Played with one part of the model switched off at a time: the first {ablation.CASES} recordings of the tuning set of
+each of {len(ablation.TURNING)} scenarios whose rises turn back, and the first {ablation.REAL_CASES} real loads of the
+tuning series."""
+    ]
+    for name, text in run.ablations.items():
+        parts += [f"### {name.capitalize()}", text]
+    return "\n\n".join(parts)
 
 
 def _stories(stories: Sequence[Story]) -> str:

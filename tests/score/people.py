@@ -28,6 +28,7 @@ from twin.errors import MqtwinError
 from twin.records import Change, Incidents, read_alert_record
 from twin.scoring import PAGING_METHODS, TWIN, TWIN_WATCH, PageCounts, StorePages, count_pages
 from twin.scoring.alarms import CALM_FOR
+from twin.scoring.bootstrap import RESAMPLES
 from twin.scoring.table import PAGE_ROWS, markdown, page_rows, page_table, percent, span
 from twin.units import as_count
 
@@ -68,12 +69,13 @@ class OfPages(OfCase, Protocol):
 
 def counted(cases: Sequence[OfPages], method: str) -> PageCounts:
     """Return what people get of a method about the stores of the stories."""
-    return count_pages([store for case in cases for store in case.pages[method] if store.store == case.case.store])
+    stores = [[store for store in case.pages[method] if store.store == case.case.store] for case in cases]
+    return count_pages(stores, RESAMPLES)
 
 
 def counted_beside(cases: Sequence[OfPages], method: str) -> PageCounts:
     """Return what people get of a method about the other stores, which hardly have traffic."""
-    return count_pages([store for case in cases for store in case.pages[method] if store.store != case.case.store])
+    return count_pages([[store for store in case.pages[method] if store.store != case.case.store] for case in cases])
 
 
 def by_method(cases: Sequence[OfPages]) -> dict[str, PageCounts]:

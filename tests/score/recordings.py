@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -52,8 +53,13 @@ class Recorded:
 
 def code_hash() -> str:
     """Return the hash of the generator: recordings of another one are not the same cases."""
+    return hash_of([*sorted(Path(twin.simulation.__file__).parent.rglob("*.py")), *map(Path, _DRAWN_BY)])
+
+
+def hash_of(files: Iterable[Path]) -> str:
+    """Return the hash of names and contents of files."""
     digest = hashlib.blake2b(digest_size=_HASH_BYTES)
-    for path in [*sorted(Path(twin.simulation.__file__).parent.rglob("*.py")), *map(Path, _DRAWN_BY)]:
+    for path in files:
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -92,4 +98,9 @@ def recorded(number: int, split: Split, folder: Path) -> Recorded:
             for table in case.play():
                 writer.write(table)
         note.write_bytes(msgspec.json.encode(files))  # last: what has a note is whole
-    return msgspec.json.decode(note.read_bytes(), type=Recorded)
+    return read_note(note)
+
+
+def read_note(note: Path) -> Recorded:
+    """Return the case of a note, wherever its folder has been moved."""
+    return replace(msgspec.json.decode(note.read_bytes(), type=Recorded), stem=str(note.with_suffix("")))

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.score.people import by_method
-from tests.score.targets import Target, not_later, targets
+from tests.score.targets import Target
 from tests.score.work import CaseScore, classes, measured, scenarios
 from twin.scoring import TWIN
 from twin.scoring.table import ROWS, page_table, percent, span, table
@@ -38,7 +38,6 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
     for title, some in classes(scores).items():
         if some:
             _print(console, table(title, measured(some)))
-    show_targets(console, targets(scores))
 
 
 def show_loads(console: Console, split: str, scores: Sequence[CaseScore], *, each: bool) -> None:
@@ -47,14 +46,15 @@ def show_loads(console: Console, split: str, scores: Sequence[CaseScore], *, eac
         show_each(console, scores)
     _print(console, page_table(by_method(scores)))
     _print(console, table(f"real loads, {split} set", measured(scores)))
-    show_targets(console, [not_later(scores)])
 
 
 def show_targets(console: Console, results: Sequence[Target]) -> None:
     """Print the targets of the twin."""
     held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
     for target in results:
-        held.add_row(target.what, target.aim, target.measured, "met" if target.met else "[red]not met[/]")
+        held.add_row(
+            target.what, target.aim, target.measured, "[red]missed[/]" if target.met is False else target.outcome
+        )
     _print(console, held)
 
 

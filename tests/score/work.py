@@ -22,11 +22,15 @@ from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.score.recordings import Recorded, recorded
 from tests.score.warm import warmed
 from twin.estate import load_estate
+from twin.forecast import monitor
+from twin.forecast.outlook import Outlook
+from twin.forecast.view import ForecastView
 from twin.scoring import (
     METHODS,
     TWIN,
     TWIN_WATCH,
     JudgedStore,
+    LineSkill,
     Measures,
     PlayedRecording,
     ScoredRecording,
@@ -35,7 +39,9 @@ from twin.scoring import (
     measure,
     play,
     score,
+    skill_against,
 )
+from twin.scoring.bootstrap import RESAMPLES, Figure, Resamples
 from twin.scoring.judge import EARLY
 from twin.simulation import SCENARIOS
 from twin.stores.warm_up import warm
@@ -65,6 +71,7 @@ class CaseScore:
         behind: by how many seconds each filling was paged later than by LINE, where that was right; below 0: earlier.
         events: in its recording.
         seconds: seconds of simulating, and of playing and judging.
+        looks: looks ahead, and the milliseconds of processor time that they took together.
     """
 
     case: Recorded
@@ -74,6 +81,7 @@ class CaseScore:
     behind: Sequence[float]
     events: int
     seconds: tuple[float, float]
+    looks: tuple[int, float]
 
     @property
     def fillings(self) -> int:
@@ -85,18 +93,18 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
     began = time.monotonic()
     case = recorded(number, split, folder)
     simulated = time.monotonic()
-    played, scored = scored_case(case)
+    with timed_looks() as looks:
+        played, scored = scored_case(case)
     judged, warm_judged = dict(scored.judged), {}
-    if case.hard:
-        drawn = draw_case(number, split)
-        judged |= _judged_oracle(case, drawn, played, scored)
-        if number < WARM_CASES:
-            again = play(case.recording, warmed(drawn, case.stem))
-            warm_judged = {
-                method: score(again, withdrawing_counts=True).judged[method] for method in (TWIN, TWIN_WATCH)
-            }
+    drawn = draw_case(number, split)
+    judged |= _judged_oracle(case, drawn, played, scored)
+    if case.hard and number < WARM_CASES:
+        again = play(case.recording, warmed(drawn, case.stem))
+        rescored = score(again, withdrawing_counts=True)
+        warm_judged = {method: rescored.judged[method] for method in (TWIN, TWIN_WATCH)}
     seconds = (simulated - began, time.monotonic() - simulated)
-    return CaseScore(case, judged, scored.pages, warm_judged, behind_line(scored), played.events, seconds)
+    counted = len(looks), sum(looks)
+    return CaseScore(case, judged, scored.pages, warm_judged, behind_line(scored), played.events, seconds, counted)
 
 
 def score_load(number: int, split: Split, folder: Path, source: Path) -> CaseScore:
@@ -104,9 +112,30 @@ def score_load(number: int, split: Split, folder: Path, source: Path) -> CaseSco
     began = time.monotonic()
     case = recorded_load(number, split, folder, source)
     simulated = time.monotonic()
-    played, scored = scored_case(case)
+    with timed_looks() as looks:
+        played, scored = scored_case(case)
     seconds = (simulated - began, time.monotonic() - simulated)
-    return CaseScore(case, scored.judged, scored.pages, {}, behind_line(scored), played.events, seconds)
+    counted = len(looks), sum(looks)
+    return CaseScore(case, scored.judged, scored.pages, {}, behind_line(scored), played.events, seconds, counted)
+
+
+@contextlib.contextmanager
+def timed_looks() -> Iterator[list[float]]:
+    """Measure each look ahead of the forecast: a list of milliseconds of processor time that grows with each."""
+    spent: list[float] = []
+    look = monitor.look
+
+    def timed(view: ForecastView, tick: int) -> Outlook | None:
+        began = time.thread_time()
+        outlook = look(view, tick)
+        spent.append(1000 * (time.thread_time() - began))
+        return outlook
+
+    monitor.look = timed
+    try:
+        yield spent
+    finally:
+        monitor.look = look
 
 
 def behind_line(scored: ScoredRecording) -> list[float]:
@@ -131,7 +160,13 @@ def _judged_oracle(
         return {}
     return {
         method: [
-            judge(series, scored.fillings[name], alarms if name == case.store else [], None, withdrawing_counts=True)
+            judge(
+                series,
+                scored.fillings[name],
+                alarms if name == case.store else [],
+                None,
+                withdrawing_counts=case.class_ != "steady",
+            )
             for name, series in played.series.items()
         ]
         for method, alarms in ((ORACLE, foreseen.pages), (ORACLE_WATCH, foreseen.watches))
@@ -222,15 +257,58 @@ def _one_by_one(
 
 
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
-    """The measures of every method over some cases."""
-    return {method: measure([score.judged[method] for score in scores]) for method in METHODS}
+    """Return the measures of every method over some cases, with their intervals."""
+    key = tuple(id(score) for score in scores)
+    if key not in _measured:
+        by_method = {method: measure([score.judged[method] for score in scores], RESAMPLES) for method in METHODS}
+        _measured[key] = list(scores), by_method
+    return _measured[key][1]
+
+
+_measured: dict[tuple[int, ...], tuple[list[CaseScore], dict[str, Measures]]] = {}
+"""By the cases, which live as long as their ids are here: the tables of a page ask for the same measures again."""
+
+
+def line_skills(scores: Sequence[CaseScore]) -> tuple[LineSkill, ...]:
+    """Return the skill of the twin's probabilities against those of the best rule, by horizon."""
+    rules = {name: [score.judged[name] for score in scores] for name in METHODS if name not in (TWIN, TWIN_WATCH)}
+    return skill_against([score.judged[TWIN] for score in scores], rules, RESAMPLES)
 
 
 def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:
     """Return the cases that have an oracle, and the measures of the twin and of the oracle over them."""
     some = [score for score in scores if ORACLE in score.judged]
     methods = (TWIN, TWIN_WATCH, ORACLE, ORACLE_WATCH)
-    return some, {method: measure([score.judged[method] for score in some]) for method in methods}
+    return some, {method: measure([score.judged[method] for score in some], RESAMPLES) for method in methods}
+
+
+Leads = tuple[float, float]
+"""Lead of the twin, 0 if it was silent, and of the oracle, seconds."""
+
+
+def leads_beside_oracle(scores: Sequence[CaseScore], twin: str, oracle: str) -> list[list[Leads]]:
+    """Return the leads of the fillings that the oracle foresaw, by case that has an oracle.
+
+    Args:
+        scores: the cases.
+        twin, oracle: the methods that are compared.
+    """
+    return [
+        [
+            (ours.lead or 0.0, theirs.lead)
+            for own, other in zip(score.judged[twin], score.judged[oracle], strict=True)
+            for ours, theirs in zip(own.warned, other.warned, strict=True)
+            if theirs.lead
+        ]
+        for score in scores
+        if oracle in score.judged
+    ]
+
+
+def share_of_lead(scores: Sequence[CaseScore], twin: str = TWIN_WATCH, oracle: str = ORACLE_WATCH) -> Figure:
+    """Return the median share that the twin's lead has of the oracle's."""
+    leads = leads_beside_oracle(scores, twin, oracle)
+    return Resamples(len(leads), RESAMPLES).quantile([[ours / theirs for ours, theirs in own] for own in leads], 0.5)
 
 
 def cold_and_warm(scores: Sequence[CaseScore]) -> dict[str, dict[str, Measures]]:
@@ -258,3 +336,11 @@ def classes(scores: Sequence[Result]) -> dict[str, list[Result]]:
         "hard": [score for score in scores if score.case.hard],
         "held out": [score for score in scores if SCENARIOS[score.case.scenario].held_out],
     }
+
+
+REAL_TITLES: dict[Split, str] = {"tuning": "real, tuning series", "test": "real, held-out series"}
+
+
+def sets_of(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> dict[str, Sequence[CaseScore]]:
+    """Return the classes and the sets of real loads by name. loads: real ones, by set."""
+    return {**classes(scores), **{REAL_TITLES[split]: some for split, some in loads.items()}}

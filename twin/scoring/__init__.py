@@ -5,17 +5,8 @@ same functions. `measure` and `summarise` compute figures of many recordings, `c
 people get.
 """
 
-from twin.scoring.judge import Chance, JudgedStore, Point, StorePages, WarnedFilling, judge, judge_pages
-from twin.scoring.measures import (
-    Coverage,
-    Measures,
-    PageCounts,
-    Reliability,
-    count_pages,
-    coverage,
-    measure,
-    reliability,
-)
+from twin.scoring.judge import JudgedStore, Point, StorePages, WarnedFilling, judge, judge_pages
+from twin.scoring.measures import Coverage, Measures, PageCounts, count_pages, coverage, measure
 from twin.scoring.score import (
     METHODS,
     PAGING_METHODS,
@@ -27,6 +18,7 @@ from twin.scoring.score import (
     summarise_pages,
 )
 from twin.scoring.series import PlayedRecording, Series, play
+from twin.scoring.skill import BrierScore, LineSkill, Reliability, skill_against
 from twin.scoring.truth import Filling, fillings
 
 __all__ = [
@@ -34,10 +26,11 @@ __all__ = [
     "PAGING_METHODS",
     "TWIN",
     "TWIN_WATCH",
-    "Chance",
+    "BrierScore",
     "Coverage",
     "Filling",
     "JudgedStore",
+    "LineSkill",
     "Measures",
     "PageCounts",
     "PlayedRecording",
@@ -54,8 +47,8 @@ __all__ = [
     "judge_pages",
     "measure",
     "play",
-    "reliability",
     "score",
+    "skill_against",
     "summarise",
     "summarise_pages",
 ]

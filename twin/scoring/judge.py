@@ -35,14 +35,14 @@ import numpy as np
 
 from kernels.clock import SECOND
 from twin.scoring.alarms import CALM_FOR, Alarm
+from twin.scoring.chances import ChanceCounts, chances_of, count_chances
 from twin.scoring.series import Predictions, Series
 from twin.scoring.truth import MINUTE, Filling, onset
 
 EARLY = 5 * MINUTE  # time before the onset from which an alarm is true
-HORIZON = 120 * MINUTE  # within which a 2192 is predicted or not
+HORIZON = 120 * MINUTE  # at the end of a recording, in which what follows an alarm is not known
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
 POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are compared with it
-EVERY = 5 * MINUTE  # between samples of the predicted probability
 SEEN_SECONDS, SEEN_SHARE = 120.0, 0.1  # part of a filling that must have passed before it is predictable
 NEARLY = 0.9  # of the largest share of growth
 
@@ -83,14 +83,6 @@ class Point:
     came: float  # until the next first 2192
 
 
-@dataclass(frozen=True, slots=True)
-class Chance:
-    """Predicted probability of a 2192 within HORIZON, and outcome."""
-
-    probability: float
-    came: bool  # True if a 2192 came
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedStore:
     """Results of a method on one store of one recording."""
@@ -105,7 +97,7 @@ class JudgedStore:
     undecided: int
     causes: tuple[Cause, ...]  # of the false alarms, in order of time
     points: list[Point]  # of the fillings, every five minutes of the last hour
-    chances: list[Chance]  # of the whole recording, every five minutes
+    chances: ChanceCounts  # of the whole recording, every five minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +156,7 @@ def judge(
         undecided=sum(undecided),
         causes=causes,
         points=_points(fillings, predictions),
-        chances=_chances(series, fillings, predictions),
+        chances=count_chances(chances_of(series, fillings, alarms, predictions)),
     )
 
 
@@ -284,7 +276,7 @@ def _errors(filling: Filling, predictions: Predictions) -> dict[int, float]:
 
 
 def _points(fillings: Sequence[Filling], predictions: Predictions | None) -> list[Point]:
-    if predictions is None or predictions.chance is None:
+    if predictions is None:
         return []
     return [
         Point(*predictions.times_at(filling.first - minutes * MINUTE), came=minutes * 60.0)
@@ -292,21 +284,6 @@ def _points(fillings: Sequence[Filling], predictions: Predictions | None) -> lis
         for minutes in POINTS
         if _is_under_way(filling, minutes * 60.0)
     ]
-
-
-def _chances(series: Series, fillings: Sequence[Filling], predictions: Predictions | None) -> list[Chance]:
-    """Return the chances at regular times, except those within a horizon of the end whose outcome is unknown."""
-    if predictions is None or predictions.chance is None:
-        return []
-    end = int(series.times[-1])
-    chances = []
-    for time in range(-(-int(series.times[0]) // EVERY) * EVERY, end, EVERY):
-        if any(filling.first <= time <= filling.last for filling in fillings):
-            continue
-        came = any(time < filling.first <= time + HORIZON for filling in fillings)
-        if came or time + HORIZON <= end:
-            chances.append(Chance(predictions.chance_at(time, HORIZON), came))
-    return chances
 
 
 def cause_of(series: Series, alarm: Alarm, fillings: Sequence[Filling], *, withdrawn: bool) -> Cause:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from twin.scoring.judge import AHEAD, Cause, Chance, JudgedStore, Point, StorePages, WarnedFilling
+from kernels.clock import SECOND
+from twin.scoring.bootstrap import Bounds, Figure, Resamples, bounds_of, values_of
+from twin.scoring.chances import add_counts, interval_score
+from twin.scoring.judge import AHEAD, HORIZON, Cause, JudgedStore, Point, StorePages, WarnedFilling
+from twin.scoring.skill import BrierScore, Reliability, brier_scores, crps, reliability
 
 ENOUGH_LEAD = 900.0  # seconds
 MONTH_DAYS = 30.0
-CHANCES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 ENOUGH_SHARE = 0.8  # of a filling that takes less than ENOUGH_LEAD
 
 
@@ -37,15 +40,6 @@ class Coverage:
         return None if self.below is None or self.above is None else max(0.0, 1.0 - self.below - self.above)
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """Outcome of predictions of about the same probability."""
-
-    count: int
-    predicted: float  # mean probability
-    observed: float  # share of those with a 2192
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """Measures of a method over some recordings. None: nothing to measure. Times in seconds, shares of 1."""
@@ -64,16 +58,22 @@ class Measures:
     precision: float | None
     f1: float | None
     false_per_day: float
+    alarms_per_day: float | None
     calm: float  # share of recordings without a false alarm
     lead_p10: float | None
     lead_p50: float | None
     enough_lead: float | None  # recalled with 15 minutes, or with 80 % of a filling that takes less
     errors: dict[int, tuple[float, int]]  # by minutes before the first 2192: median relative error, fillings
     interval: Coverage  # in the fillings
+    interval_score: float | None  # of the interval, seconds
     reliability: tuple[Reliability, ...]  # of the probability, over whole recordings
+    brier: tuple[BrierScore, ...]  # by horizon
+    crps: float | None  # survival CRPS of the time until full, seconds
+    crps_skill: float | None  # against climatology
     reopened: float | None
     clear_p50: float | None
     named: float | None
+    bounds: dict[str, Bounds] = field(default_factory=dict)  # by field, also of the interval, and "error 60" and so on
 
     def as_json(self) -> dict[str, Any]:
         """Return the measures, JSON-ready; an infinite error is null."""
@@ -104,6 +104,7 @@ class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
         per_page: Messages that people get per page: itself and its escalations.
         late: Fillings without a page before the first refused put; unheard: without any page.
         lead_p50: Median time from the page to the first refused put, seconds.
+        bounds: Interval of each figure, by field; empty unless resampled.
     """
 
     stores: int
@@ -124,116 +125,153 @@ class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     unheard: int
     lead_p50: float | None
+    bounds: dict[str, Bounds] = {}
 
 
-def count_pages(stores: Sequence[StorePages]) -> PageCounts:
-    """Count the pages of a method about some stores."""
-    pages = sum(store.pages for store in stores)
-    false, undecided = sum(store.false for store in stores), sum(store.undecided for store in stores)
-    fillings = sum(store.fillings for store in stores)
-    calm = [store for store in stores if not store.fillings]
-    calm_pages = sum(store.pages for store in calm)
-    days = sum(store.days for store in stores)
-    leads = [lead for store in stores for lead in store.leads]
+def count_pages(recordings: Sequence[Sequence[StorePages]], resamples: int = 0) -> PageCounts:
+    """Count the pages of a method about some stores.
+
+    Args:
+        recordings: the stores of each recording.
+        resamples: how many times the recordings are drawn again for bounds.
+    """
+    drawn = Resamples(len(recordings), resamples)
+    stores = [store for recording in recordings for store in recording]
+
+    def total(count: Callable[[StorePages], float]) -> list[float]:
+        return [sum(map(count, recording)) for recording in recordings]
+
+    pages, days = total(lambda store: store.pages), total(lambda store: store.days)
+    decided = total(lambda store: store.pages - store.undecided)
+    right = total(lambda store: store.pages - store.false - store.undecided)
+    calm = [[store for store in recording if not store.fillings] for recording in recordings]
+    calm_pages = [sum(store.pages for store in recording) for recording in calm]
+    calm_stores = list(map(len, calm))
+    fillings = total(lambda store: store.fillings)
+    figures = {
+        "precision": drawn.ratio(right, decided),
+        "per_month": drawn.ratio(np.multiply(pages, MONTH_DAYS), days),
+        "per_filling": drawn.ratio(np.subtract(pages, calm_pages), fillings),
+        "per_calm_store": drawn.ratio(calm_pages, calm_stores),
+        "per_page": drawn.ratio(total(lambda store: store.notices), pages),
+        "lead_p50": drawn.quantile(
+            [[lead for store in stores for lead in store.leads if lead is not None] for stores in recordings], 0.5
+        ),
+    }
     return PageCounts(
         stores=len(stores),
-        store_days=days,
-        fillings=fillings,
-        pages=pages,
-        right=pages - false - undecided,
-        false=false,
-        undecided=undecided,
-        precision=_share(pages - false - undecided, pages - undecided),
-        per_month=pages * MONTH_DAYS / days if days else None,
-        per_filling=_share(pages - calm_pages, fillings),
-        calm_stores=len(calm),
-        calm_pages=calm_pages,
-        per_calm_store=_share(calm_pages, len(calm)),
+        store_days=sum(days),
+        fillings=sum(store.fillings for store in stores),
+        pages=sum(store.pages for store in stores),
+        right=sum(store.pages - store.false - store.undecided for store in stores),
+        false=sum(store.false for store in stores),
+        undecided=sum(store.undecided for store in stores),
+        calm_stores=sum(calm_stores),
+        calm_pages=sum(calm_pages),
         again=sum(store.again for store in stores),
-        per_page=_share(sum(store.notices for store in stores), pages),
-        late=leads.count(None),
+        late=sum(lead is None for store in stores for lead in store.leads),
         unheard=sum(store.unheard for store in stores),
-        lead_p50=_quantile([lead for lead in leads if lead is not None], 0.5),
+        **values_of(figures),
+        bounds=bounds_of(figures),
     )
 
 
-def measure(recordings: Sequence[Sequence[JudgedStore]]) -> Measures:
-    """Compute the measures of a method. recordings: the judged stores of each recording."""
+def measure(recordings: Sequence[Sequence[JudgedStore]], resamples: int = 0) -> Measures:
+    """Compute the measures of a method.
+
+    Args:
+        recordings: the judged stores of each recording.
+        resamples: how many times the recordings are drawn again for bounds.
+    """
+    drawn = Resamples(len(recordings), resamples)
     stores = [store for recording in recordings for store in recording]
-    warned = [filling for store in stores for filling in store.warned]
-    leads = [filling.lead for filling in warned if filling.lead is not None]
-    false = sum(store.false for store in stores)
-    recall = _share(len(leads), len(warned))
-    precision = _share(len(leads), len(leads) + false)
-    days = sum(store.days for store in stores)
-    named = [filling.named for filling in warned if filling.named is not None]
+    warned = [[filling for store in recording for filling in store.warned] for recording in recordings]
+    every_filling = [filling for own in warned for filling in own]
+    leads = [[filling.lead for filling in own if filling.lead is not None] for own in warned]
+    named = [[filling.named for filling in own if filling.named is not None] for own in warned]
+    fillings, recalled = list(map(len, warned)), list(map(len, leads))
+    false = [sum(store.false for store in recording) for recording in recordings]
+    days = [sum(store.days for store in recording) for recording in recordings]
+    errors = {
+        minutes: [[filling.errors[minutes] for filling in own if minutes in filling.errors] for own in warned]
+        for minutes in AHEAD
+    }
+    points = [[point for store in recording for point in store.points] for recording in recordings]
+    counts = [add_counts(store.chances for store in recording) for recording in recordings]
+    is_probability = any(own.is_probability for own in counts)
+    figures = {
+        "recall": drawn.ratio(recalled, fillings),
+        "precision": drawn.ratio(recalled, np.add(recalled, false)),
+        "f1": drawn.ratio(np.multiply(2, recalled), np.add(np.add(recalled, false), fillings))
+        if every_filling
+        else Figure(None),
+        "false_per_day": drawn.ratio(false, days),
+        "alarms_per_day": drawn.ratio([sum(store.alarms for store in recording) for recording in recordings], days),
+        "calm": drawn.ratio(np.equal(false, 0), np.ones(len(recordings))),
+        "lead_p10": drawn.quantile(leads, 0.1),
+        "lead_p50": drawn.quantile(leads, 0.5),
+        "enough_lead": drawn.ratio([sum(map(_had_enough_lead, own)) for own in warned], fillings),
+        "interval_score": _interval_score(drawn, points),
+        "reopened": drawn.ratio([sum(filling.reopened for filling in own) for own in warned], fillings),
+        "clear_p50": drawn.quantile([[f.clear for f in own if f.clear is not None] for own in warned], 0.5),
+        "named": drawn.ratio(list(map(sum, named)), list(map(len, named))),
+        **crps(drawn, counts),
+    }
+    others = {f"error {minutes}": drawn.quantile(values, 0.5) for minutes, values in errors.items()}
+    interval = coverage([point for own in points for point in own] if is_probability else [])
+    for name, holds in _WITHIN.items():
+        others[name] = drawn.ratio([sum(map(holds, own)) for own in points], list(map(len, points)))
+    values = values_of(figures)
     return Measures(
         recordings=len(recordings),
-        store_days=days,
-        fillings=len(warned),
-        recalled=len(leads),
+        store_days=sum(days),
+        fillings=len(every_filling),
+        recalled=sum(recalled),
         alarms=sum(store.alarms for store in stores),
-        false=false,
+        false=sum(false),
         withdrawn=sum(store.withdrawn for store in stores),
         early=sum(store.early for store in stores),
         undecided=sum(store.undecided for store in stores),
         causes=_count(cause for store in stores for cause in store.causes),
-        recall=recall,
-        precision=precision,
-        f1=_f1(len(leads), len(warned), false),
-        false_per_day=false / days if days else 0.0,
-        calm=_share(sum(not any(store.false for store in recording) for recording in recordings), len(recordings))
-        or 0.0,
-        lead_p10=_quantile(leads, 0.1),
-        lead_p50=_quantile(leads, 0.5),
-        enough_lead=_share(sum(map(_had_enough_lead, warned)), len(warned)),
-        errors=_errors([filling.errors for filling in warned]),
-        interval=coverage([point for store in stores for point in store.points]),
-        reliability=reliability([chance for store in stores for chance in store.chances]),
-        reopened=_share(sum(filling.reopened for filling in warned), len(warned)),
-        clear_p50=_quantile([filling.clear for filling in warned if filling.clear is not None], 0.5),
-        named=_share(sum(named), len(named)),
+        errors={
+            minutes: (value, sum(map(len, values)))
+            for minutes, values in errors.items()
+            if (value := others[f"error {minutes}"].value) is not None
+        },
+        interval=interval,
+        reliability=reliability(drawn, counts) if is_probability else (),
+        brier=brier_scores(drawn, counts),
+        bounds=bounds_of(figures | others),
+        **{**values, "false_per_day": values["false_per_day"] or 0.0, "calm": values["calm"] or 0.0},
     )
 
 
 def coverage(points: Sequence[Point]) -> Coverage:
     """Compute the coverage of predicted intervals."""
-    count = len(points)
-    return Coverage(
-        count,
-        _share(sum(point.came < point.p10 for point in points), count),
-        _share(sum(point.came < point.p50 for point in points), count),
-        _share(sum(point.came > point.p90 for point in points), count),
-    )
+    shares = {name: _share(sum(map(_WITHIN[name], points)), len(points)) for name in ("below", "up_to_p50", "above")}
+    return Coverage(len(points), **shares)
 
 
-def reliability(chances: Sequence[Chance]) -> tuple[Reliability, ...]:
-    """Compute the reliability in bins of the predicted probability with upper ends CHANCES; empty bins are dropped."""
-    bins = []
-    low = -1.0
-    for high in CHANCES:
-        in_bin = [chance for chance in chances if low < chance.probability <= high]
-        low = high
-        if in_bin:
-            total = sum(chance.probability for chance in in_bin)
-            came = sum(chance.came for chance in in_bin)
-            bins.append(Reliability(len(in_bin), total / len(in_bin), came / len(in_bin)))
-    return tuple(bins)
+_WITHIN: dict[str, Callable[[Point], bool]] = {  # fields of `Coverage`
+    "inside": lambda point: point.p10 <= point.came <= point.p90,
+    "below": lambda point: point.came < point.p10,
+    "up_to_p50": lambda point: point.came < point.p50,
+    "above": lambda point: point.came > point.p90,
+}
+
+
+def _interval_score(drawn: Resamples, points: Sequence[Sequence[Point]]) -> Figure:
+    """Return the mean interval score of each point; later than in HORIZON, or never, counts as in HORIZON."""
+    sums = []
+    for own in points:
+        rows = np.array([(point.p10, point.p50, point.p90, point.came) for point in own]).reshape(-1, 4)
+        sums.append(float(interval_score(*np.minimum(rows, HORIZON / SECOND).T).sum()))
+    return drawn.ratio(sums, list(map(len, points)))
 
 
 def _had_enough_lead(warned: WarnedFilling) -> bool:
     whole = warned.filling.seconds
     return warned.lead is not None and warned.lead >= (ENOUGH_LEAD if whole >= ENOUGH_LEAD else ENOUGH_SHARE * whole)
-
-
-def _errors(fillings: Sequence[dict[int, float]]) -> dict[int, tuple[float, int]]:
-    by_minutes = {minutes: [errors[minutes] for errors in fillings if minutes in errors] for minutes in AHEAD}
-    return {minutes: (float(np.median(values)), len(values)) for minutes, values in by_minutes.items() if values}
-
-
-def _f1(recalled: int, fillings: int, false: int) -> float | None:
-    """Return the harmonic mean of recall and precision; 0 if nothing was recalled."""
-    return 2 * recalled / (recalled + false + fillings) if fillings else None
 
 
 def _count(causes: Iterable[Cause]) -> dict[Cause, int]:
@@ -243,7 +281,3 @@ def _count(causes: Iterable[Cause]) -> dict[Cause, int]:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _quantile(values: Sequence[float], share: float) -> float | None:
-    return float(np.quantile(values, share)) if values else None

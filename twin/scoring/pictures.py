@@ -10,7 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
+from twin.forecast.outcomes import HORIZONS
 from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, SHADES, STYLE, date, draw_usage, mark_hours
+from twin.scoring.bootstrap import Bounds
+from twin.scoring.bootstrap import Figure as Skill
 from twin.scoring.measures import Measures
 from twin.scoring.score import METHODS, TWIN, TWIN_WATCH, MethodOutput
 from twin.scoring.series import Series
@@ -19,6 +22,7 @@ from twin.state.arrays import Array
 
 _MAX_PREDICTIONS = 14  # shown per filling
 _DAY = 86_400.0 * SECOND
+_SET_COLOURS = (INK, PLUM, OLIVE, RED, GREY)  # of sets of recordings
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _TWINS = (TWIN, TWIN_WATCH)
 _FIXED = tuple(name for name in METHODS if name.startswith("static"))
@@ -135,7 +139,7 @@ def leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str
 
 
 def calibration(measures: Measures) -> Figure:
-    """Draw the coverage of intervals (left) and the reliability of probabilities (right)."""
+    """Draw the coverage of intervals (left) and the reliability of probabilities (right), with their intervals."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -146,6 +150,11 @@ def calibration(measures: Measures) -> Figure:
         interval = measures.interval
         if interval.below is not None and interval.up_to_p50 is not None and interval.above is not None:
             came = [100 * interval.below, 100 * interval.up_to_p50, 100 * (1 - interval.above)]
+            ends = [measures.bounds.get(name) for name in ("below", "up_to_p50", "above")]
+            if all(ends):
+                below, middle, above = (np.multiply(100, end) for end in ends if end is not None)
+                band = (below[0], middle[0], 100 - above[1]), (below[1], middle[1], 100 - above[0])
+                left.fill_between([10, 50, 90], *band, color=INK, alpha=0.15, linewidth=0)
             left.plot([10, 50, 90], came, "o-", color=INK)
             for percent, share in zip((10, 50, 90), came, strict=True):
                 left.annotate(f"{share:.0f} %", (percent, share), (6, -10), textcoords="offset points", fontsize=8)
@@ -154,11 +163,59 @@ def calibration(measures: Measures) -> Figure:
         left.set_ylabel("2192s that came by then, %")
         left.legend(fontsize=8)
         bins = measures.reliability
-        right.plot([100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins], "o-", color=INK)
+        predicted, observed = [100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins]
+        bounds = [bin_.bounds or Bounds(bin_.observed, bin_.observed) for bin_ in bins]
+        lows, highs = [100 * own.low for own in bounds], [100 * own.high for own in bounds]
+        right.fill_between(predicted, lows, highs, color=INK, alpha=0.15, linewidth=0, label="95 % confidence")
+        right.plot(predicted, observed, "o-", color=INK)
         for bin_ in bins:
             place = (100 * bin_.predicted, 100 * bin_.observed)
             right.annotate(f"{bin_.count:,}", place, (6, -10), textcoords="offset points", fontsize=7)
         right.set_title("probability, with the number of predictions", fontsize=9, loc="left")
         right.set_xlabel("probability given of 2192 within two hours, %")
         right.set_ylabel("a 2192 came, %")
+        right.legend(fontsize=8, loc="lower right")
+    return figure
+
+
+def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str]) -> Figure:
+    """Draw the skill of probabilities by horizon, a curve a set of recordings, with intervals.
+
+    Args:
+        sets: by name, for each panel the skill at each of HORIZONS.
+        titles: titles of the panels.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
+        minutes = np.array(HORIZONS) / 60
+        places = np.arange(minutes.size)
+        panels = figure.subplots(1, len(titles), sharey=True)
+        for panel, axes in enumerate(panels):
+            axes.axhline(0, color=GREY, linewidth=0.8)
+            for number, (name, by_panel) in enumerate(sets.items()):
+                known = [
+                    (place, own) for place, own in zip(places, by_panel[panel], strict=True) if own.value is not None
+                ]
+                values = np.array([own.value for _, own in known])
+                bounds = [own.bounds or (own.value, own.value) for _, own in known]
+                spreads = np.abs(np.array(bounds).reshape(-1, 2).T - values)
+                shift = (number - (len(sets) - 1) / 2) * 0.08
+                axes.errorbar(
+                    [place + shift for place, _ in known],
+                    values,
+                    spreads,
+                    color=_SET_COLOURS[number % len(_SET_COLOURS)],
+                    linestyle=_DASHES[number // len(_SET_COLOURS)],
+                    marker="o",
+                    markersize=4,
+                    linewidth=1.4,
+                    elinewidth=0.8,
+                    label=name,
+                )
+            axes.set_xticks(places, [f"{minute:.0f}" for minute in minutes])
+            axes.set_xlabel("2192 within minutes")
+            axes.set_title(titles[panel], fontsize=9, loc="left")
+        panels[0].set_ylabel("skill: 1 without error, 0 as the other")
+        panels[0].set_ylim(-1, 1.02)
+        panels[0].legend(fontsize=8, loc="lower right")
     return figure

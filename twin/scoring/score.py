@@ -11,6 +11,7 @@ from twin.errors import UsageError
 from twin.records import AlertRecord, read_alert_record
 from twin.scoring.alarms import CALM_FOR, Alarm, from_alerts, from_condition, from_incidents, merge
 from twin.scoring.baselines import BASELINES
+from twin.scoring.bootstrap import RESAMPLES
 from twin.scoring.judge import JudgedStore, StorePages, judge, judge_pages
 from twin.scoring.measures import Measures, PageCounts, count_pages, measure
 from twin.scoring.series import PlayedRecording, Predictions, Series
@@ -104,13 +105,15 @@ def score(
 
 def summarise(scored: Sequence[ScoredRecording]) -> dict[str, Measures]:
     """Return the measures of every method, and of the rules that all have, over some recordings."""
-    return {method: measure([recording.judged[method] for recording in scored]) for method in _methods(scored)}
+    return {
+        method: measure([recording.judged[method] for recording in scored], RESAMPLES) for method in _methods(scored)
+    }
 
 
 def summarise_pages(scored: Sequence[ScoredRecording]) -> dict[str, PageCounts]:
     """Return what people get of every method, and of the rules that all have, over some recordings."""
     return {
-        method: count_pages([store for recording in scored for store in recording.pages[method]])
+        method: count_pages([recording.pages[method] for recording in scored], RESAMPLES)
         for method in _methods(scored)
         if method != TWIN_WATCH
     }

@@ -33,6 +33,7 @@ _MQRC_Q_SPACE_NOT_AVAILABLE = 2056
 _STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, _MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
 _TENTH = NormalDist().inv_cdf(0.9)
 _LEAST_SPREAD = 1e-3  # of the logarithm of a time
+_normal_cdf = np.frompyfunc(NormalDist().cdf, 1, 1)
 STALE = 120 * SECOND  # age at which a prediction no longer counts
 
 
@@ -94,18 +95,27 @@ class Predictions:
         p10, p50, p90 = np.maximum(self.ahead[row] - aged, 0.0).tolist()
         return p10, p50, p90
 
-    def chance_at(self, time: int, within: int) -> float:
-        """Return the last predicted probability of full within some microseconds; 0 without a recent prediction.
+    def chances_at(self, times: Array, within: Array) -> Array:
+        """Return f8[n, m], the last predicted probability of full within some seconds; 0 without a recent prediction.
 
         The time until full is taken as normal in its logarithm, on either side of p50.
+
+        Args:
+            times: i8[n], microseconds.
+            within: f8[m], seconds.
         """
-        row = self._row(time)
-        if row is None or self.chance is None or not np.isfinite(self.ahead[row]).all():
-            return 0.0
-        p10, p50, p90 = np.log(np.maximum(self.ahead[row], 1.0)).tolist()
-        apart = float(np.log(within / SECOND)) - p50
-        spread = max((p50 - p10 if apart < 0 else p90 - p50) / _TENTH, _LEAST_SPREAD)
-        return float(self.chance[row]) * NormalDist().cdf(apart / spread)
+        chances = np.zeros((times.size, within.size))
+        rows = np.searchsorted(self.times, times, side="right") - 1
+        if self.chance is None or not self.times.size:
+            return chances
+        says = (rows >= 0) & (times - self.times[rows] <= STALE) & (self.chance[rows] > 0)
+        says &= np.isfinite(self.ahead[rows]).all(axis=1)
+        rows = rows[says]
+        p10, p50, p90 = np.log(np.maximum(self.ahead[rows], 1.0)).T[:, :, None]
+        apart = np.log(within) - p50
+        spread = np.maximum(np.where(apart < 0, p50 - p10, p90 - p50) / _TENTH, _LEAST_SPREAD)
+        chances[says] = self.chance[rows, None] * _normal_cdf(apart / spread).astype(float)
+        return chances
 
     @classmethod
     def from_forecasts(cls, forecasts: Sequence[Forecast]) -> Predictions:
@@ -167,7 +177,9 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
 
 def _refused(decoded: Decoded, stores: Array, reasons: Sequence[int]) -> Iterable[tuple[str, Array]]:
     """Return (store, times i8[n]) of the puts with one of the reasons."""
-    events = decoded.events
+    events = decoded.events[decoded.events["reason"] != 0]
+    if not events.size:  # as nearly always, and asking for the reasons takes longer
+        return []
     full = events[(events["op"] == PUT) & np.isin(events["reason"], reasons)]
     owners = stores[full["route"]]
     return [(name, full["time"][owners == name].copy()) for name in np.unique(owners).tolist()]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rich.table import Table
 
+from twin.scoring.bootstrap import Bounds
 from twin.scoring.judge import AHEAD
-from twin.scoring.measures import Coverage, Measures, PageCounts
+from twin.scoring.measures import Measures, PageCounts
 from twin.scoring.score import TWIN
 from twin.units import as_span
 
@@ -38,33 +40,70 @@ def error(measures: Measures, minutes: int) -> str:
     if minutes not in measures.errors:
         return NOTHING
     value = measures.errors[minutes][0]
-    return "none said" if math.isinf(value) else f"{100 * value:.0f} %"
+    bounds = bounds_text(measures.bounds.get(f"error {minutes}"), percent_end)
+    return "none said" if math.isinf(value) else whole_percent(value) + bounds
 
 
-def inside(coverage: Coverage) -> str:
+def inside(measures: Measures) -> str:
     """Format the coverage: share from p10 to p90, before p10 and after p90."""
-    if coverage.inside is None or coverage.below is None or coverage.above is None:
+    covered = measures.interval
+    if covered.inside is None or covered.below is None or covered.above is None:
         return NOTHING
-    return f"{100 * coverage.inside:.0f} % ({100 * coverage.below:.0f} before, {100 * coverage.above:.0f} after)"
+    tails = f"; {100 * covered.below:.0f} before, {100 * covered.above:.0f} after"
+    return f"{whole_percent(covered.inside)}{bounds_text(measures.bounds.get('inside'), percent_end)}{tails}"
+
+
+def whole_percent(share: float) -> str:
+    """Format a share without decimals: `12 %`."""
+    return f"{100 * share:.0f} %"
+
+
+def bounds_text(bounds: Bounds | None, end: Callable[[float], str]) -> str:
+    """Format an interval: ` (94 to 99)`, nothing without one. end: formats its ends."""
+    return "" if bounds is None else f" ({end(bounds.low)} to {end(bounds.high)})"
+
+
+def percent_end(share: float) -> str:
+    """Format an end of an interval of a share: `94`."""
+    return f"{100 * share:.0f}" if math.isfinite(share) else "none said"
+
+
+def format_field(
+    name: str, form: Callable[[float | None], str], end: Callable[[float], str], times: float = 1.0
+) -> Callable[[Any], str]:
+    """Return what formats a field, times a factor, with its interval."""
+
+    def show(figures: Measures | PageCounts) -> str:
+        value, bounds = getattr(figures, name), figures.bounds.get(name)
+        if value is None:
+            return NOTHING
+        return form(value * times) + bounds_text(bounds and Bounds(bounds.low * times, bounds.high * times), end)
+
+    return show
+
+
+share_of = partial(format_field, form=percent, end=percent_end)
+span_of = partial(format_field, form=span, end=span)
+number_of = partial(format_field, form=number, end=number)
 
 
 ROWS: Mapping[str, Callable[[Measures], str]] = {
-    "recall": lambda measures: percent(measures.recall),
-    "precision": lambda measures: percent(measures.precision),
-    "F1": lambda measures: number(measures.f1),
-    "false alarms a store-day": lambda measures: number(measures.false_per_day),
-    "alarms per 100 store-days": lambda measures: number(
-        100 * measures.alarms / measures.store_days if measures.store_days else None
-    ),
-    "recordings without a false alarm": lambda measures: percent(measures.calm),
-    "lead, p10": lambda measures: span(measures.lead_p10),
-    "lead, p50": lambda measures: span(measures.lead_p50),
-    "enough lead": lambda measures: percent(measures.enough_lead),
+    "recall": share_of("recall"),
+    "precision": share_of("precision"),
+    "F1": number_of("f1"),
+    "false alarms a store-day": number_of("false_per_day"),
+    "alarms per 100 store-days": number_of("alarms_per_day", times=100.0),
+    "recordings without a false alarm": share_of("calm"),
+    "lead, p10": span_of("lead_p10"),
+    "lead, p50": span_of("lead_p50"),
+    "enough lead": share_of("enough_lead"),
     **{f"error {minutes} min before": partial(error, minutes=minutes) for minutes in AHEAD},
-    "came in p10..p90": lambda measures: inside(measures.interval),
-    "reopened a filling": lambda measures: number(measures.reopened),
-    "time to clear, p50": lambda measures: span(measures.clear_p50),
-    "filler named first": lambda measures: percent(measures.named),
+    "came in p10..p90": inside,
+    "interval score": span_of("interval_score"),
+    "CRPS": span_of("crps"),
+    "reopened a filling": number_of("reopened"),
+    "time to clear, p50": span_of("clear_p50"),
+    "filler named first": share_of("named"),
 }
 
 
@@ -72,15 +111,15 @@ PAGE_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
     "pages": lambda counts: f"{counts.pages:,}",
     "right": lambda counts: f"{counts.right:,}",
     "false": lambda counts: f"{counts.false:,}",
-    "share that was right": lambda counts: percent(counts.precision),
-    "pages a filling": lambda counts: number(counts.per_filling),
-    "pages a store in which nothing fills": lambda counts: number(counts.per_calm_store),
-    "pages a store and month": lambda counts: number(counts.per_month),
+    "share that was right": share_of("precision"),
+    "pages a filling": number_of("per_filling"),
+    "pages a store in which nothing fills": number_of("per_calm_store"),
+    "pages a store and month": number_of("per_month"),
     "called again within ten minutes": lambda counts: f"{counts.again:,}",
-    "messages a page": lambda counts: number(counts.per_page),
+    "messages a page": number_of("per_page"),
     "fillings without a page before the first 2192": lambda counts: f"{counts.late:,}",
     "fillings unheard": lambda counts: f"{counts.unheard:,}",
-    "lead of a page, p50": lambda counts: span(counts.lead_p50),
+    "lead of a page, p50": span_of("lead_p50"),
 }
 
 

@@ -152,7 +152,7 @@ def test_no_error_is_asked_for_before_the_filling_has_shown_itself():
 
 def test_a_method_without_predictions_has_no_errors():
     result = judged(alarm(150, 220))
-    assert (result.warned[0].errors, result.points, result.chances) == ({}, [], [])
+    assert (result.warned[0].errors, result.points) == ({}, [])
 
 
 def test_intervals_are_looked_at_every_five_minutes_of_the_last_hour():
@@ -161,28 +161,12 @@ def test_intervals_are_looked_at_every_five_minutes_of_the_last_hour():
     assert {(point.p10, point.p50, point.p90) for point in result.points} == {(1200, 1800, 2400)}
 
 
-def test_lines_have_no_interval():
+def test_lines_say_a_time_for_an_interval():
     lines = Predictions(SERIES.times, np.zeros((len(SERIES.times), 3)))
     result = judged(predictions=lines)
-    assert (result.points, result.chances) == ([], [])
+    assert {(point.p10, point.p50, point.p90) for point in result.points} == {(0.0, 0.0, 0.0)}
+    assert not result.chances.is_probability
     assert result.warned[0].errors[5] == 1.0
-
-
-def test_chances_are_looked_at_where_two_hours_can_be_seen_ahead():
-    result = judged(predictions=predict(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
-    assert [round(item.probability * 1000) for item in result] == [*range(0, 200, 5), *range(215, 485, 5)]
-    assert [item.came for item in result] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
-
-
-def test_where_nothing_was_said_the_chance_was_none():
-    chances = judged(predictions=predict((0, 20, 30, 40, 0.5))).chances
-    assert {round(item.probability, 6) for item in chances} == {0.5, 0.0}
-
-
-def test_a_chance_within_a_horizon_is_less_than_that_of_full_at_some_time():
-    predictions = Predictions(np.zeros(1, np.int64), np.array([[3600.0, 7200.0, 14_400.0]]), np.array([0.8]))
-    chances = [predictions.chance_at(0, within * 3_600_000_000) for within in (1, 2, 4, 24)]
-    assert chances == pytest.approx([0.08, 0.4, 0.72, 0.8], abs=1e-4)
 
 
 # -- pages

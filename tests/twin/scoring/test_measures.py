@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.twin.scoring.samples import STORE, filling
-from twin.scoring.judge import Chance, JudgedStore, Point, StorePages, WarnedFilling
-from twin.scoring.measures import Coverage, Reliability, count_pages, coverage, measure, reliability
+from twin.scoring.chances import add_counts
+from twin.scoring.judge import JudgedStore, Point, StorePages, WarnedFilling
+from twin.scoring.measures import Coverage, count_pages, coverage, measure
 
 
 def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> WarnedFilling:
@@ -20,8 +21,8 @@ def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> 
 
 
 def store(*warnings: WarnedFilling, false: int = 0, days: float = 1.0, **fields: Any) -> JudgedStore:
-    others: dict[str, Any] = {"alarms": 0, "withdrawn": 0, "early": 0, "undecided": 0, "points": [], "chances": []}
-    others["causes"] = ()
+    others: dict[str, Any] = {"alarms": 0, "withdrawn": 0, "early": 0, "undecided": 0, "points": [], "causes": ()}
+    others["chances"] = add_counts([])
     return JudgedStore(store=STORE, days=days, warned=list(warnings), false=false, **(others | fields))
 
 
@@ -91,13 +92,19 @@ def test_beyond_the_horizon_is_after_whatever_came():
     assert coverage([]).inside is None
 
 
-def test_probabilities_are_held_against_how_often_it_came():
-    chances = [Chance(0.0, False)] * 8 + [Chance(0.6, True)] * 3 + [Chance(0.7, False)] + [Chance(1.0, True)]
-    assert reliability(chances) == (
-        Reliability(8, 0.0, 0.0),
-        Reliability(4, pytest.approx(0.625), 0.75),
-        Reliability(1, 1.0, 1.0),
-    )
+def test_an_interval_score_is_the_error_of_a_single_time_and_later_than_two_hours_counts_as_two_hours():
+    points = [Point(600.0, 600.0, 600.0, 900.0), Point(np.inf, np.inf, np.inf, 3600.0)]
+    assert measure([[store(points=points)]]).interval_score == pytest.approx((300 + 3600) / 2)
+
+
+def test_intervals_of_figures_are_there_from_ten_recordings_on_and_contain_them():
+    recordings = [[store(warned(10 * i if i % 3 else None), false=i % 2, days=i)] for i in range(1, 31)]
+    measures = measure(recordings, 200)
+    assert measure(recordings[:9], 200).bounds == measure(recordings).bounds == {}
+    for name in ("recall", "precision", "f1", "false_per_day", "lead_p10", "lead_p50", "enough_lead", "reopened"):
+        low, high = measures.bounds[name]
+        assert low <= getattr(measures, name) <= high
+    assert measure(recordings, 200) == measures
 
 
 def test_as_json_an_infinite_error_is_null():
@@ -119,11 +126,9 @@ def pages(count: int, *leads: float | None, **fields: Any) -> StorePages:
 def test_pages_are_counted_by_filling_and_by_store_in_which_nothing_fills():
     counts = count_pages(
         [
-            pages(3, 60.0, None, false=1, unheard=1, notices=8),
-            pages(1, 180.0),
-            pages(1, false=1, again=1),
-            pages(0),
-            pages(0),
+            [pages(3, 60.0, None, false=1, unheard=1, notices=8)],
+            [pages(1, 180.0), pages(1, false=1, again=1)],
+            [pages(0), pages(0)],
         ]
     )
     assert (counts.stores, counts.fillings, counts.calm_stores, counts.store_days) == (5, 3, 3, 15.0)
@@ -136,7 +141,7 @@ def test_pages_are_counted_by_filling_and_by_store_in_which_nothing_fills():
 
 
 def test_an_undecided_page_is_no_part_of_the_precision():
-    counts = count_pages([pages(3, 60.0, false=1, undecided=1)])
+    counts = count_pages([[pages(3, 60.0, false=1, undecided=1)]])
     assert (counts.right, counts.precision) == (1, 0.5)
 
 
