@@ -82,8 +82,8 @@ def migrate(directory: Path, /, *, to: str = STATE_FORMAT) -> None:
     if older:
         print(
             f"{older:,} of {stores:,} stores have state of format {READ_FORMATS[0]}: nothing has to be done offline: "
-            f"the job writes format {STATE_FORMAT} when it next has events of a store; copy the checkpoint first, as an "
-            "earlier mqtwin does not read it afterwards"
+            f"the job writes format {STATE_FORMAT} when it next has events of a store; copy the checkpoint first, as "
+            "an earlier mqtwin does not read it afterwards"
         )
     else:
         print(f"nothing to migrate: {stores:,} stores have state of format {STATE_FORMAT}")

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from streams.checkpoint.files import LOCK, MANIFEST
 from streams.kafka.publish import publish
-from tests.streams.kafka_help import new_producer, send
+from tests.streams.kafka_help import delete, new_producer, send
 from tests.system.harness import PATIENCE, Record, Stream, read_topic
 from twin.estate import load_estate
 from twin.events import JSON
@@ -174,7 +174,7 @@ def unpack(path: Path, folder: Path, servers: str, session: SparkSession) -> Ope
     Args:
         path: file of the checkpoint.
         folder: a new folder for its files.
-        servers: address of a Kafka without these topics.
+        servers: address of Kafka; topics of an earlier use there are deleted.
         session: session of the job to be.
     """
     with tarfile.open(path) as archive:
@@ -183,6 +183,8 @@ def unpack(path: Path, folder: Path, servers: str, session: SparkSession) -> Ope
     checkpoint = folder / "checkpoint"
     _move(checkpoint, HOME, _uri(checkpoint))
     admin = AdminClient({"bootstrap.servers": servers})
+    for name in contents.partitions.keys() & admin.list_topics(timeout=PATIENCE).topics.keys():
+        delete(servers, name)
     for future in admin.create_topics([NewTopic(name, count) for name, count in contents.partitions.items()]).values():
         future.result()
     producer = new_producer(servers)

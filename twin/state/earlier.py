@@ -24,7 +24,7 @@ def _without(dtype: np.dtype[Any], *names: str) -> np.dtype[Any]:
 
 
 # format -> table or record -> dtype of its rows; those of any other one are as they are now.
-_DTYPES: dict[int, dict[str, np.dtype[Any]]] = {
+_DTYPES: dict[int | None, dict[str, np.dtype[Any]]] = {
     10: {
         "scm": _without(layout.SCM_USE, "bound"),
         "rises": _without(meter_rows.RISE, "tide"),
@@ -34,19 +34,19 @@ _DTYPES: dict[int, dict[str, np.dtype[Any]]] = {
 _INITIAL = {("rises", "tide"): TOTAL_TIDE}  # only the rises of what a store holds in all were kept
 
 
-def changed_tables(version: int) -> frozenset[str]:
+def changed_tables(version: int | None) -> frozenset[str]:
     """Return the tables and records whose rows were others in an earlier format."""
     return frozenset(_DTYPES.get(version, ()))
 
 
-def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int) -> Array:
+def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int | None) -> Array:
     """Return rows from their bytes, with zero padding, so that the same state gives the same bytes.
 
     Args:
         content: the bytes.
         name: table or record.
         dtype: present dtype of its rows.
-        version: format of the bytes.
+        version: format of the bytes; None: the present one.
 
     Raises:
         ValueError: the bytes are no whole number of rows.

@@ -321,12 +321,12 @@ class Tables:
         content = b"".join(parts)
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
-    def load(self, pages: Iterable[tuple[int, bytes]], version: int) -> None:
+    def load(self, pages: Iterable[tuple[int, bytes]], version: int | None = None) -> None:
         """Fill the tables from pages and journals, and mark as changed what was written in an earlier format.
 
         Args:
             pages: (page number, bytes).
-            version: version of the state that they are part of.
+            version: version of the state that they are part of; None: the present one.
 
         Raises:
             StateError: a page has no place or is damaged.
@@ -353,7 +353,7 @@ class Tables:
         for name in earlier.changed_tables(version) & TABLES.keys():
             getattr(self.store, f"{name}_dirty")[:] = 1
 
-    def _load_page(self, number: int, name: str, table: _Table, content: bytes, version: int) -> int:
+    def _load_page(self, number: int, name: str, table: _Table, content: bytes, version: int | None) -> int:
         """Fill a page of a table; return the number of the journal up to which it is current, or 0."""
         try:
             if table.journal is None:
@@ -371,13 +371,19 @@ class Tables:
         return journal
 
     def _load_small(
-        self, small_tables: Iterable[tuple[int, bytes]], by_number: Mapping[int, tuple[str, _Table]], version: int
+        self,
+        small_tables: Iterable[tuple[int, bytes]],
+        by_number: Mapping[int, tuple[str, _Table]],
+        version: int | None,
     ) -> None:
         """Fill the tables of the small page."""
         for number, content in small_tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
-            written = earlier.read_rows(content, name, table.dtype, version)
+            try:
+                written = earlier.read_rows(content, name, table.dtype, version)
+            except ValueError as error:
+                raise StateError(f"state page {_SMALL_PAGE:#x} is damaged in table {number}: {error}") from None
             if not name or written.size > rows.size:
                 raise StateError(f"state page {_SMALL_PAGE:#x} has a table {number} that does not fit the header")
             if table.is_small(rows.size):
