@@ -284,7 +284,7 @@ def check_ended(location: str, files: BatchLogs) -> None:
     if partitions is not None:
         raise UsageError(
             f"checkpoint {location}: its repartition to {partitions} state partitions has not ended: "
-            f"run `mqtwin checkpoint repartition {location} --partitions {partitions}`"
+            f"`mqtwin checkpoint repartition {location} --partitions {partitions}` ends it"
         )
 
 

@@ -124,7 +124,7 @@ def test_a_migration_to_an_earlier_format_is_refused_with_the_way_back(
     note(directory, estate)
     status, out, (line,) = run("checkpoint", "migrate", directory, "--to", "10.3")
     assert (status, out) == (2, [])
-    assert f"writes state of format {STATE_FORMAT} only: to go back, restore the copy of the checkpoint from" in line
+    assert f"expected: {STATE_FORMAT}; to go back, restore the copy of the checkpoint from before the upgrade" in line
     new = write_checkpoint(tmp_path / "new", batches=1, committed=0)
     assert "has no committed batch" in run("checkpoint", "migrate", new)[2][0]
 

@@ -220,7 +220,7 @@ def test_the_format_before_is_read(tmp_path: Path, described: Estate) -> None:
 def test_a_repartition_that_has_not_ended_is_refused(tmp_path: Path, described: Estate) -> None:
     directory = write_checkpoint(tmp_path / "cp")
     batch = begin_repartition(directory, 8)
-    with pytest.raises(UsageError, match=rf"run `mqtwin checkpoint repartition {directory} --partitions 8`"):
+    with pytest.raises(UsageError, match=rf"`mqtwin checkpoint repartition {directory} --partitions 8` ends it"):
         belongs(directory, manifest_of(described))
     files = CheckpointFiles(directory)
     assert (files.unfinished_partitions, files.check(thorough=True)) == (8, [])
