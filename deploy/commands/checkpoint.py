@@ -73,8 +73,8 @@ def migrate(directory: Path, /, *, to: str = STATE_FORMAT) -> None:
         raise UsageError(f"{directory} has no committed batch, and so no state; expected: one that has")
     if to != STATE_FORMAT:
         raise UsageError(
-            f"--to {to}: this mqtwin writes no other format of state; expected: {STATE_FORMAT}; to go back, restore the "
-            "copy of the checkpoint from before the upgrade, or name another --checkpoint for the earlier mqtwin"
+            f"--to {to}: this mqtwin writes no other format of state; expected: {STATE_FORMAT}; to go back, restore "
+            "the copy of the checkpoint from before the upgrade, or name another --checkpoint for the other mqtwin"
         )
     warn_of_job(directory)
     configure_logging(level="critical")  # the error line already says what Spark would log
