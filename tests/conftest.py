@@ -52,6 +52,8 @@ _LONGEST = (
     "test_stream_equals_replay.py",
     "test_bad_input_cases.py",
     "test_checkpoint.py",
+    "test_old_checkpoints.py",
+    "test_repartition.py",
     "test_browser.py",
 )
 

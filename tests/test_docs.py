@@ -167,6 +167,7 @@ OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
+OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 
 
@@ -181,7 +182,7 @@ def options(command: str) -> set[str]:
 
 
 SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
-CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
+CHECKPOINT_COMMANDS = [f"checkpoint {name}" for name in ("check", "describe", "migrate", "repartition")]
 BRIDGE_COMMANDS = ["bridge alertmanager", "bridge webhook"]
 GROUPS = {"bridge", "checkpoint", "estate", "size"}
 PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + ["estate import"]

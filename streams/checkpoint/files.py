@@ -21,6 +21,7 @@ import msgspec
 Offsets = Mapping[str, Mapping[int, int]]  # topic -> partition -> offset of the next record
 _OFFSETS = dict[str, dict[int, int]]
 MANIFEST, LOCK = "mqtwin.json", "mqtwin.lock"
+PARTITIONS = "spark.sql.shuffle.partitions"  # of the state
 
 
 _T = TypeVar("_T")
@@ -129,6 +130,26 @@ class BatchLogs:
                 continue
             return file.offsets, file.settings
         return None
+
+    def partitions_of(self, batch: int) -> int:
+        """Return the number of state partitions of a batch; 0 if it is unknown. DamagedFileError, OSError."""
+        return int(self.read_offsets(batch).settings.get(PARTITIONS, 0))
+
+    @property
+    def unfinished_partitions(self) -> int | None:
+        """The number of state partitions of a repartition that has not ended; None where there is none.
+
+        Its batch has another number than the one before, and is not committed.
+
+        Raises:
+            DamagedFileError: a file of these offsets is damaged.
+            OSError: it cannot be read.
+        """
+        last = self.last_batch
+        if last is None or last - 1 not in self.batches or (self.commits and self.commits[-1] >= last):
+            return None
+        after = self.partitions_of(last)
+        return after if after != self.partitions_of(last - 1) else None
 
     def next_offsets(self) -> Offsets:
         """Return the start offsets of the next batch; empty before the first one.

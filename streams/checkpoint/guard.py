@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from streams.checkpoint.files import PARTITIONS
 from streams.checkpoint.local_files import CheckpointFiles
 from streams.checkpoint.manifest import (
-    PARTITIONS,
     Guard,
     LocalGuard,
     Manifest,

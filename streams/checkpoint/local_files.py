@@ -14,10 +14,11 @@ from urllib.parse import unquote, urlparse
 import msgspec
 
 from streams.checkpoint.checksums import file_problem
-from streams.checkpoint.files import BatchLogs, DamagedFileError, decode_json, split_lines
+from streams.checkpoint.files import PARTITIONS, BatchLogs, DamagedFileError, decode_json, split_lines
 from streams.files import write_draft
 
 _STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
+OPERATORS = "state/0/_metadata/v2"  # folder of Spark's metadata of the stateful operator
 _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
 
 
@@ -128,9 +129,19 @@ class CheckpointFiles(BatchLogs):
         super().__init__(LocalFolder(directory))
         self.directory = directory
 
+    @property
+    def operator_file(self) -> str:
+        """Name of Spark's metadata of the stateful operator, as of the last committed batch.
+
+        Each start writes it, and a repartition; a batch that was not committed has not changed the state.
+        """
+        numbers = sorted(int(name) for name in self.folder.names(OPERATORS) if name.isdecimal())
+        committed = self.commits[-1] if self.commits else 0
+        return f"{OPERATORS}/{max((number for number in numbers if number <= committed), default=0)}"
+
     def read_operator(self) -> Operator:
         """Read Spark's metadata of the stateful operator. DamagedFileError, OSError."""
-        lines = split_lines((self.directory / "state" / "0" / "_metadata" / "v2" / "0").read_bytes())
+        lines = split_lines(self.folder.read(self.operator_file))
         stores = decode_json(lines[-1], _OperatorMetadata).state_store_info
         if not stores:
             raise DamagedFileError("does not say how many partitions there are")
@@ -276,7 +287,7 @@ class CheckpointFiles(BatchLogs):
         )
 
     def _check_operator(self) -> Iterator[Finding]:
-        path = "state/0/_metadata/v2/0"
+        path = self.operator_file
         if not (self.directory / "state" / "0").is_dir():
             yield Finding("state/0", "is missing")
             return
@@ -298,7 +309,7 @@ class CheckpointFiles(BatchLogs):
             return self.read_operator().partitions
         except (DamagedFileError, OSError):
             settings = self.newest[1] if self.newest is not None else {}
-            return int(settings.get("spark.sql.shuffle.partitions", 0))
+            return int(settings.get(PARTITIONS, 0))
 
     def _state_versions(self) -> Iterator[int]:
         """Yield the version of each file of state."""

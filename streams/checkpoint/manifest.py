@@ -24,14 +24,13 @@ import msgspec
 import structlog
 from typing_extensions import override
 
-from streams.checkpoint.files import LOCK, MANIFEST, BatchLogs, DamagedFileError, Folder, Offsets
+from streams.checkpoint.files import LOCK, MANIFEST, PARTITIONS, BatchLogs, DamagedFileError, Folder, Offsets
 from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.stores.headers import STATE_FORMAT
+from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 
-PARTITIONS = "spark.sql.shuffle.partitions"
 _MAX_FINDINGS = 3  # per error message
 WRITABLE = "expected: a folder that the job can write"
 _log = structlog.get_logger("mqtwin.stream")
@@ -238,12 +237,8 @@ def check_belongs(
     Raises:
         UsageError: refused; the message has a remedy.
     """
-    if manifest is not None and manifest.state_format != STATE_FORMAT:
-        raise UsageError(
-            f"checkpoint {location} has state of format {manifest.state_format}, written by mqtwin {manifest.mqtwin}; "
-            f"this mqtwin ({importlib.metadata.version('mqtwin')}) reads format {STATE_FORMAT}: "
-            f"install mqtwin {manifest.mqtwin}, or name another --checkpoint"
-        )
+    check_readable(location, manifest)
+    check_ended(location, files)
     newest = files.newest
     read_topics = newest[0] if newest is not None else manifest.topics if manifest is not None else {}
     if read_topics and topics.events not in read_topics:
@@ -261,10 +256,36 @@ def check_belongs(
     frozen = newest[1] if newest is not None else {}
     for key, value in conf.items():
         if key in frozen and frozen[key] != value:
+            rescale = (
+                f", run `mqtwin checkpoint repartition {location} --partitions {value}`" if key == PARTITIONS else ""
+            )
             raise UsageError(
                 f"--conf {key}={value}: checkpoint {location} was begun with {frozen[key]}, which no restart changes: "
-                f"leave the setting out, or name another --checkpoint"
+                f"leave the setting out{rescale}, or name another --checkpoint"
             )
+
+
+def check_readable(location: str, manifest: Manifest | None) -> None:
+    """Refuse state of a format that is not read. UsageError: the message has a remedy."""
+    if manifest is not None and manifest.state_format not in READ_FORMATS:
+        raise UsageError(
+            f"checkpoint {location} has state of format {manifest.state_format}, written by mqtwin {manifest.mqtwin}; "
+            f"this mqtwin ({importlib.metadata.version('mqtwin')}) reads format {' and '.join(READ_FORMATS)}: "
+            f"install mqtwin {manifest.mqtwin}, or name another --checkpoint"
+        )
+
+
+def check_ended(location: str, files: BatchLogs) -> None:
+    """Refuse a checkpoint whose repartition has not ended. UsageError: the message has the command that ends it."""
+    try:
+        partitions = files.unfinished_partitions
+    except (DamagedFileError, OSError):  # `check_sound` reports it
+        return
+    if partitions is not None:
+        raise UsageError(
+            f"checkpoint {location}: its repartition to {partitions} state partitions has not ended: "
+            f"`mqtwin checkpoint repartition {location} --partitions {partitions}` ends it"
+        )
 
 
 def check_kinds(location: str, manifest: Manifest | None, estate: Estate) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
@@ -15,7 +15,7 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.records import StateRecord
 from twin.state.tables import StateError
-from twin.stores.headers import check_header
+from twin.stores.headers import check_header, is_older
 from twin.stores.open import Twin, open_store
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 HEADER_NAME = "header"
 SAMPLE_HEADERS = 100  # of a checkpoint without a manifest: a job writes all headers in one format
+
+
+class Counts(NamedTuple):
+    """Stores of a checkpoint: those whose state is of an earlier format, and all."""
+
+    older: int
+    stores: int
 
 
 def read_states(
@@ -105,6 +112,37 @@ def check_format(session: SparkSession, location: str) -> None:
             raise UsageError(f"checkpoint {location} has no mqtwin.json, and {error}: {new}") from error
 
 
+def count_older(directory: Path, *, java: SparkJava | None = None, session: SparkSession | None = None) -> Counts:
+    """Return the number of stores whose state is of an earlier format, and of all, after the last committed batch.
+
+    Args:
+        directory: the checkpoint.
+        java: see `streams.query.session.open_session`.
+        session: session to use; None: a temporary one.
+
+    Raises:
+        MqtwinError: the state cannot be read, or is of a format that is not read.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    is_own = session is None
+    session = session or open_session(name="mqtwin checkpoint", master="local[1]", java=java)
+    _ = session.streams  # creates the coordinator of state stores, which their readers need
+    older = stores = 0
+    try:
+        headers = _read_variable(session, directory, HEADER_NAME)
+        for row in headers.selectExpr("key.store as store", "value.header as header").toLocalIterator():
+            stores += 1
+            older += is_older(bytes(row["header"]), str(row["store"]))
+    except (PySparkException, Py4JError) as error:
+        raise _unreadable(directory, error) from error
+    finally:
+        if is_own:
+            session.stop()
+    return Counts(older, stores)
+
+
 def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[Twin]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -132,10 +170,14 @@ def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: s
         for bare in remaining:
             yield _restore(estate, bare, headers[bare], [])
     except (PySparkException, Py4JError) as error:
-        raise MqtwinError(
-            f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
-            f"`mqtwin checkpoint check {directory}` says what is damaged"
-        ) from error
+        raise _unreadable(directory, error) from error
+
+
+def _unreadable(directory: Path, error: Exception) -> MqtwinError:
+    return MqtwinError(
+        f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
+        f"`mqtwin checkpoint check {directory}` says what is damaged"
+    )
 
 
 def _read_variable(session: SparkSession, place: Path | str, name: str) -> DataFrame:

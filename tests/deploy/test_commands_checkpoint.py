@@ -11,9 +11,10 @@ import pytest
 from deploy.cli import main
 from streams.checkpoint.manifest import LocalGuard, Manifest
 from streams.kafka.topics import Topics
-from tests.streams.checkpoints import write_checkpoint
+from tests.streams.checkpoints import begin_repartition, write_checkpoint
 from tests.support.estates import small_estate
 from twin.estate import load_estate
+from twin.stores.headers import STATE_FORMAT
 
 NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
 Run = Callable[..., tuple[int, list[str], list[str]]]
@@ -115,6 +116,40 @@ def test_a_running_job_is_reported(run: Run, directory: Path) -> None:
     _, _, (warning,) = run("checkpoint", "check", directory)
     assert warning.startswith("mqtwin: warning: a job runs on ") and not error
     guard.release()
+
+
+def test_a_migration_to_an_earlier_format_is_refused_with_the_way_back(
+    run: Run, directory: Path, estate: Path, tmp_path: Path
+) -> None:
+    note(directory, estate)
+    status, out, (line,) = run("checkpoint", "migrate", directory, "--to", "10.3")
+    assert (status, out) == (2, [])
+    assert f"expected: {STATE_FORMAT}; to go back, restore the copy of the checkpoint from before the upgrade" in line
+    new = write_checkpoint(tmp_path / "new", batches=1, committed=0)
+    assert "has no committed batch" in run("checkpoint", "migrate", new)[2][0]
+
+
+def test_a_repartition_is_refused_while_a_job_runs_or_another_has_not_ended(
+    run: Run, directory: Path, tmp_path: Path
+) -> None:
+    new = write_checkpoint(tmp_path / "new", batches=1, committed=0)
+    assert "has no committed batch" in run("checkpoint", "repartition", new, "--partitions", "8")[2][0]
+    guard = LocalGuard(directory)
+    assert "another mqtwin stream runs on it" in run("checkpoint", "repartition", directory, "--partitions", "8")[2][0]
+    guard.release()
+    begin_repartition(directory, 8)
+    status, out, (line,) = run("checkpoint", "repartition", directory, "--partitions", "4")
+    assert (status, out) == (2, [])
+    assert line.endswith("to 8 has not ended: give --partitions 8 first")
+    assert run("checkpoint", "repartition", directory, "--partitions", "0")[0] == 2
+
+
+def test_a_repartition_to_the_same_number_changes_nothing(run: Run, directory: Path) -> None:
+    assert run("checkpoint", "repartition", directory, "--partitions", "2") == (
+        0,
+        ["the state has 2 partitions already"],
+        [],
+    )
 
 
 # --- state -----------------------------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from streams.checkpoint.checksums import xxhash32
+from streams.checkpoint.files import PARTITIONS
+from streams.checkpoint.local_files import CheckpointFiles
 
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.streaming.stateStore.compression.codec": "lz4"}
+SETTINGS = {PARTITIONS: "2", "spark.sql.streaming.stateStore.compression.codec": "lz4"}
 
 
 def with_crc(path: Path, data: bytes) -> Path:
@@ -46,6 +48,21 @@ def snapshot(folder: Path, version: int) -> None:
     with_crc(archive, archive.read_bytes())
 
 
+def write_offsets(directory: Path, batch: int, offsets: object, settings: dict[str, str]) -> None:
+    """Write the offsets file of a batch."""
+    lines = "v1", json.dumps({"batchWatermarkMs": 0, "conf": settings}), json.dumps(offsets)
+    with_crc(directory / f"offsets/{batch}", "\n".join(lines).encode())
+
+
+def begin_repartition(directory: Path, partitions: int) -> int:
+    """Leave a checkpoint as a repartition that was killed before it wrote state; return its batch."""
+    files = CheckpointFiles(directory)
+    batch = files.commits[-1] + 1
+    last = files.read_offsets(batch - 1)
+    write_offsets(directory, batch, last.offsets, {**last.settings, PARTITIONS: str(partitions)})
+    return batch
+
+
 def write_checkpoint(
     directory: Path,
     *,
@@ -69,8 +86,7 @@ def write_checkpoint(
     with_crc(directory / "sources/0/0", b"\0v1\n" + json.dumps({name: {"0": 0} for name in names}).encode())
     for batch in range(batches):
         offsets = {names[0]: {"0": 10 * (batch + 1)}, names[1]: {"0": 5 * (batch + 1)}}
-        lines = "v1", json.dumps({"batchWatermarkMs": 0, "conf": SETTINGS}), json.dumps(offsets)
-        with_crc(directory / f"offsets/{batch}", "\n".join(lines).encode())
+        write_offsets(directory, batch, offsets, SETTINGS)
     for batch in range(committed):
         with_crc(directory / f"commits/{batch}", b'v1\n{"nextBatchWatermarkMs":0}')
     schema = with_crc(directory / "state/0/_stateSchema/default/0_x", b"schema")

@@ -28,7 +28,7 @@ from streams.checkpoint.manifest import (
 from streams.checkpoint.offsets import ClusterState, OffsetRange, Skip, TopicState, check_offsets, format_skips
 from streams.checkpoint.remote import check_scheme
 from streams.kafka.topics import Topics
-from tests.streams.checkpoints import write_checkpoint
+from tests.streams.checkpoints import begin_repartition, with_crc, write_checkpoint
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
@@ -213,11 +213,26 @@ def test_another_format_of_state_is_refused(tmp_path: Path, described: Estate) -
         belongs(directory, manifest_of(described, state_format="0.9", mqtwin="0.0.7"))
 
 
+def test_the_format_before_is_read(tmp_path: Path, described: Estate) -> None:
+    belongs(write_checkpoint(tmp_path / "cp"), manifest_of(described, state_format="10.3", mqtwin="0.1.0"))
+
+
+def test_a_repartition_that_has_not_ended_is_refused(tmp_path: Path, described: Estate) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    batch = begin_repartition(directory, 8)
+    with pytest.raises(UsageError, match=rf"`mqtwin checkpoint repartition {directory} --partitions 8` ends it"):
+        belongs(directory, manifest_of(described))
+    files = CheckpointFiles(directory)
+    assert (files.unfinished_partitions, files.check(thorough=True)) == (8, [])
+    with_crc(directory / f"commits/{batch}", b'v1\n{"nextBatchWatermarkMs":0}')
+    assert CheckpointFiles(directory).unfinished_partitions is None
+
+
 @pytest.mark.parametrize("partitions", ["1", "8"])
 def test_other_partitions_are_refused(tmp_path: Path, partitions: str) -> None:
     directory = write_checkpoint(tmp_path / "cp")
     belongs(directory, None, conf={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "true"})
-    with pytest.raises(UsageError, match=rf"partitions={partitions}: checkpoint .* was begun with 2"):
+    with pytest.raises(UsageError, match=rf"partitions={partitions}: .* begun with 2.* --partitions {partitions}`"):
         belongs(directory, None, conf={"spark.sql.shuffle.partitions": partitions})
 
 

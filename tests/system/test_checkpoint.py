@@ -235,7 +235,7 @@ def test_state_without_a_manifest_is_looked_at_before_it_gets_one(
 ) -> None:
     (stream.checkpoint / MANIFEST).unlink()
     with monkeypatch.context() as later:
-        later.setattr(headers, "MESSAGE_VERSION", headers.MESSAGE_VERSION + 1)
+        later.setattr(headers, "_MESSAGE_VERSIONS", range(headers.MESSAGE_VERSION + 1, headers.MESSAGE_VERSION + 3))
         text = refusal(settings_of(stream, stream.checkpoint), spark)
     assert (
         f"has no mqtwin.json, and state of {STORE} has version {headers.MESSAGE_VERSION}; this program reads " in text

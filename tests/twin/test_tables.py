@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import layout
+from kernels import layout, meter_rows
+from kernels.resources import TOTAL_TIDE
 from twin.state.arrays import MemoryArrays
-from twin.state.tables import StateError, Tables
+from twin.state.tables import TABLES, StateError, Tables
 
 NAMES_PAGE = 8192
 BY_ROW = {"messages", "order"}  # tables with a bit per row
@@ -173,3 +174,22 @@ def test_a_large_table_grows_by_a_quarter_and_its_index_finds_every_row() -> Non
         sizes.append(store.messages.size)
     large = sorted({size for size in sizes if size >= 1 << 16})
     assert all(after <= before * 1.26 for before, after in pairwise(large))
+
+
+def test_rows_of_an_earlier_format_are_read_and_written_again() -> None:
+    """In format 10 a rise named no tide: it was that of the total."""
+    tables = Tables(MemoryArrays())
+    rises = tables.store.rises
+    rises[3] = _ones(meter_rows.RISE)
+    fields = [field for field in meter_rows.RISE.names or () if field != "tide"]
+    written = np.zeros(rises.size, np.dtype([(field, meter_rows.RISE[field]) for field in fields], align=True))
+    for field in fields:
+        written[field] = rises[field]
+    number = TABLES["rises"].number << 32
+    again = Tables(MemoryArrays(), tables.rows())
+    again.load([(number, written.tobytes())], 10)
+    assert again.store.rises["tide"].tolist() == [TOTAL_TIDE] * rises.size
+    assert again.store.rises[fields].tolist() == rises[fields].tolist()
+    assert loaded(again, dict(again.dirty_pages())).store.rises.tobytes() == again.store.rises.tobytes()
+    with pytest.raises(StateError, match="is damaged"):
+        Tables(MemoryArrays(), tables.rows()).load([(number, written.tobytes()[:-1])], 10)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
 from twin.errors import MqtwinError
-from twin.state import row_journal
+from twin.state import earlier, row_journal
 from twin.state.arrays import Array, Arrays, MemoryArrays, Size
 
 _PAGE_BITS = 32
@@ -112,13 +112,6 @@ def _page(rows: Array, page: int, shift: int) -> Array:
     return rows[page << shift : (page + 1) << shift]
 
 
-def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
-    """Return rows from their bytes, with zero padding, so that the same state gives the same header."""
-    rows = np.zeros(len(content) // dtype.itemsize, dtype)
-    rows[:] = np.frombuffer(content, dtype)
-    return rows
-
-
 class StateError(MqtwinError):
     """Inconsistent state: a page has no place, or belongs to an unknown table."""
 
@@ -205,10 +198,11 @@ class Tables:
         """Return the bytes of the small arrays, for `restore_records`."""
         return {name: getattr(self.store, name).tobytes() for name in ("datasets", *RECORDS)}
 
-    def restore_records(self, records: Mapping[str, bytes]) -> None:
-        """Restore the small arrays from the result of `records`."""
+    def restore_records(self, records: Mapping[str, bytes], version: int) -> None:
+        """Restore the small arrays from the result of `records`, in the format of a version of state."""
         dtypes = {"datasets": (layout.DATASET, 0), **RECORDS}
-        self.store = self.store._replace(**{name: _rows(records[name], dtypes[name][0]) for name in dtypes})
+        arrays = {name: earlier.read_rows(records[name], name, dtype, version) for name, (dtype, _) in dtypes.items()}
+        self.store = self.store._replace(**arrays)
 
     def reserve(self, name: str, rows: int) -> None:
         """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
@@ -327,8 +321,16 @@ class Tables:
         content = b"".join(parts)
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
-    def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
-        """Fill the tables from pages and journals. Raise StateError if one has no place or is damaged."""
+    def load(self, pages: Iterable[tuple[int, bytes]], version: int | None = None) -> None:
+        """Fill the tables from pages and journals, and mark as changed what was written in an earlier format.
+
+        Args:
+            pages: (page number, bytes).
+            version: version of the state that they are part of; None: the present one.
+
+        Raises:
+            StateError: a page has no place or is damaged.
+        """
         by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
         journaled_by = {table.journal: name for name, table in TABLES.items() if table.journal is not None}
@@ -343,17 +345,19 @@ class Tables:
                 journals[journaled_by[table_number]].append(content)
             else:
                 name, table = by_number.get(table_number, ("", _NAMES))
-                journal = self._load_page(number, name, table, content)
+                journal = self._load_page(number, name, table, content, version)
                 if table.journal is not None:
                     page_journals[name][place] = journal
         self._load_journals(journals, page_journals)
-        self._load_small(small_tables, by_number)
+        self._load_small(small_tables, by_number, version)
+        for name in earlier.changed_tables(version) & TABLES.keys():
+            getattr(self.store, f"{name}_dirty")[:] = 1
 
-    def _load_page(self, number: int, name: str, table: _Table, content: bytes) -> int:
+    def _load_page(self, number: int, name: str, table: _Table, content: bytes, version: int | None) -> int:
         """Fill a page of a table; return the number of the journal up to which it is current, or 0."""
         try:
             if table.journal is None:
-                page, journal = np.frombuffer(content, table.dtype), 0
+                page, journal = earlier.read_rows(content, name, table.dtype, version), 0
             else:
                 page, journal = row_journal.read_page(content, table.dtype, 1 << table.shift)
         except ValueError as error:
@@ -367,17 +371,23 @@ class Tables:
         return journal
 
     def _load_small(
-        self, small_tables: Iterable[tuple[int, bytes]], by_number: Mapping[int, tuple[str, _Table]]
+        self,
+        small_tables: Iterable[tuple[int, bytes]],
+        by_number: Mapping[int, tuple[str, _Table]],
+        version: int | None,
     ) -> None:
         """Fill the tables of the small page."""
         for number, content in small_tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
-            count = len(content) // table.dtype.itemsize
-            if not name or count > rows.size:
+            try:
+                written = earlier.read_rows(content, name, table.dtype, version)
+            except ValueError as error:
+                raise StateError(f"state page {_SMALL_PAGE:#x} is damaged in table {number}: {error}") from None
+            if not name or written.size > rows.size:
                 raise StateError(f"state page {_SMALL_PAGE:#x} has a table {number} that does not fit the header")
             if table.is_small(rows.size):
-                rows[:count] = np.frombuffer(content, table.dtype)
+                rows[: written.size] = written
 
     def _load_journals(self, journals: Mapping[str, Sequence[bytes]], page_journals: Mapping[str, Array]) -> None:
         """Apply the journals of each table. page_journals: see `row_journal.apply_journals`."""

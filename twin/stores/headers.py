@@ -10,13 +10,17 @@ from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far
 from kernels.layout import NEVER
 from twin.alerts.episodes import Episode, OpenIncident
 from twin.forecast.monitor import ForecastMemory
+from twin.state import earlier
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
 from twin.stores.reports import Frontier
 
 MESSAGE_VERSION = 11  # of stores that hold messages
 SHARED_VERSION = 4
-STATE_FORMAT = f"{MESSAGE_VERSION}.{SHARED_VERSION}"  # of headers and pages; state of another format is refused
+STATE_FORMAT = f"{MESSAGE_VERSION}.{SHARED_VERSION}"  # of headers and pages; state is written in no other format
+READ_FORMATS = ("10.3", STATE_FORMAT)  # state of these is read: each store is migrated when it is opened
+_MESSAGE_VERSIONS = range(earlier.OLDEST, MESSAGE_VERSION + 1)
+_SHARED_VERSIONS = range(3, SHARED_VERSION + 1)
 
 
 class Format(msgspec.Struct, kw_only=True):
@@ -51,7 +55,7 @@ class Header(msgspec.Struct, kw_only=True):
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:
-    """Return the header of a store.
+    """Return the header of a store; its `version` is that of the pages.
 
     Args:
         content: msgpack.
@@ -59,15 +63,18 @@ def decode_header(content: bytes, kind: str, name: str) -> Header:
         name: the store, for the error.
 
     Raises:
-        StateError: it is of another kind, or of another version of the format.
+        StateError: it is of another kind, or of a version that is not read.
     """
     written = msgspec.msgpack.decode(content, type=Format)
-    if written.version != MESSAGE_VERSION or written.kind != kind:
+    if written.version not in _MESSAGE_VERSIONS or written.kind != kind:
         raise StateError(
-            f"state of {name} is of a {written.kind}, version {written.version}; "
-            f"this program reads that of a {kind}, version {MESSAGE_VERSION}: begin with a new checkpoint"
+            f"state of {name} is of a {written.kind}, version {written.version}; this program reads that of a {kind}, "
+            f"version {_words(_MESSAGE_VERSIONS)}: begin with a new checkpoint"
         )
-    return msgspec.msgpack.decode(content, type=Header)
+    header = msgspec.msgpack.decode(content, type=Header)
+    if header.version == 10:  # it did not say whether there was a queue operation; the first put reserves `counts`
+        header.is_counted = header.rows["counts"] > 0
+    return header
 
 
 # --- shared stores --------------------------------------------------------------------------------------------------
@@ -133,24 +140,57 @@ class SharedState(msgspec.Struct, kw_only=True):
 
 
 def decode_shared_state(content: bytes, name: str) -> SharedState:
-    """Return the state in the header of a shared store. name: name of the store. StateError: of another version."""
+    """Return the state in the header of a shared store, in the present version.
+
+    Args:
+        content: msgpack.
+        name: the store, for the error.
+
+    Raises:
+        StateError: it is of a version that is not read.
+    """
     version = msgspec.msgpack.decode(content, type=Format).version
-    if version != SHARED_VERSION:
+    if version not in _SHARED_VERSIONS:
         raise StateError(
-            f"state of {name} has version {version}; this program reads {SHARED_VERSION}: begin with a new checkpoint"
+            f"state of {name} has version {version}; this program reads {_words(_SHARED_VERSIONS)}: "
+            "begin with a new checkpoint"
         )
-    return msgspec.msgpack.decode(content, type=SharedState)
+    state = msgspec.msgpack.decode(content, type=SharedState)
+    if version == 3:  # every report was released as it came
+        state.frontier.released_ticks = dict(state.frontier.last_ticks)
+        state.frontier.leaving = list(state.frontier.former_sources)
+    state.version = SHARED_VERSION
+    return state
 
 
 # --- any store ------------------------------------------------------------------------------------------------------
 
 
 def check_header(header: bytes, name: str) -> None:
-    """Raise StateError for a header of another version. name: name of its store, for the error."""
+    """Raise StateError for a header of a version that is not read. name: name of its store, for the error."""
+    is_older(header, name)
+
+
+def is_older(header: bytes, name: str) -> bool:
+    """Return True if a header is of an earlier version, which is migrated when its store is opened.
+
+    Args:
+        header: msgpack.
+        name: its store, for the error.
+
+    Raises:
+        StateError: it is of a version that is not read.
+    """
     try:
         written = msgspec.msgpack.decode(header, type=Format)
     except msgspec.DecodeError as error:
         raise StateError(f"state of {name} is of no format known here: {error}") from error
-    expected = SHARED_VERSION if written.kind is None else MESSAGE_VERSION
-    if written.version != expected:
-        raise StateError(f"state of {name} has version {written.version}; this program reads {expected}")
+    versions = _SHARED_VERSIONS if written.kind is None else _MESSAGE_VERSIONS
+    if written.version not in versions:
+        raise StateError(f"state of {name} has version {written.version}; this program reads {_words(versions)}")
+    return written.version != versions[-1]
+
+
+def _words(versions: range) -> str:
+    """Return versions as text, such as "10 to 11"."""
+    return f"{versions[0]} to {versions[-1]}"

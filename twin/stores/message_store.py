@@ -126,9 +126,9 @@ class MessageStore(StoreKind):
     def _restore(self, content: bytes, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
         header = decode_header(content, self.kind, self.name)
         self.tables = Tables(arrays, header.rows, header.names_size, header.journals)
-        self.tables.restore_records(header.records)
+        self.tables.restore_records(header.records, header.version)
         if pages is not None:
-            self.tables.load(pages)
+            self.tables.load(pages, header.version)
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         turns = int(self.tables.store.scalars[0]["turns"])
