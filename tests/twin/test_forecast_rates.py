@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from hypothesis import strategies as st
 from kernels.clock import HALF_HOUR_TICKS
 from tests.naive import rates as naive
 from tests.support.profile import examples
+from tests.twin.test_alerts_forecast import Story
+from twin.estate.past_rises import PastPuts
 from twin.forecast import rates
-from twin.forecast.monitor import ForecastMemory
+from twin.forecast.evidence import evidence
+from twin.forecast.monitor import ForecastMemory, look
 from twin.forecast.rates import BETWEEN, CHANGE, DAY, EXPERTS, HOUR, KEPT, NOW, SPANS, UNKNOWN, WEEK_AGO, Puts, Trust
 from twin.state.arrays import Array
 
@@ -170,3 +175,90 @@ def test_eight_days_are_kept_and_no_more() -> None:
 def test_a_memory_of_the_format_before_has_no_puts() -> None:
     memory = msgspec.json.decode(b'{"next_look": 5}', type=ForecastMemory)
     assert memory.puts == Puts()
+
+
+# --- forecasts -------------------------------------------------------------------------------------------------------
+
+NIGHT, DAY_PUTS = 30, 1800  # puts a half hour
+
+
+def remembering(counts: Sequence[int]) -> Story:
+    """Return a new store with the puts of half hours before its first event."""
+    story = Story()
+    until = (story.time // HALF_HOUR_US + 1) * HALF_HOUR_US
+    if counts:
+        story.twin.monitor.memory.puts.begin_with(PastPuts(until=until, counts=tuple(counts)))
+    story.time = until
+    return story
+
+
+def until_hour(hours: int) -> list[int]:
+    """Return the half hours of five days, busy by day; what comes next is busy for some hours, then quiet."""
+    busy = [*[DAY_PUTS] * (2 * hours + 2), *[NIGHT] * (DAY - 20), *[DAY_PUTS] * (18 - 2 * hours)]
+    return busy * 5
+
+
+def test_a_rise_that_the_night_will_end_is_not_foreseen_to_fill() -> None:
+    forecasts = []
+    for counts in ([], until_hour(0)):
+        story = remembering(counts)
+        story.go_on(5, puts=0, gets=0)
+        story.go_on(40, puts=10, gets=0)
+        record = story.state()["forecast"]
+        assert record is not None
+        forecasts.append(record["resources"][0]["full_probability"])
+    without, with_days = forecasts
+    assert with_days < without / 2
+
+
+def test_the_evidence_says_where_the_hours_of_earlier_days_decide() -> None:
+    story = remembering(until_hour(9))
+    story.go_on(5, puts=0, gets=0)
+    story.go_on(90, puts=2, gets=0)
+    memory, tick = story.twin.monitor.memory, int(story.twin.tables.store.scalars[0]["tick"])
+    outlook = look(story.twin, tick, rates.trust(memory.puts.counts))
+    assert outlook is not None
+    [reason] = [text for text in evidence(story.twin, outlook, "A.QUEUE", tick) if text.startswith("by the hours of")]
+    assert reason.startswith("by the hours of 5 earlier days, ")
+    assert " times as many puts as now are expected in " in reason
+    plain = look(story.twin, tick)
+    assert plain is not None
+    assert not any("by the hours of" in text for text in evidence(story.twin, plain, "A.QUEUE", tick))
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 5000), max_size=DAY - 3),
+    spans=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=4),
+)
+def test_the_puts_of_less_than_a_day_change_nothing(counts: list[int], spans: list[tuple[int, int, int]]) -> None:
+    twins = []
+    for remembered in ([], counts):
+        story = remembering(remembered)
+        for minutes, puts, gets in spans:
+            story.go_on(minutes, puts, gets)
+        twins.append((story.state(), story.alerts, story.twin.drain_forecasts()))
+    assert twins[0] == twins[1]
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    days=st.booleans(),
+    spans=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 15), st.integers(0, 12)), min_size=1, max_size=4),
+)
+def test_a_longer_horizon_changes_no_state_but_the_forecast(days: bool, spans: list[tuple[int, int, int]]) -> None:
+    states = []
+    for horizon_s in (3600, 8 * 3600):
+        story = Story(forecast_horizon_s=horizon_s)
+        if days:
+            past = PastPuts(until=story.time // HALF_HOUR_US * HALF_HOUR_US, counts=tuple(until_hour(3)))
+            story.twin.monitor.memory.puts.begin_with(past)
+        for minutes, puts, gets in spans:
+            story.go_on(minutes, puts, gets)
+        state = story.state()
+        forecasts = ("forecast", "forecast_scores", "alerts", "incident")
+        store = story.twin.tables.store
+        tables = [getattr(store, name).tobytes() for name in ("queues", "bins", "counts", "stocks", "tides", "rises")]
+        puts = story.twin.monitor.memory.puts
+        states.append(({name: value for name, value in state.items() if name not in forecasts}, tables, puts))
+    assert states[0] == states[1]
