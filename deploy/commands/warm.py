@@ -22,7 +22,7 @@ def warm(
     estate: Path,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
 ) -> None:
-    """Learn from recordings how the rises of stores ended and when they are put to, for the key `history` of an estate file.
+    """Learn from recordings how rises of stores ended, and their puts by the hour, for the key `history` of an estate.
 
     Args:
         from_: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.

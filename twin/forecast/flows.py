@@ -7,6 +7,7 @@ bursts. The error of a mean of few bins, and how the mean will wander, is drawn 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -183,8 +184,11 @@ def _start(series: Array, units: Array) -> int:
     return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
+@lru_cache(64)
 def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
     """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more.
+
+    The array is the same at every call: it is not to be changed.
 
     Args:
         horizon: bins.
@@ -288,9 +292,16 @@ def futures(
         extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
-        pace=_PACES[np.argsort(np.argsort(doubts[:, 3], kind="stable"), kind="stable")],
+        pace=_paces(doubts[:, 3]),
         expected=hours,
     )
+
+
+def _paces(doubts: Array) -> Array:
+    """Return f8[PATHS], the pace of each path, in the order of its doubt."""
+    paces = np.empty(PATHS)
+    paces[np.argsort(doubts, kind="stable")] = _PACES
+    return paces
 
 
 def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:

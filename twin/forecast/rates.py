@@ -136,7 +136,12 @@ def trust(counts: bytes) -> Trust | None:
     around = np.arange(puts.size - 1, puts.size + SPANS[-1] + 2)
     usual, days = _usual(sums, around, 1)
     return Trust(
-        weights, spread, np.maximum(usual, least), np.maximum(_mean_of(sums, around - WEEK, 1), least), int(days[1]), least
+        weights,
+        spread,
+        np.maximum(usual, least),
+        np.maximum(_mean_of(sums, around - WEEK, 1), least),
+        int(days[1]),
+        least,
     )
 
 

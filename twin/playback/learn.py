@@ -39,7 +39,6 @@ def learn(
             for name, twin in player.twins.items()
             if isinstance(twin, MessageStore)
         }
-        estate = replace(
-            estate, history={**estate.history, **{name: past for name, past in learned.items() if past != StoreHistory()}}
-        )
+        known = {name: past for name, past in learned.items() if past != StoreHistory()}
+        estate = replace(estate, history={**estate.history, **known})
     return dict(estate.history)
