@@ -49,18 +49,37 @@ def says(counts: Counts, origin: int, span: int, least: float) -> Says:
     return [now, hour, between, change, log(mean_of(past, origin - WEEK, span))]
 
 
-def trust(counts: Counts, span: int) -> tuple[list[float], float]:
-    """Return (weight of each expert, standard deviation of the error of their mean) for one span."""
+def errors_of(counts: Counts, span: int) -> list[tuple[float, Says]]:
+    """Return (how much they count, errors by expert) of every half hour that is scored, oldest first."""
     least = least_of(counts)
-    rows: list[tuple[float, Says]] = []  # fade, errors by expert
+    rows: list[tuple[float, Says]] = []
     last = len(counts) - span
     for origin in range(max(1, len(counts) - SCORED), last + 1):
         came = mean_of(counts, origin, span)
-        fade = 0.5 ** ((last - origin) / DAY)
         foretold = says(counts, origin, span, least)
-        if came is not None:
-            log_came = math.log(max(came, least))
-            rows.append((fade, [None if value is None else value - log_came for value in foretold]))
+        if came is None:
+            rows.append((0.5 ** ((last - origin) / DAY), [None] * 5))
+            continue
+        log_came = math.log(max(came, least))
+        errors = [None if value is None else value - log_came for value in foretold]
+        rows.append((0.5 ** ((last - origin) / DAY), errors))
+    return rows
+
+
+def unlike(counts: Counts, expert: int) -> float:
+    """Return by how much less likely an expert is today: it was off twice in a row, by more than is usual."""
+    rows = errors_of(counts, 1)
+    known = [(fade, error) for fade, errors in rows if (error := errors[expert]) is not None]
+    variance = (sum(fade * error**2 for fade, error in known) + 0.1) / (sum(fade for fade, _ in known) + 1)
+    before, last = (errors[expert] or 0.0 for _, errors in rows[-2:])
+    if before * last <= 0:
+        return 0.0
+    return min(0.0, 4.0 - min(before**2, last**2) / variance) / 2
+
+
+def trust(counts: Counts, span: int) -> tuple[list[float], float]:
+    """Return (weight of each expert, standard deviation of the error of their mean) for one span."""
+    rows = errors_of(counts, span)
     known = [[(fade, errors[expert]) for fade, errors in rows if errors[expert] is not None] for expert in range(5)]
     chosen = [expert for expert in range(5) if expert == 0 or len(known[expert]) >= MIN_SCORED]
     scores = {}
@@ -68,7 +87,8 @@ def trust(counts: Counts, span: int) -> tuple[list[float], float]:
     for expert in chosen:
         squares = sum(fade * error**2 for fade, error in known[expert] if error is not None)
         variance = (squares + 0.1) / (sum(fade for fade, _ in known[expert]) + 1)
-        scores[expert] = (1.0 if expert == 0 else 0.0) - 0.5 * effective * math.log(variance)
+        favour = (1.0 if expert == 0 else 0.0) + unlike(counts, expert)
+        scores[expert] = favour - 0.5 * effective * math.log(variance)
     highest = max(scores.values())
     raw = {expert: math.exp(score - highest) for expert, score in scores.items()}
     weights = [raw.get(expert, 0.0) / sum(raw.values()) for expert in range(5)]
