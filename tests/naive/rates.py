@@ -66,17 +66,6 @@ def errors_of(counts: Counts, span: int) -> list[tuple[float, Says]]:
     return rows
 
 
-def unlike(counts: Counts, expert: int) -> float:
-    """Return by how much less likely an expert is today: it was off twice in a row, by more than is usual."""
-    rows = errors_of(counts, 1)
-    known = [(fade, error) for fade, errors in rows if (error := errors[expert]) is not None]
-    variance = (sum(fade * error**2 for fade, error in known) + 0.1) / (sum(fade for fade, _ in known) + 1)
-    before, last = (errors[expert] or 0.0 for _, errors in rows[-2:])
-    if before * last <= 0:
-        return 0.0
-    return min(0.0, 4.0 - min(before**2, last**2) / variance) / 2
-
-
 def trust(counts: Counts, span: int) -> tuple[list[float], float]:
     """Return (weight of each expert, standard deviation of the error of their mean) for one span."""
     rows = errors_of(counts, span)
@@ -87,8 +76,7 @@ def trust(counts: Counts, span: int) -> tuple[list[float], float]:
     for expert in chosen:
         squares = sum(fade * error**2 for fade, error in known[expert] if error is not None)
         variance = (squares + 0.1) / (sum(fade for fade, _ in known[expert]) + 1)
-        favour = (1.0 if expert == 0 else 0.0) + unlike(counts, expert)
-        scores[expert] = favour - 0.5 * effective * math.log(variance)
+        scores[expert] = (1.0 if expert == 0 else 0.0) - 0.5 * effective * math.log(variance)
     highest = max(scores.values())
     raw = {expert: math.exp(score - highest) for expert, score in scores.items()}
     weights = [raw.get(expert, 0.0) / sum(raw.values()) for expert in range(5)]

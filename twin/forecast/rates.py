@@ -5,7 +5,8 @@ in the next one, two, four and eight hours: as many as now, as many as at this h
 now with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
 spans, by the logarithm of the ratio between what it foretold and what came, at every half hour of the last days; what
 is foretold is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are
-followed, and where they do not, puts stay as they are. Nothing is foretold from less than a day.
+followed, and where they do not, puts stay as they are. Nothing is foretold before the second day has
+been compared with the first.
 
 Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
 [published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than any).
@@ -32,13 +33,12 @@ EXPERTS = 5
 SPANS = (1, 2, 4, 8, 16)  # half hours ahead that are foretold
 _EARLIER = DAY * np.arange(1, 8)[:, None]  # half hours back to the same hour of the days that are averaged
 _SCORED = 3 * DAY  # half hours of which the errors count
+_MIN_SCORED = 8  # half hours of which the errors of an expert must be known [assumed]
+LEAST_KNOWN = DAY + _MIN_SCORED + SPANS[-1]  # half hours: with less, earlier days have not been seen to repeat
 _FADE = 0.5 ** (1 / DAY)  # by which an error of an earlier half hour counts less
 _LEAST = 0.05  # of the mean of the puts: fewer are taken as that many
 _PRIOR = 0.1  # squared error of an expert before it was scored, counted as one [assumed]
 _FAVOUR = 1.0  # logarithm by which the expert NOW is likelier beforehand: others need days that repeat [assumed]
-_USUAL_OFF = 2.0  # standard deviations by which an expert may be off [assumed]
-_IN_A_ROW = 2  # half hours, which it may not be further off on the same side [assumed]
-_MIN_SCORED = 8  # half hours of which the errors of an expert must be known [assumed]
 _I4 = np.dtype("<i4")
 
 
@@ -122,10 +122,10 @@ class Trust:
 
 @lru_cache(1024)
 def trust(counts: bytes) -> Trust | None:
-    """Return the trust in the experts of a store; None: less than a day is known. counts: as of `Puts`."""
+    """Return the trust in the experts of a store; None: too little is known. counts: as of `Puts`."""
     puts = np.where(np.frombuffer(counts, _I4) == UNKNOWN, np.nan, np.frombuffer(counts, _I4).astype(float))
     known = int(np.isfinite(puts).sum())
-    if known < DAY:
+    if known < LEAST_KNOWN:
         return None
     least = _LEAST * float(np.nanmean(puts)) + 1.0
     sums = sums_of(puts)
@@ -134,9 +134,7 @@ def trust(counts: bytes) -> Trust | None:
         origins = np.arange(max(1, puts.size - _SCORED), puts.size - span + 1)
         came = np.log(np.maximum(_mean_of(sums, origins, span), least))
         errors = foretold(sums, origins, span, least) - came
-        if number == 0:
-            unlike = _unlike(errors)
-        weights[:, number], spread[number] = _weigh(errors, span, unlike)
+        weights[:, number], spread[number] = _weigh(errors, span)
     around = np.arange(puts.size - 1, puts.size + SPANS[-1] + 2)
     usual, days = _usual(sums, around, 1)
     return Trust(
@@ -196,28 +194,7 @@ def _usual(sums: Array, starts: Array, span: int) -> tuple[Array, Array]:
     return np.where(count > 0, np.where(known, days, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan), count
 
 
-def _variance(errors: Array, fade: Array) -> tuple[Array, Array]:
-    """Return (faded mean of each expert's squared errors, number of errors, as they fade): f8[EXPERTS] each."""
-    known = np.isfinite(errors)
-    count = known @ fade
-    return ((np.where(known, errors, 0.0) ** 2) @ fade + _PRIOR) / (count + 1), count
-
-
-def _unlike(errors: Array) -> Array:
-    """Return f8[EXPERTS], the logarithm by which each expert is less likely today: 0 where its last hour was usual.
-
-    A half hour that is off is over soon, often; two in a row that are, on the same side, are another day.
-
-    Args:
-        errors: as for `_weigh`, of the next half hour.
-    """
-    variance, _ = _variance(errors, _FADE ** np.arange(errors.shape[1])[::-1])
-    last = np.nan_to_num(errors[:, -_IN_A_ROW:])
-    least = np.where(np.abs(np.sign(last).sum(axis=1)) == _IN_A_ROW, np.abs(last).min(axis=1), 0.0)
-    return np.minimum(0.0, _USUAL_OFF**2 - least**2 / variance) / 2
-
-
-def _weigh(errors: Array, span: int, unlike: Array) -> tuple[Array, float]:
+def _weigh(errors: Array, span: int) -> tuple[Array, float]:
     """Return (weight of each expert, standard deviation of the error of their weighted mean).
 
     Errors of spans that overlap tell the same, so as many of them as a span is long count as one.
@@ -225,15 +202,14 @@ def _weigh(errors: Array, span: int, unlike: Array) -> tuple[Array, float]:
     Args:
         errors: f8[EXPERTS, n], of logarithms, the newest last; NaN where there is none.
         span: half hours foretold.
-        unlike: as of `_unlike`.
     """
     known = np.isfinite(errors)
     fade = _FADE ** np.arange(errors.shape[1])[::-1]
-    variance, count = _variance(errors, fade)
+    count = known @ fade
+    variance = ((np.where(known, errors, 0.0) ** 2) @ fade + _PRIOR) / (count + 1)
     chosen = known.sum(axis=1) >= _MIN_SCORED
     chosen[NOW] = True
-    score = _FAVOUR * (np.flatnonzero(chosen) == NOW) + unlike[chosen]
-    score -= 0.5 * count[chosen].min() / span * np.log(variance[chosen])
+    score = _FAVOUR * (np.flatnonzero(chosen) == NOW) - 0.5 * count[chosen].min() / span * np.log(variance[chosen])
     weights = np.zeros(EXPERTS)
     weights[chosen] = np.exp(score - score.max())
     weights /= weights.sum()
