@@ -18,6 +18,7 @@ from kernels.layout import NEVER, Store
 SECOND = 1_000_000  # microseconds
 TICK = 10 * SECOND  # the raster of event time on which everything that depends on the clock acts
 MINUTE_TICKS = 60 * SECOND // TICK
+HALF_HOUR_TICKS = 30 * MINUTE_TICKS
 FAR = 24 * 3600 * SECOND  # an event further from the clock than this does not move it alone
 TRUST = 100  # the support of a clock that has just jumped, in events
 MAX_SUPPORT = 1_000_000  # events

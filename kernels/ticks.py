@@ -2,14 +2,14 @@
 
 A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due, nothing expires, no
 movement of storage class memory and no automatic alter. The event loop passes quiet ticks by itself; of all others it
-tells the twin.
+tells the twin, and of the first one of every half hour, which the twin counts puts by.
 """
 
 from __future__ import annotations
 
 from kernels import held, pools, shares, storage
 from kernels._compile import kernel, routine
-from kernels.clock import SECOND, TICK
+from kernels.clock import HALF_HOUR_TICKS, SECOND, TICK
 from kernels.layout import Store
 from kernels.watch import THRESHOLD_ELEMENTS, THRESHOLD_ENTRIES
 
@@ -113,6 +113,8 @@ def pass_quietly(store: Store, tick: int) -> int:
         scalars.armed |= THRESHOLD_ENTRIES | THRESHOLD_ELEMENTS
     shares.meter(store, before, tick)
     scalars.tick = tick
+    if tick // HALF_HOUR_TICKS > before // HALF_HOUR_TICKS:
+        return NEEDS_JUDGEMENT
     is_rising = shares.leads_to_full(store, tick)
     if (is_rising and tick >= params.look_from) or (params.has_outlook and not is_rising) or _may_fill_queue(store):
         return NEEDS_JUDGEMENT

@@ -22,7 +22,7 @@ def warm(
     estate: Path,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
 ) -> None:
-    """Learn from recordings how the rises of stores ended, for the key `history` of an estate file.
+    """Learn from recordings how rises of stores ended, and their puts by the hour, for the key `history` of an estate.
 
     Args:
         from_: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
@@ -37,6 +37,7 @@ def warm(
         output.write_bytes(history_text(history))
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}; expected: a file that can be written") from None
-    rises = sum(map(len, history.values()))
-    written = f"{as_count(rises, 'rise')} of {as_count(len(history), 'store')} written"
+    rises = sum(len(past.rises) for past in history.values())
+    longest = max((len(past.puts.counts) for past in history.values() if past.puts is not None), default=0)
+    written = f"{as_count(rises, 'rise')} of {as_count(len(history), 'store')} written, puts of {longest / 2:g} hours"
     print(f'{written}; in the estate file: history = "{output.name}"')

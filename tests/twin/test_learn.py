@@ -10,7 +10,7 @@ import pytest
 from deploy.cli import main
 from kernels.resources import TOTAL_TIDE
 from twin.estate import EstateError, load_estate
-from twin.estate.past_rises import PastRise, history_text, read_history
+from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
 from twin.playback.learn import learn
 from twin.simulation import make_scenario, simulate
@@ -61,7 +61,7 @@ def past(ended: int, **changed: Any) -> PastRise:
 
 def with_history(folder: Path, rises: tuple[PastRise, ...]) -> Path:
     """Return an estate file with a history of its store."""
-    (folder / "past.json").write_bytes(history_text({STORE: rises}))
+    (folder / "past.json").write_bytes(history_text({STORE: StoreHistory(rises)}))
     estate = folder / "estate.toml"
     estate.write_text(ESTATE.format(history='history = "past.json"'), encoding="utf-8")
     return estate
@@ -69,7 +69,7 @@ def with_history(folder: Path, rises: tuple[PastRise, ...]) -> Path:
 
 def test_each_tooth_of_a_recording_is_a_rise_that_turned(teeth: tuple[Path, Path]) -> None:
     recording, estate = teeth
-    rises = learn([recording], load_estate(estate))[STORE]
+    rises = learn([recording], load_estate(estate))[STORE].rises
     assert len(rises) == 4
     assert [rise.refused for rise in rises] == [0] * 4
     assert all(35 * 60 < (rise.ended - rise.began) / 1e6 < 45 * 60 for rise in rises)
@@ -78,8 +78,8 @@ def test_each_tooth_of_a_recording_is_a_rise_that_turned(teeth: tuple[Path, Path
 
 def test_the_recordings_of_two_days_teach_the_rises_of_both(teeth: tuple[Path, Path]) -> None:
     recording, estate = teeth
-    once = learn([recording], load_estate(estate))[STORE]
-    twice = learn([recording, recording], load_estate(estate))[STORE]
+    once = learn([recording], load_estate(estate))[STORE].rises
+    twice = learn([recording, recording], load_estate(estate))[STORE].rises
     assert len(twice) == 2 * len(once)
     assert [rise.top for rise in twice] == 2 * [rise.top for rise in once]
 
@@ -124,6 +124,25 @@ def test_the_command_writes_a_history_that_an_estate_can_name(
     assert main(["warm", "--from", str(recording), "--estate", str(estate), "-o", str(output)]) == 0
     assert "4 rises of 1 store written" in capsys.readouterr().out
     assert read_history(output) == learn([recording], load_estate(estate))
+
+
+def test_a_history_carries_the_puts_of_each_half_hour(teeth: tuple[Path, Path], tmp_path: Path) -> None:
+    recording, estate = teeth
+    learned = learn([recording], load_estate(estate))
+    puts = learned[STORE].puts
+    assert puts is not None
+    assert len(puts.counts) == 8  # of 4.2 hours
+    assert min(puts.counts[1:]) > 0
+    (tmp_path / "past.json").write_bytes(history_text(learned))
+    described = tmp_path / "estate.toml"
+    described.write_text(ESTATE.format(history='history = "past.json"'), encoding="utf-8")
+    twin = open_message_store(load_estate(described), STORE)
+    assert twin.monitor.memory.puts.as_history() == PastPuts(until=puts.until % (7 * DAY), counts=puts.counts)
+
+
+def test_a_history_of_the_version_before_has_no_puts(tmp_path: Path) -> None:
+    (tmp_path / "past.json").write_bytes(b'{"schema": 1, "stores": {"QSG1/APP1": []}}')
+    assert read_history(tmp_path / "past.json") == {STORE: StoreHistory()}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""History of an estate: past rises of its stores, with which their twins begin.
+"""History of an estate: past rises of its stores and puts of their last days, with which their twins begin.
 
 `mqtwin warm` learns it from a recording; the key `history` of an estate file names it (docs/estate.md).
 """
@@ -40,16 +40,36 @@ class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data_set: str = ""
 
 
-History = Mapping[str, tuple[PastRise, ...]]
-"""Past rises by store, in order of time."""
+class PastPuts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages put to a store by half hours, refused ones included (`twin.forecast.rates`).
+
+    Attributes:
+        until: end of the last half hour, event time, microseconds since 1970.
+        counts: of each half hour, oldest first; -1: not known.
+    """
+
+    until: int
+    counts: tuple[int, ...]
+
+
+class StoreHistory(msgspec.Struct, frozen=True):
+    """What a new store remembers. rises: in order of time."""
+
+    rises: tuple[PastRise, ...] = ()
+    puts: PastPuts | None = None
+
+
+History = Mapping[str, StoreHistory]
+"""What is remembered, by store."""
 
 
 class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     schema: int
     stores: dict[str, tuple[PastRise, ...]]
+    puts: dict[str, PastPuts] = {}
 
 
-def read_history(path: Path) -> dict[str, tuple[PastRise, ...]]:
+def read_history(path: Path) -> dict[str, StoreHistory]:
     """Read a history.
 
     Raises:
@@ -63,10 +83,16 @@ def read_history(path: Path) -> dict[str, tuple[PastRise, ...]]:
         raise EstateError(f"{path}: {wrong}; expected: a file of `mqtwin warm`") from None
     if content.schema != SCHEMA:
         raise EstateError(f"{path}: schema {content.schema}; expected: {SCHEMA}")
-    return content.stores
+    names = sorted(content.stores | content.puts)
+    return {name: StoreHistory(content.stores.get(name, ()), content.puts.get(name)) for name in names}
 
 
 def history_text(history: History) -> bytes:
     """Return the file of a history, JSON."""
-    content = msgspec.json.encode(_File(schema=SCHEMA, stores={name: history[name] for name in sorted(history)}))
-    return msgspec.json.format(content, indent=1) + b"\n"
+    names = sorted(history)
+    content = _File(
+        schema=SCHEMA,
+        stores={name: history[name].rises for name in names},
+        puts={name: puts for name in names if (puts := history[name].puts) is not None},
+    )
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER
 from twin.forecast.model_error import error_pct, lost_share
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _STOPPED_TICKS = 3 * MINUTE_TICKS  # without a get, of a queue that was got from
 _COUNTS = 0.3  # weight from which a past rise is called alike
+_NOW_DECIDES = 0.5  # weight of the expert that puts stay as they are, from which the others are not named
+_ABOUT_AS_MANY = (0.8, 1.25)  # times the present puts
 
 
 def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tuple[str, ...]:
@@ -28,7 +32,14 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
         queue: name of the queue that fills it most, or "".
         tick: tick of the outlook.
     """
-    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _service(outlook), _drift(view, outlook))
+    reasons = (
+        _levels(outlook),
+        _getters(view, queue, tick),
+        _past(outlook),
+        _hours(outlook),
+        _service(outlook),
+        _drift(view, outlook),
+    )
     return tuple(reason for reason in reasons if reason)
 
 
@@ -96,6 +107,24 @@ def _ended(past: Past, chosen: Array) -> str:
     low, high = round(float(usages.min())), round(float(usages.max()))
     heights = f"{low} %" if low == high else f"{low} to {high} %"
     return f"{as_count(count, 'earlier rise')} like this ended after {spans} at {heights}"
+
+
+def _hours(outlook: Outlook) -> str:
+    """Return how many puts the hours of earlier days let expect, where these decide, and differ from now.
+
+    It is asked for the time at which the store is expected to be full, or else for the end of the horizon.
+    """
+    drawn, times = outlook.drawn, outlook.quantiles()
+    if drawn is None or drawn.expected is None:
+        return ""
+    hours, ends = drawn.expected, np.cumsum(drawn.lengths)
+    step = int(np.searchsorted(ends, outlook.horizon if times is None else times[1] / SECONDS))
+    step = min(step, ends.size - 1)
+    factor = float(hours.factor[step])
+    if hours.now[step] > _NOW_DECIDES or _ABOUT_AS_MANY[0] <= factor <= _ABOUT_AS_MANY[1]:
+        return ""
+    ahead, days = as_span(float(ends[step]) * SECONDS), as_count(hours.days, "earlier day")
+    return f"by the hours of {days}, {factor:.1f} times as many puts as now are expected in {ahead}"
 
 
 def _service(outlook: Outlook) -> str:

@@ -7,15 +7,17 @@ bursts. The error of a mean of few bins, and how the mean will wander, is drawn 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 
 from kernels import chance, regime
-from kernels.clock import MINUTE_TICKS
+from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS
 from kernels.layout import NEVER, Store
 from kernels.meter_rows import BINS, CLASSES
 from kernels.resources import TOTAL_TIDE
+from twin.forecast.rates import Expected, Trust, expected
 from twin.forecast.rises import kept_rows
 from twin.state.arrays import Array
 
@@ -58,6 +60,7 @@ class Regime:
         service: share of the messages held that is got in a bin, where gets follow the backlog; 0: they do not.
         held: messages held at its end.
         got: share of the messages put that are got, 0..1.
+        put: messages put in a bin on average, those that did not stay included.
     """
 
     bins: Array
@@ -69,6 +72,7 @@ class Regime:
     got: float
     service: float = 0.0
     held: float = 0.0
+    put: float = 0.0
 
 
 def present(store: Store, tick: int, weights: Array) -> Regime | None:
@@ -109,6 +113,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
         got=min(1.0, gets / puts) if puts > 0 else 1.0,
         service=service,
         held=held,
+        put=put_rate,
     )
 
 
@@ -179,8 +184,11 @@ def _start(series: Array, units: Array) -> int:
     return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
+@lru_cache(64)
 def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
     """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more.
+
+    The array is the same at every call: it is not to be changed.
 
     Args:
         horizon: bins.
@@ -204,6 +212,7 @@ class Futures:
     Attributes:
         mix: f8[CLASSES], shares of the puts by class.
         pace: f8[PATHS], factor on the time that a path takes to be full, for what no meter shows.
+        expected: the puts that are expected by the middle of each step; None: as many as now.
     """
 
     cumulated: Array
@@ -216,10 +225,18 @@ class Futures:
     block: int
     mix: Array
     pace: Array
+    expected: Expected | None = None
 
 
 def futures(
-    now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, fine: int = 0, longer: float = 0.0
+    now: Regime,
+    weights: Array,
+    horizon: int,
+    seed: int,
+    sizes: Array,
+    fine: int = 0,
+    longer: float = 0.0,
+    trusted: tuple[Trust, int] | None = None,
 ) -> Futures:
     """Draw futures of a regime.
 
@@ -232,6 +249,7 @@ def futures(
             share of it.
         fine: bins of the horizon in which every step is of one bin.
         longer: as for `steps`.
+        trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
     """
     n = now.bins.shape[0]
     lengths = steps(horizon, fine, longer)
@@ -252,8 +270,17 @@ def futures(
     errors = np.empty((3, lengths.size))
     errors[0], errors[1], errors[2] = mean_error, error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)
     trend = ahead[:, None] * slope
+    hours = None
+    if trusted is not None:
+        hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
+        stay = now.bins[:, :CLASSES].mean(axis=0)
+        trend[:, :CLASSES] *= hours.now[:, None]
+        trend[:, :CLASSES] += np.outer(hours.factor - 1, stay)
+        errors[0] *= hours.persistent
+        errors[1] *= hours.now
+        errors[2] = _wandered(hours, lengths, middle) * max(0.0, float(stay @ weights))
     if now.service:
-        trend = _settling(now, middle)
+        trend = _settling(now, middle) if hours is None else _settling_by(now, lengths, hours.factor)
         errors *= np.exp(-now.service * middle)
     return Futures(
         cumulated=cumulated,
@@ -265,8 +292,30 @@ def futures(
         extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
-        pace=_PACES[np.argsort(np.argsort(doubts[:, 3], kind="stable"), kind="stable")],
+        pace=_paces(doubts[:, 3]),
+        expected=hours,
     )
+
+
+def _paces(doubts: Array) -> Array:
+    """Return f8[PATHS], the pace of each path, in the order of its doubt."""
+    paces = np.empty(PATHS)
+    paces[np.argsort(doubts, kind="stable")] = _PACES
+    return paces
+
+
+def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
+    """Return f8[steps], the standard deviation of the puts of each step, as a share of the puts at present.
+
+    That of all puts up to a step is what the experts' errors were; a step adds the difference.
+
+    Args:
+        hours: the puts that are expected.
+        lengths: i8[steps], bins of each step.
+        middle: f8[steps], bins from now to the middle of each step.
+    """
+    sums = np.cumsum(hours.factor * lengths) - hours.factor * lengths / 2
+    return np.asarray(np.gradient(sums * hours.spread, middle))
 
 
 def _settling(now: Regime, middle: Array) -> Array:
@@ -283,6 +332,27 @@ def _settling(now: Regime, middle: Array) -> Array:
     trend = np.zeros((middle.size, now.bins.shape[1]))
     shares = leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 1 / (2 * CLASSES))
     trend[:, CLASSES:] = np.outer(now.service * held - usual, shares)
+    return trend
+
+
+def _settling_by(now: Regime, lengths: Array, factor: Array) -> Array:
+    """Return what `_settling` does, where the puts change.
+
+    Args:
+        now: the regime.
+        lengths: i8[steps], bins of each step.
+        factor: f8[steps], of the puts at present.
+    """
+    held = now.held
+    trend = np.zeros((lengths.size, now.bins.shape[1]))
+    stay, leave = now.bins[:, :CLASSES].mean(axis=0), now.bins[:, CLASSES:].mean(axis=0)
+    usual, shares = float(leave.sum()), leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 0.5 / CLASSES)
+    for step, (length, times) in enumerate(zip(lengths.tolist(), factor.tolist(), strict=True)):
+        rest = float(stay.sum()) * times / now.service
+        after = rest + (held - rest) * float(np.exp(-now.service * length))
+        trend[step, :CLASSES] = (times - 1) * stay
+        trend[step, CLASSES:] = (now.service * (held + after) / 2 - usual) * shares
+        held = after
     return trend
 
 

@@ -30,6 +30,7 @@ from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
+from twin.forecast.rates import Puts, Trust, trust
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, ResourceForecast, StateForecast
@@ -60,6 +61,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         last: forecasts of the last look.
         levels: measured, of a store whose puts and gets nothing reports.
         outcomes: what became of the forecasts, and of the store's pages.
+        puts: of the last days, by half hours.
     """
 
     next_look: int = 0
@@ -72,6 +74,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     last: tuple[Forecast, ...] = ()
     levels: Levels = msgspec.field(default_factory=Levels)
     outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
+    puts: Puts = msgspec.field(default_factory=Puts)
 
 
 class _Summary(NamedTuple):
@@ -150,7 +153,7 @@ class ForecastMonitor:
         """Act at a tick that has been metered: look ahead where it is time; return the alerts.
 
         A tick at which there is no open alert about the forecast, nothing for `attend` to stop at and no put was
-        refused since the last one may be left out.
+        refused since the last one may be left out, unless it is the first of a half hour.
         """
         store = view.tables.store
         full_puts = int(store.scalars["full_puts"][0])
@@ -158,6 +161,7 @@ class ForecastMonitor:
             self.memory.full_puts, self.memory.refused_at = full_puts, tick
         if not self.enabled:
             return []
+        self.memory.puts.note(tick, int(store.scalars["puts"][0]) + full_puts)
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
         if refused := refusing(view, tick * TICK):
             return self._note_full(view, episode, refused, tick)
@@ -232,7 +236,7 @@ class ForecastMonitor:
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):
-            return look(view, tick)
+            return look(view, tick, trust(self.memory.puts.counts))
         horizon = int(view.config.forecast_horizon_s / SECONDS)
         fill = view.fill_model(tick)
         outlook = by_levels.look_ahead(view.name, fill, self.memory.levels, tick, horizon)
@@ -249,6 +253,7 @@ class ForecastMonitor:
         """
         memory, tick = self.memory, now // TICK
         memory.outcomes.turn_back(before, now)
+        memory.puts.turn_back(tick)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
         for name in ("danger_since", "calm_since", "refused_at"):
             since = getattr(memory, name)
@@ -352,15 +357,23 @@ def _has_only_levels(view: ForecastView) -> bool:
     return int(view.tables.store.scalars["ages"][0]) == 0
 
 
-def look(view: ForecastView, tick: int) -> Outlook | None:
-    """Return the outlook of a store from a tick on; None while its flows are not known yet."""
+def look(view: ForecastView, tick: int, trusted: Trust | None = None) -> Outlook | None:
+    """Return the outlook of a store from a tick on; None while its flows are not known yet.
+
+    Args:
+        view: the store.
+        tick: the present.
+        trusted: what is known of the puts of earlier days; None: nothing.
+    """
     store = view.tables.store
     fill = view.fill_model(tick)
     regime = flows.present(store, tick, fill.weights)
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill), longer=flows.LONGER)
+    return look_ahead(
+        store, view.name, fill, regime, tick, horizon, doubt(view, fill), longer=flows.LONGER, trusted=trusted
+    )
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:

@@ -20,6 +20,7 @@ from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
+from twin.forecast.rates import Trust
 from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, past_of, tide_of, under_way
 from twin.records import TimeToFull
 from twin.state.arrays import Array
@@ -126,6 +127,7 @@ def look_ahead(
     doubt: float = 0.0,
     fine: int = 0,
     longer: float = 0.0,
+    trusted: Trust | None = None,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -139,11 +141,13 @@ def look_ahead(
         doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
         fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
         longer: as for `twin.forecast.flows.steps`.
+        trusted: what is known of the puts of earlier days; None: nothing.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
-    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine, longer)
+    days = None if trusted is None else (trusted, tick)
+    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
     full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)

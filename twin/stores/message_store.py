@@ -23,6 +23,7 @@ from twin.alerts.findings import Viewer
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
+from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
 from twin.events.measured import without_nulls
 from twin.forecast import rises
@@ -95,7 +96,10 @@ class MessageStore(StoreKind):
             self._restore(header, arrays, pages)
         self._register(estate)
         if header is None:
-            rises.begin_with(self.tables.store, estate.history.get(name, ()), self.qmgrs)
+            past = estate.history.get(name, StoreHistory())
+            rises.begin_with(self.tables.store, past.rises, self.qmgrs)
+            if past.puts is not None:
+                self.monitor.memory.puts.begin_with(past.puts)
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST

@@ -1,0 +1,265 @@
+"""Puts of a store by half hours, and experts that foretell them from its own days.
+
+The puts of the last eight days are kept. At a look, experts foretell how many there will be in the next half hour and
+in the next one, two, four and eight hours: as many as now, as many as at this hour of earlier days, between the two,
+now with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
+spans, by the logarithm of the ratio between what it foretold and what came, at every half hour of the last days; what
+is foretold is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are
+followed, and where they do not, puts stay as they are. Nothing is foretold before the second day has
+been compared with the first.
+
+Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
+[published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than any).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from kernels.clock import HALF_HOUR_TICKS, TICK
+from twin.estate.past_rises import PastPuts
+from twin.state.arrays import Array
+
+DAY, WEEK = 48, 336  # half hours
+KEPT = 8 * DAY  # half hours of puts
+UNKNOWN = -1  # puts of a half hour that was not seen as a whole
+NOW, HOUR, BETWEEN, CHANGE, WEEK_AGO = range(5)  # the experts
+EXPERTS = 5
+SPANS = (1, 2, 4, 8, 16)  # half hours ahead that are foretold
+_EARLIER = DAY * np.arange(1, 8)[:, None]  # half hours back to the same hour of the days that are averaged
+_SCORED = 3 * DAY  # half hours of which the errors count
+_MIN_SCORED = 8  # half hours of which the errors of an expert must be known [assumed]
+LEAST_KNOWN = DAY + _MIN_SCORED + SPANS[-1]  # half hours: with less, earlier days have not been seen to repeat
+_FADE = 0.5 ** (1 / DAY)  # by which an error of an earlier half hour counts less
+_LEAST = 0.05  # of the mean of the puts: fewer are taken as that many
+_PRIOR = 0.1  # squared error of an expert before it was scored, counted as one [assumed]
+_FAVOUR = 1.0  # logarithm by which the expert NOW is likelier beforehand: others need days that repeat [assumed]
+_I4 = np.dtype("<i4")
+
+
+class Puts(msgspec.Struct):
+    """Puts of a store by half hours of event time, part of its state: at most 1.5 KB.
+
+    Attributes:
+        counts: i4, little-endian: messages put, refused ones included, of the last half hours, oldest first; UNKNOWN.
+        slot: number of the half hour under way since 1970, or of the one behind a history.
+        total: puts of the store before it; None: it is not seen from its beginning.
+        is_begun: True once a half hour of the store's own events is under way.
+    """
+
+    counts: bytes = b""
+    slot: int = 0
+    total: int | None = None
+    is_begun: bool = False
+
+    def note(self, tick: int, total: int) -> None:
+        """Go on to a tick.
+
+        Args:
+            tick: the present.
+            total: puts of the store so far, all of them before this tick.
+        """
+        slot = tick // HALF_HOUR_TICKS
+        if not self.is_begun:
+            self._append([UNKNOWN] * ((slot - self.slot) % WEEK if self.counts else 0))
+            self.slot, self.is_begun = slot, True
+        elif slot > self.slot:
+            first = UNKNOWN if self.total is None else min(total - self.total, np.iinfo(_I4).max)
+            self._append([first] + [0] * min(slot - self.slot - 1, KEPT))
+            self.slot, self.total = slot, total
+
+    def turn_back(self, tick: int) -> None:
+        """Go on from an earlier tick; what was put later is forgotten."""
+        slot = tick // HALF_HOUR_TICKS
+        if self.is_begun and slot <= self.slot:
+            self.counts = self.counts[: max(0, len(self.counts) - (self.slot - slot) * _I4.itemsize)]
+            self.slot, self.total = slot, None
+
+    def begin_with(self, past: PastPuts) -> None:
+        """Let a new store remember puts: they count at their time of the week, however old its first event is."""
+        self._append(past.counts)
+        self.slot = past.until // (HALF_HOUR_TICKS * TICK) % WEEK
+
+    def as_history(self) -> PastPuts | None:
+        """Return the puts that are known; None: none are."""
+        if not self.counts:
+            return None
+        return PastPuts(until=self.slot * HALF_HOUR_TICKS * TICK, counts=tuple(self.by_half_hour()))
+
+    def by_half_hour(self) -> list[int]:
+        """Return the messages put in each half hour, oldest first; UNKNOWN."""
+        return [int(count) for count in np.frombuffer(self.counts, _I4)]
+
+    def _append(self, counts: Sequence[int]) -> None:
+        self.counts = (self.counts + np.array(counts, _I4).tobytes())[-KEPT * _I4.itemsize :]
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the experts of a store are trusted, and what they say of the half hours around the present one.
+
+    Attributes:
+        weights: f8[EXPERTS, SPANS], together 1 for each span.
+        spread: f8[SPANS], standard deviation of the logarithm of what comes, over what is foretold.
+        usual: f8[SPANS[-1] + 3], mean of the puts on earlier days, from the half hour before the one under way on.
+        week_ago: f8[SPANS[-1] + 3], puts a week ago.
+        days: earlier days that are known of the half hour under way.
+        least: puts of a half hour, below which no count is taken.
+    """
+
+    weights: Array
+    spread: Array
+    usual: Array
+    week_ago: Array
+    days: int
+    least: float
+
+
+@lru_cache(1024)
+def trust(counts: bytes) -> Trust | None:
+    """Return the trust in the experts of a store; None: too little is known. counts: as of `Puts`."""
+    puts = np.where(np.frombuffer(counts, _I4) == UNKNOWN, np.nan, np.frombuffer(counts, _I4).astype(float))
+    known = int(np.isfinite(puts).sum())
+    if known < LEAST_KNOWN:
+        return None
+    least = _LEAST * float(np.nanmean(puts)) + 1.0
+    sums = sums_of(puts)
+    weights, spread = np.zeros((EXPERTS, len(SPANS))), np.zeros(len(SPANS))
+    for number, span in enumerate(SPANS):
+        origins = np.arange(max(1, puts.size - _SCORED), puts.size - span + 1)
+        came = np.log(np.maximum(_mean_of(sums, origins, span), least))
+        errors = foretold(sums, origins, span, least) - came
+        weights[:, number], spread[number] = _weigh(errors, span)
+    around = np.arange(puts.size - 1, puts.size + SPANS[-1] + 2)
+    usual, days = _usual(sums, around, 1)
+    return Trust(
+        weights,
+        spread,
+        np.maximum(usual, least),
+        np.maximum(_mean_of(sums, around - WEEK, 1), least),
+        int(days[1]),
+        least,
+    )
+
+
+def sums_of(puts: Array) -> Array:
+    """Return f8[2, m + 1], the sum of the puts before each half hour, and how many of these are known.
+
+    Args:
+        puts: f8[m], of the half hours, NaN where unknown.
+    """
+    sums = np.zeros((2, puts.size + 1))
+    known = np.isfinite(puts)
+    np.cumsum(np.where(known, puts, 0.0), out=sums[0, 1:])
+    np.cumsum(known, out=sums[1, 1:])
+    return sums
+
+
+def foretold(sums: Array, origins: Array, span: int, least: float) -> Array:
+    """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert foretells; NaN: it cannot.
+
+    Args:
+        sums: as of `sums_of`. What an expert says uses the half hours before its origin alone.
+        origins: i8[n], the first half hours foretold.
+        span: half hours foretold.
+        least: puts of a half hour, below which no count is taken.
+    """
+    says = np.empty((EXPERTS, origins.size))
+    says[NOW], says[HOUR] = _mean_of(sums, origins - 1, 1), _usual(sums, origins, span)[0]
+    says[BETWEEN], says[CHANGE] = says[HOUR], _usual(sums, origins - 1, 1)[0]
+    says[WEEK_AGO] = _mean_of(sums, origins - WEEK, span)
+    np.log(np.maximum(says, least), out=says)
+    says[BETWEEN] = (says[NOW] + says[HOUR]) / 2
+    says[CHANGE] = says[NOW] + says[HOUR] - says[CHANGE]
+    return says
+
+
+def _mean_of(sums: Array, starts: Array, span: int) -> Array:
+    """Return f8, the mean of the puts of `span` half hours from each start on, NaN where not all are known."""
+    last = sums.shape[1] - 1
+    among = sums[:, np.clip(starts + span, 0, last)] - sums[:, np.clip(starts, 0, last)]
+    return np.where(among[1] == span, among[0] / span, np.nan)
+
+
+def _usual(sums: Array, starts: Array, span: int) -> tuple[Array, Array]:
+    """Return (mean over earlier days of the puts of the same half hours, f8[n], NaN: none is known; their number)."""
+    days = _mean_of(sums, starts - _EARLIER, span)
+    known = np.isfinite(days)
+    count = known.sum(axis=0)
+    return np.where(count > 0, np.where(known, days, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan), count
+
+
+def _weigh(errors: Array, span: int) -> tuple[Array, float]:
+    """Return (weight of each expert, standard deviation of the error of their weighted mean).
+
+    Errors of spans that overlap tell the same, so as many of them as a span is long count as one.
+
+    Args:
+        errors: f8[EXPERTS, n], of logarithms, the newest last; NaN where there is none.
+        span: half hours foretold.
+    """
+    known = np.isfinite(errors)
+    fade = _FADE ** np.arange(errors.shape[1])[::-1]
+    count = known @ fade
+    variance = ((np.where(known, errors, 0.0) ** 2) @ fade + _PRIOR) / (count + 1)
+    chosen = known.sum(axis=1) >= _MIN_SCORED
+    chosen[NOW] = True
+    score = _FAVOUR * (np.flatnonzero(chosen) == NOW) - 0.5 * count[chosen].min() / span * np.log(variance[chosen])
+    weights = np.zeros(EXPERTS)
+    weights[chosen] = np.exp(score - score.max())
+    weights /= weights.sum()
+    both = known[chosen].all(axis=0)
+    mean = weights[chosen] @ errors[np.ix_(chosen, both)]
+    return weights, float(np.sqrt((mean**2 @ fade[both] + _PRIOR) / (fade[both].sum() + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Puts that are expected at some times ahead.
+
+    Attributes:
+        factor: f8[n], of the puts at present.
+        spread: f8[n], standard deviation of the logarithm of the puts until then.
+        now: f8[n], weight of the expert NOW.
+        persistent: f8[n], share of a change of the present puts that lasts until then, on the scale of logarithms.
+        days: earlier days that are known of this half hour.
+    """
+
+    factor: Array
+    spread: Array
+    now: Array
+    persistent: Array
+    days: int
+
+
+def expected(trusted: Trust, tick: int, now: float, ahead: Array) -> Expected:
+    """Return the puts that are expected. What the present puts say of the next minutes is believed wholly.
+
+    Args:
+        trusted: the trust in the experts, as of the half hour under way.
+        tick: the present.
+        now: messages put in a half hour, at the present rate.
+        ahead: f8[n], ticks.
+    """
+    spans, middles = np.array([0, *SPANS], float), np.arange(trusted.usual.size) - 0.5
+    passed = tick % HALF_HOUR_TICKS / HALF_HOUR_TICKS
+    after = ahead / HALF_HOUR_TICKS
+    present = np.log(max(now, trusted.least))
+    hour, week_ago = (
+        np.log(np.interp(passed + after, middles, levels)) - present for levels in (trusted.usual, trusted.week_ago)
+    )
+    change = hour + present - np.log(np.interp(passed, middles, trusted.usual))
+    logs = np.nan_to_num(np.stack([np.zeros_like(hour), hour, hour / 2, change, week_ago]))
+    weights = np.stack([np.interp(after, spans, [float(i == NOW), *trusted.weights[i]]) for i in range(EXPERTS)])
+    return Expected(
+        factor=np.exp((weights * logs).sum(axis=0)),
+        spread=np.sqrt(np.interp(after, spans, [0.0, *trusted.spread**2])),
+        now=weights[NOW],
+        persistent=weights[NOW] + weights[CHANGE] + weights[BETWEEN] / 2,
+        days=trusted.days,
+    )
