@@ -13,6 +13,7 @@ import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -38,7 +39,7 @@ class FileWatch:
                 raise OSError(ctypes.get_errno(), f"inotify_add_watch failed: {folder}")
             self._folders[number] = folder
 
-    def __enter__(self) -> FileWatch:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""What a job that has processed exactly a prefix of its topic must have written, by the twin alone, and the differences.
+"""What a job that has processed exactly a prefix of its topic must have written, by the twin alone; the differences.
 
 As the exactly-once tests of Kafka Streams do it: the committed offsets of the checkpoint say which records are
 processed; the same records go through the twin again, without Spark, mirror, pages or batches; every alert, the last
@@ -67,7 +67,7 @@ class _Saved:
     """A twin and, for another estate, all that a checkpoint would have of it."""
 
     def __init__(self, estate: Estate, name: str, before: _Saved | None) -> None:
-        self._pages: dict[int, bytes] = dict(before._pages) if before is not None else {}  # noqa: SLF001 -- its own
+        self._pages: dict[int, bytes] = dict(before._pages) if before is not None else {}
         if before is None:
             self.twin: Twin = open_store(estate, name)
         else:
@@ -136,8 +136,8 @@ def differences(seen: Outputs, least: Outputs, most: Outputs | None = None) -> l
     Args:
         seen: what a consumer of committed records has read.
         least: the outputs of the committed prefix.
-        most: the outputs of the prefix that was planned, of a job that is down: it may have written a part of what comes
-            after `least`; None: it must have written `least` and nothing else.
+        most: the outputs of the prefix that was planned, of a job that is down: it may have written a part of what
+            comes after `least`; None: it must have written `least` and nothing else.
     """
     most = most or least
     found = [f"{key} came twice with different content" for key in seen.clashes]
@@ -198,12 +198,12 @@ def plant(seen: Outputs, number: int) -> Outputs:
     if kind == 0 and planted.alerts:
         planted.alerts.pop(sorted(planted.alerts)[number % len(planted.alerts)])
     elif kind == 1 and planted.alerts:
-        key = sorted(planted.alerts)[-1]
+        key = max(planted.alerts)
         planted.alerts[key] = planted.alerts[key].replace(b'"', b"'", 1)
-    elif kind == 2 and planted.letters:  # noqa: PLR2004 -- the kinds are numbered
+    elif kind == 2 and planted.letters:
         planted.letters["events/0/999999999/0"] = b"", ()
     else:
-        store = sorted(planted.states)[0]
+        store = min(planted.states)
         planted.states[store] = planted.states[store].replace(b'"events":', b'"events":1', 1)
     return planted
 

@@ -19,9 +19,8 @@ from streams import seams
 JAVA_INSTANTS = ("planning", "state commit", "sink", "offset commit")  # of a batch, seen by the runner
 INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state commit", "sink", "offset commit")
 SEAMS = seams.POINTS
-CANARY = "canary"
-LONG_FAULTS = 4  # in a plan: those after which Spark starts again, 15 seconds each
-ACTIONS = 20  # of a plan, validations apart
+LONG_FAULTS = 2  # in a plan: those after which Spark starts again, 15 seconds or more each
+ACTIONS = 32  # of a plan, validations apart
 BEFORE_VALIDATE = 3  # at most so many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
@@ -129,14 +128,12 @@ KINDS = {
     "validate": _kind(0, requires="changed", provides="state drained", removes="changed"),
 }
 _LONG_KINDS = ("restart", "estate", "damage", "full-disk")
-_LONG_WHOM = ("java", "driver", "all")
+_LONG_WHOM: tuple[Whom, ...] = ("java", "driver", "all")
 
 
 def is_long(action: Action) -> bool:
     """Return True for an action after which Spark starts again."""
-    return action.kind in _LONG_KINDS or (
-        action.kind == "fault" and action.do == "kill" and action.whom in _LONG_WHOM
-    )
+    return action.kind in _LONG_KINDS or (action.kind == "fault" and action.do == "kill" and action.whom in _LONG_WHOM)
 
 
 def make_plan(seed: int) -> Plan:
@@ -160,7 +157,8 @@ def make_plan(seed: int) -> Plan:
     add(_publish(draw))
     add(Action(kind="validate"))
     # The instants take turns, so that seeds in a row come to each.
-    forced = [Action(kind="fault", whom="java", at=INSTANTS[(seed + turn) % len(INSTANTS)], events=300) for turn in (0, 3)]
+    whom: Whom = draw.choice(_LONG_WHOM)
+    forced = [Action(kind="fault", whom=whom, at=INSTANTS[seed % len(INSTANTS)], events=300)]
     while len(actions) - sum(action.kind == "validate" for action in actions) < ACTIONS:
         if since >= draw.randint(1, BEFORE_VALIDATE):
             add(Action(kind="validate"))
@@ -182,7 +180,7 @@ def make_plan(seed: int) -> Plan:
     return Plan(
         seed=seed,
         actions=tuple(actions),
-        max_records=draw.choice((20, 200, 1000)),
+        max_records=draw.choice((60, 300, 1000)),
         cores=draw.choice((1, 2, 2, 3)),
         small_disk=small_disk,
     )
@@ -191,7 +189,7 @@ def make_plan(seed: int) -> Plan:
 def _publish(draw: random.Random) -> Action:
     flaw: Flaw = draw.choice(("", "", "", "repeat", "shuffle", "poison", "huge", "clock"))
     form: Form = draw.choice(("json", "ndjson", "arrow"))
-    return Action(kind="publish", events=draw.choice((50, 300, 1000)), form=form, flaw=flaw)
+    return Action(kind="publish", events=draw.choice((50, 200, 500)), form=form, flaw=flaw)
 
 
 def _action(draw: random.Random, name: str, *, may_be_long: bool) -> Action:
@@ -200,7 +198,7 @@ def _action(draw: random.Random, name: str, *, may_be_long: bool) -> Action:
     if name == "fault":
         return _fault(draw, may_be_long=may_be_long)
     if name == "restart":
-        return Action(kind=name, max_records=draw.choice((5, 50, 500, 5000)), cores=draw.choice((1, 2, 3)))
+        return Action(kind=name, max_records=draw.choice((50, 500, 5000)), cores=draw.choice((1, 2, 3)))
     if name in ("estate", "damage"):
         return Action(kind=name, number=draw.randrange(4), events=100)
     return Action(kind=name, events=200)
@@ -213,7 +211,7 @@ def _fault(draw: random.Random, *, may_be_long: bool) -> Action:
     if do in ("raise", "delay"):
         return Action(kind="fault", do=do, whom="worker", at=draw.choice(SEAMS), events=events, form=form, seconds=0.5)
     short: tuple[Whom, ...] = ("worker", "daemon", "broker")
-    long: tuple[Whom, ...] = ("java", "driver", "all") if may_be_long or do == "stop" else ()
+    long = _LONG_WHOM if may_be_long or do == "stop" else ()
     whom = draw.choice((*short, *long))
     if whom == "worker" and at in JAVA_INSTANTS:
         at = draw.choice(SEAMS)  # a worker has nothing to do at the others

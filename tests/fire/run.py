@@ -20,7 +20,7 @@ from tests.fire.instants import instant_of, stop_at
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.plan import JAVA_INSTANTS, Action, Plan
 from tests.fire.traffic import Traffic, write_estate
-from tests.fire.world import LIVENESS_SECONDS, World
+from tests.fire.world import World
 from tests.support.processes import send_signal
 from twin.errors import MqtwinError
 from twin.estate import load_estate
@@ -43,6 +43,7 @@ class Outcome(msgspec.Struct):
 
     Attributes:
         seed: of the plan.
+        commit: of the program.
         seconds: of the whole run.
         actions: done, by label.
         validated: number of actions, validations apart, behind which a validation passed.
@@ -59,6 +60,7 @@ class Outcome(msgspec.Struct):
     """
 
     seed: int
+    commit: str = ""
     seconds: float = 0.0
     actions: Counter[str] = msgspec.field(default_factory=Counter)
     validated: int = 0
@@ -246,7 +248,7 @@ class Run:
         if action.number % 2 == 0:
             damaged = [commit]
         else:
-            damaged = [path for path in (folder / "state" / "0").glob(f"[0-9]*/{last + 1}.changelog")]
+            damaged = list((folder / "state" / "0").glob(f"[0-9]*/{last + 1}.changelog"))
         for path in damaged:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         findings = [finding for finding in CheckpointFiles(folder).check(thorough=True) if finding.is_blocking]

@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import psutil
@@ -148,7 +148,7 @@ class World:
         self._options: list[str] = []
         self.is_ready = threading.Event()  # the query has started
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -208,21 +208,17 @@ class World:
         """Return the processes of a kind that live now."""
         if whom == "broker":
             return [psutil.Process(self.broker.pid)] if self.broker.pid else []
-        supervisor, *family = self.job.family() or [None]
-        if supervisor is None:
-            return []
+        family = self.job.family()
         java = [process for process in family if name_of(process) == "java"]
-        java = [min(java, key=psutil.Process.create_time)] if java else []
+        java = [min(java, key=psutil.Process.create_time)] if java else []  # what Java forks bears its name for a while
         daemons = [process for parent in java for process in _children(parent) if "python" in name_of(process)]
-        if whom == "java":
-            return java
-        if whom == "driver":
-            return [process for process in _children(supervisor) if "python" in name_of(process)]
-        if whom == "daemon":
-            return daemons
-        if whom == "worker":
-            return [worker for daemon in daemons for worker in _children(daemon)]
-        return [supervisor, *family]
+        return {
+            "all": family,
+            "driver": [process for process in _children(family[0]) if "python" in name_of(process)] if family else [],
+            "java": java,
+            "daemon": daemons,
+            "worker": [worker for daemon in daemons for worker in _children(daemon)],
+        }[whom]
 
     # --- Kafka -------------------------------------------------------------------------------------------------------
 
@@ -332,4 +328,6 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 def _mount(folder: Path) -> bool:
     """Mount a small disk in memory; return False where that is not allowed."""
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "mqtwin-fire", str(folder)]
-    return shutil.which("mount") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which("mount") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
