@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import select
+import signal
 import struct
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import psutil
 
 from streams.checkpoint.local_files import CheckpointFiles
 from streams.seams import Seams
+from tests.support.processes import send_signal
 
 _IN_CREATE, _IN_MOVED_TO = 0x100, 0x80
 _EVENT = struct.Struct("iIII")  # inotify(7): wd, mask, cookie, length of the name
@@ -94,13 +96,13 @@ def watched_folders(checkpoint: Path) -> list[Path]:
     return [checkpoint / "offsets", checkpoint / "commits", *state]
 
 
-def stop_at(instant: str, checkpoint: Path, java: psutil.Process, seconds: float, arm: Callable[[], None]) -> str:
+def stop_at(instant: str, checkpoint: Path, java: list[psutil.Process], seconds: float, arm: Callable[[], None]) -> str:
     """Stop Java at an instant of its next batch; return the instant at which it is, empty if it did not come.
 
     Args:
         instant: planning, state commit or offset commit.
         checkpoint: the checkpoint.
-        java: Spark's process.
+        java: Spark's process; none: it is just starting again.
         seconds: for which it is waited for.
         arm: called once the watch is there: it publishes what makes a batch.
     """
@@ -110,7 +112,7 @@ def stop_at(instant: str, checkpoint: Path, java: psutil.Process, seconds: float
         while time.monotonic() < deadline:
             for path, is_renamed in watch.read(0.5):
                 if is_hit(instant, path, is_renamed=is_renamed):
-                    java.suspend()
+                    send_signal(java, signal.SIGSTOP)
                     time.sleep(0.01)  # until the kernel has stopped all of its threads
                     return instant_of(checkpoint)
     return ""

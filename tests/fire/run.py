@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -142,12 +143,12 @@ class Run:
         elif action.at == "sink":
             self._fault_in_sink(action)
         elif action.at in JAVA_INSTANTS:
-            (java,) = world.processes("java")
+            java = world.processes("java")
             hit = stop_at(action.at, world.checkpoint, java, INSTANT_SECONDS, lambda: self._publish(action))
             try:
                 self._struck(action, hit)
             finally:
-                send_signal([java], 18)  # SIGCONT
+                send_signal(java, signal.SIGCONT)
         else:
             order = _order(action)
             world.orders.give(action.at, order)
@@ -174,7 +175,7 @@ class Run:
             time.sleep(SINK_SECONDS)
             self._struck(action, "sink" if is_taken and instant_of(world.checkpoint) else "")
         finally:
-            send_signal(broker, 18)
+            send_signal(broker, signal.SIGCONT)
 
     def _struck(self, action: Action, instant: str) -> None:
         if instant:
@@ -192,7 +193,7 @@ class Run:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.suspend()
             time.sleep(action.seconds)
-            send_signal(processes, 18)
+            send_signal(processes, signal.SIGCONT)
             return
         if action.whom in ("java", "driver", "all"):
             world.is_ready.clear()

@@ -22,6 +22,8 @@ from tests.fire.plan import (
     KINDS,
     LONG_FAULTS,
     Action,
+    Flaw,
+    Form,
     Plan,
     is_long,
     make_plan,
