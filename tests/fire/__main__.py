@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ PLANS = Path(__file__).with_name("plans")
 def main() -> int:
     """Return the exit status: 0 no difference, 1 a difference or a void set of runs, 2 wrong use."""
     options = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the job and the disk do not stay behind
     plans = [_read(options.plan)] if options.plan is not None else None
     if options.print:
         for plan in plans or [make_plan(options.seed)]:

@@ -200,6 +200,7 @@ class Run:
         self._note_kill(action, instant)
         if action.whom == "all":
             world.kill_all()
+            send_signal(world.processes("broker"), signal.SIGCONT)  # where it was stopped, to be at the sink
             self._check_prefix()
             world.start_again()
             return
@@ -291,7 +292,8 @@ class Run:
     def _validate(self, _: Action) -> None:
         world = self._world
         world.flush()
-        self.outcome.drained = max(self.outcome.drained, world.drain())
+        drained = world.drain()
+        self.outcome.drained = max(self.outcome.drained, drained)
         committed, _planned = world.committed()
         expected = self._expect(committed)
         seen = oracle.without_shared(world.subscriber.read(), self._described_estate)
@@ -305,6 +307,7 @@ class Run:
             if later:
                 self.outcome.recoveries.append(Recovery(label, at, round(min(later) - when, 2)))
         self._kills.clear()
+        self._say(f"     all read after {drained:.1f} s: {len(seen.alerts)} alerts, {expected.events.total()} events")
         self.outcome.alerts, self.outcome.letters = len(seen.alerts), len(seen.letters)
         self.outcome.validations += 1
         self.outcome.validated += self._since

@@ -208,7 +208,7 @@ class World:
         """Return the processes of a kind that live now."""
         if whom == "broker":
             return [psutil.Process(self.broker.pid)] if self.broker.pid else []
-        family = self.job.family()
+        family = self.job.family() if self._job is not None else []
         java = [process for process in family if name_of(process) == "java"]
         java = [min(java, key=psutil.Process.create_time)] if java else []  # what Java forks bears its name for a while
         daemons = [process for parent in java for process in _children(parent) if "python" in name_of(process)]
