@@ -41,24 +41,24 @@ class Seams:
         self._folder = folder
 
     @staticmethod
-    def taken(folder: Path, point: str) -> Path:
+    def renamed(folder: Path, point: str) -> Path:
         """Return the path of the order of a point once a worker has taken it."""
         return folder / f"{point}.taken"
 
     def reach(self, point: str) -> None:
         """Obey the order for a point, if there is one. SeamError: it is to raise."""
-        taken = self.taken(self._folder, point)
+        order_file = self.renamed(self._folder, point)
         try:
-            (self._folder / point).rename(taken)
+            (self._folder / point).rename(order_file)
         except FileNotFoundError:
             return
-        order, _, seconds = taken.read_text(encoding="ascii").partition(" ")
+        order, _, seconds = order_file.read_text(encoding="ascii").partition(" ")
         if order == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if order == "raise":
             raise SeamError(f"a test asked for an error: {point}")
         deadline = time.monotonic() + (float(seconds) if seconds else HOLD_SECONDS)
-        while time.monotonic() < deadline and (order == "delay" or taken.exists()):
+        while time.monotonic() < deadline and (order == "delay" or order_file.exists()):
             time.sleep(_POLL_SECONDS)
 
 

@@ -111,11 +111,11 @@ class _Fire:
         return outcome
 
     def _keep(self, plan: Plan, outcome: Outcome, *, is_short: bool) -> None:
-        kept = msgspec.structs.replace(plan, commit=self._commit, difference=outcome.difference)
+        failing = msgspec.structs.replace(plan, commit=self._commit, difference=outcome.difference)
         if is_short:
-            kept = shorten(kept, lambda shorter: self._run(shorter).difference)
+            failing = shorten(failing, lambda shorter: self._run(shorter).difference)
         path = PLANS / f"seed-{plan.seed}.json"
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(failing), indent=1) + b"\n")
         _say(f"kept: {path}")
 
 

@@ -51,15 +51,15 @@ class FileWatch:
         """Return the files that appear within some seconds, and True for each that was renamed to its name."""
         if not select.select([self._descriptor], [], [], seconds)[0]:
             return []
-        data, found, place = os.read(self._descriptor, 1 << 16), [], 0
+        data, files, place = os.read(self._descriptor, 1 << 16), [], 0
         while place < len(data):
             number, mask, _, length = _EVENT.unpack_from(data, place)
             place += _EVENT.size
             name = data[place : place + length].rstrip(b"\0").decode()
             place += length
             if number in self._folders:
-                found.append((self._folders[number] / name, bool(mask & _IN_MOVED_TO)))
-        return found
+                files.append((self._folders[number] / name, bool(mask & _IN_MOVED_TO)))
+        return files
 
 
 def is_hit(instant: str, path: Path, *, is_renamed: bool) -> bool:
@@ -119,7 +119,7 @@ def stop_at(instant: str, checkpoint: Path, java: list[psutil.Process], seconds:
 
 
 class Orders:
-    """Orders for the seams of workers. folder: of the orders, empty."""
+    """Orders for the seams of workers. folder: an empty folder for them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -134,8 +134,8 @@ class Orders:
     def wait(self, point: str, seconds: float) -> bool:
         """Wait until a worker has taken the order; return False if none did."""
         deadline = time.monotonic() + seconds
-        taken = Seams.taken(self._folder, point)
-        while not taken.exists():
+        order = Seams.renamed(self._folder, point)
+        while not order.exists():
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.005)

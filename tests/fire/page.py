@@ -88,11 +88,12 @@ The longest time from the last action before a validation to the end of the back
     make fire ARGS="--plan FILE --shorten"     # a plan again; one that fails is made shorter
 
 A plan that fails is kept in `tests/fire/plans` with its commit and its first difference, and run again by `make
-test-nightly`, beside three fresh seeds. {kept}
+test-nightly`, beside three fresh seeds. {failed}
 
-What it does not cover: several hosts (a [cluster](cluster.md) has tests of its own), the stores that others share
-(coupling facilities, uniform clusters, logs of queue managers), whose state depends on when reports are read, and a
-power failure, which loses what the system had not written to the disk.
+The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
+recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
+reports are read. What it does not cover: several hosts (a [cluster](cluster.md) has tests of its own), spans, a
+system clock that jumps, and a power failure, which loses what the system had not written to the disk.
 """
 
 
@@ -118,7 +119,7 @@ def add(outcome: Outcome, cores: int, path: Path = OUTCOMES) -> None:
 
 def missing_instants(outcomes: Iterable[Outcome]) -> list[str]:
     """Return the instants inside which no kill struck."""
-    hits = sum((outcome.hits for outcome in outcomes), Counter[str]())
+    hits = sum((Counter(outcome.hits) for outcome in outcomes), Counter[str]())
     return [instant for instant in INSTANTS if not hits[instant]]
 
 
@@ -127,8 +128,8 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
     from tests.fire.world import LIVENESS_SECONDS
 
     recoveries = _by_label([recovery for outcome in outcomes for recovery in outcome.recoveries])
-    actions = sum((outcome.actions for outcome in outcomes), Counter[str]())
-    hits = sum((outcome.hits for outcome in outcomes), Counter[str]())
+    actions = sum((Counter(outcome.actions) for outcome in outcomes), Counter[str]())
+    hits = sum((Counter(outcome.hits) for outcome in outcomes), Counter[str]())
     different = [outcome for outcome in outcomes if outcome.difference]
     commits = list(dict.fromkeys(outcome.commit for outcome in outcomes))
     summary = (
@@ -150,7 +151,7 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
         "**differences**": f"**{len(different)}**",
         "faults whose instant did not come": sum(outcome.missed for outcome in outcomes),
     }
-    kept = "" if not different else "Differences: " + "; ".join(f"seed {o.seed}: {o.difference}" for o in different)
+    failed = "" if not different else "Differences: " + "; ".join(f"seed {o.seed}: {o.difference}" for o in different)
     text = _TEXT.format(
         summary=summary,
         totals="\n".join(
@@ -165,7 +166,7 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
         cores=cores,
         drained=max(outcome.drained for outcome in outcomes),
         bound=LIVENESS_SECONDS,
-        kept=kept,
+        failed=failed,
     )
     PAGE.write_text(text.replace(". \n", ".\n"), encoding="utf-8")
     _draw(recoveries, PICTURE)
@@ -177,10 +178,10 @@ def _text(value: int | str) -> str:
 
 def _by_label(recoveries: Iterable[Recovery]) -> dict[str, list[float]]:
     """Return the seconds by what was killed, the quickest first."""
-    found: dict[str, list[float]] = defaultdict(list)
+    seconds: dict[str, list[float]] = defaultdict(list)
     for recovery in recoveries:
-        found[recovery.label.removeprefix("kill ")].append(recovery.seconds)
-    return dict(sorted(found.items(), key=lambda pair: statistics.median(pair[1])))
+        seconds[recovery.label.removeprefix("kill ")].append(recovery.seconds)
+    return dict(sorted(seconds.items(), key=lambda pair: statistics.median(pair[1])))
 
 
 def _draw(recoveries: dict[str, list[float]], path: Path) -> None:

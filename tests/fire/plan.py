@@ -21,7 +21,7 @@ INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state com
 SEAMS = seams.POINTS
 LONG_FAULTS = 2  # in a plan: those after which Spark starts again, 15 seconds or more each
 ACTIONS = 32  # of a plan, validations apart
-BEFORE_VALIDATE = 3  # at most so many actions between two validations
+BEFORE_VALIDATE = 3  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
 Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock"]
@@ -39,11 +39,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         flaw: what is wrong with them.
         do: a fault; `raise` and `delay` happen in a worker.
         whom: process that is killed or stopped.
-        at: instant of the batch at which; empty: at once after publishing.
+        instant: instant of the batch at which it strikes; empty: at once after publishing.
         seconds: for which something is stopped or waits.
-        max_records: of a restart, records per batch.
-        cores: of a restart.
-        number: of an estate or a damage, which of them.
+        max_records: records per batch after a restart.
+        cores: cores after a restart.
+        number: number of the estate or of the damage.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flaw: Flaw = ""
     do: Do = "kill"
     whom: Whom = "java"
-    at: str = ""
+    instant: str = ""
     seconds: float = 0.0
     max_records: int = 0
     cores: int = 0
@@ -75,12 +75,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A run.
 
     Args:
-        seed: of the traffic, and of the actions where it made them.
+        seed: seed of the traffic, and of the actions where it made them.
         actions: in their order.
         max_records: records per batch at the beginning.
-        cores: of Spark at the beginning.
+        cores: cores of Spark at the beginning.
         small_disk: the checkpoint is on a small disk of its own.
-        commit: of the program with which it failed; empty: it has not.
+        commit: commit of the program with which it failed; empty: it has not.
         difference: with which it failed, the first.
     """
 
@@ -95,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the generator knows of a kind of action.
+    """The frequency and the conditions of a kind of action.
 
     Args:
         weight: how often it is drawn, of all whose requirements hold.
@@ -158,7 +158,7 @@ def make_plan(seed: int) -> Plan:
     add(Action(kind="validate"))
     # The instants take turns, so that seeds in a row come to each.
     whom: Whom = draw.choice(_LONG_WHOM)
-    forced = [Action(kind="fault", whom=whom, at=INSTANTS[seed % len(INSTANTS)], events=300)]
+    forced = [Action(kind="fault", whom=whom, instant=INSTANTS[seed % len(INSTANTS)], events=300)]
     while len(actions) - sum(action.kind == "validate" for action in actions) < ACTIONS:
         if since >= draw.randint(1, BEFORE_VALIDATE):
             add(Action(kind="validate"))
@@ -206,19 +206,21 @@ def _action(draw: random.Random, name: str, *, may_be_long: bool) -> Action:
 
 def _fault(draw: random.Random, *, may_be_long: bool) -> Action:
     do: Do = draw.choices(("kill", "stop", "raise", "delay"), (60, 20, 12, 8))[0]
-    events, at = draw.choice((100, 300)), draw.choice(INSTANTS)
+    events, instant = draw.choice((100, 300)), draw.choice(INSTANTS)
     form: Form = draw.choice(("json", "ndjson", "arrow"))
     if do in ("raise", "delay"):
-        return Action(kind="fault", do=do, whom="worker", at=draw.choice(SEAMS), events=events, form=form, seconds=0.5)
+        return Action(
+            kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form, seconds=0.5
+        )
     short: tuple[Whom, ...] = ("worker", "daemon", "broker")
     long = _LONG_WHOM if may_be_long or do == "stop" else ()
     whom = draw.choice((*short, *long))
-    if whom == "worker" and at in JAVA_INSTANTS:
-        at = draw.choice(SEAMS)  # a worker has nothing to do at the others
+    if whom == "worker" and instant in JAVA_INSTANTS:
+        instant = draw.choice(SEAMS)  # a worker has nothing to do at the others
     if do == "stop" and whom == "all":
         whom = "java"
     seconds = float(draw.randint(2, 5)) if do == "stop" else 0.0
-    return Action(kind="fault", do=do, whom=whom, at=at, events=events, form=form, seconds=seconds)
+    return Action(kind="fault", do=do, whom=whom, instant=instant, events=events, form=form, seconds=seconds)
 
 
 def needs(actions: tuple[Action, ...], *, small_disk: bool) -> str:

@@ -21,7 +21,7 @@ from tests.fire.instants import instant_of, stop_at
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.plan import JAVA_INSTANTS, Action, Plan
 from tests.fire.traffic import Traffic, write_estate
-from tests.fire.world import World
+from tests.fire.world import Bounds, World
 from tests.support.processes import send_signal
 from twin.errors import MqtwinError
 from twin.estate import load_estate
@@ -35,17 +35,17 @@ class Recovery(msgspec.Struct, frozen=True):
     """seconds: from a kill to the next batch in the log."""
 
     label: str
-    at: str
+    instant: str
     seconds: float
 
 
 class Outcome(msgspec.Struct):
-    """What came of a run.
+    """The results of a run.
 
     Attributes:
-        seed: of the plan.
-        commit: of the program.
-        seconds: of the whole run.
+        seed: seed of the plan.
+        commit: commit of the program.
+        seconds: length of the whole run.
         actions: done, by label.
         validated: number of actions, validations apart, behind which a validation passed.
         validations: number of them that passed.
@@ -63,11 +63,11 @@ class Outcome(msgspec.Struct):
     seed: int
     commit: str = ""
     seconds: float = 0.0
-    actions: Counter[str] = msgspec.field(default_factory=Counter)
+    actions: dict[str, int] = msgspec.field(default_factory=Counter)
     validated: int = 0
     validations: int = 0
     prefixes: int = 0
-    hits: Counter[str] = msgspec.field(default_factory=Counter)
+    hits: dict[str, int] = msgspec.field(default_factory=Counter)
     missed: int = 0
     records: int = 0
     events: int = 0
@@ -79,7 +79,7 @@ class Outcome(msgspec.Struct):
 
 
 class DifferenceError(MqtwinError):
-    """What the job has written is not what it must have written."""
+    """The job has written something else than it must have."""
 
 
 class CanaryError(Exception):
@@ -114,11 +114,11 @@ class Run:
             self._use_estate(0)
             self._start()
             for number, action in enumerate(self._plan.actions):
-                at = time.monotonic()
+                start = time.monotonic()
                 getattr(self, f"_{action.kind.replace('-', '_')}")(action)
                 self.outcome.actions[action.label] += 1
                 self._since += action.kind != "validate"
-                self._say(f"  {number}: {action} ({time.monotonic() - at:.1f} s)")
+                self._say(f"  {number}: {action} ({time.monotonic() - start:.1f} s)")
             self._world.stop()
             self._check_checkpoint()
         except MqtwinError as error:
@@ -137,27 +137,27 @@ class Run:
     def _fault(self, action: Action) -> None:
         world = self._world
         world.wait_until_ready()
-        if not action.at:
+        if not action.instant:
             self._publish(action)
             self._strike(action, "")
-        elif action.at == "sink":
+        elif action.instant == "sink":
             self._fault_in_sink(action)
-        elif action.at in JAVA_INSTANTS:
+        elif action.instant in JAVA_INSTANTS:
             java = world.processes("java")
-            hit = stop_at(action.at, world.checkpoint, java, INSTANT_SECONDS, lambda: self._publish(action))
+            hit = stop_at(action.instant, world.checkpoint, java, INSTANT_SECONDS, lambda: self._publish(action))
             try:
                 self._struck(action, hit)
             finally:
                 send_signal(java, signal.SIGCONT)
         else:
             order = _order(action)
-            world.orders.give(action.at, order)
+            world.orders.give(action.instant, order)
             self._publish(action)
-            is_taken = world.orders.wait(action.at, INSTANT_SECONDS)
+            is_taken = world.orders.wait(action.instant, INSTANT_SECONDS)
             if order != "hold" and is_taken:
-                self._note_kill(action, action.at)
+                self._note_kill(action, action.instant)
             else:
-                self._struck(action, action.at if is_taken else "")
+                self._struck(action, action.instant if is_taken else "")
             world.orders.clear()
 
     def _fault_in_sink(self, action: Action) -> None:
@@ -182,7 +182,7 @@ class Run:
             self._strike(action, instant)
         else:
             self.outcome.missed += 1
-            self._say(f"     missed: no batch came to {action.at}")
+            self._say(f"     missed: no batch came to {action.instant}")
 
     def _strike(self, action: Action, instant: str) -> None:
         """Kill or stop processes. instant: that they are at."""
@@ -284,8 +284,9 @@ class Run:
         self._world.start(self._described, self._max_records, self._cores)
 
     def _close_segment(self) -> None:
-        committed, _ = self._world.committed()
-        self._segments.append(Segment(self._described_estate, committed))
+        bounds = self._world.bounds()
+        ends = bounds.ends(self._world.topics.events)
+        self._segments.append(Segment(self._described_estate, ends, bounds.committed))
 
     # --- the oracle --------------------------------------------------------------------------------------------------
 
@@ -294,18 +295,20 @@ class Run:
         world.flush()
         drained = world.drain()
         self.outcome.drained = max(self.outcome.drained, drained)
-        committed, _planned = world.committed()
-        expected = self._expect(committed)
-        seen = oracle.without_shared(world.subscriber.read(), self._described_estate)
-        found = oracle.differences(seen, expected.outputs)
-        found += oracle.ledger_problems(world.published, expected, seen)
-        self._raise(found)
+        bounds, seen = world.bounds(), world.subscriber.read()
+        while world.bounds() != bounds or not world.is_drained():  # a mark for the shared stores came meanwhile
+            world.drain()
+            bounds, seen = world.bounds(), world.subscriber.read()
+        expected = self._expect(bounds, bounds.committed)
+        problems = oracle.differences(seen, expected.outputs)
+        problems += oracle.ledger_problems(world.published, expected, seen)
+        self._raise(problems)
         if not oracle.differences(oracle.plant(seen, self._plan.seed + self.outcome.validations), expected.outputs):
             raise CanaryError(f"seed {self._plan.seed}: the oracle did not see a planted difference")
-        for label, at, when in self._kills:
+        for label, instant, when in self._kills:
             later = [batch for batch in world.batches if batch > when]
             if later:
-                self.outcome.recoveries.append(Recovery(label, at, round(min(later) - when, 2)))
+                self.outcome.recoveries.append(Recovery(label, instant, round(min(later) - when, 2)))
         self._kills.clear()
         self._say(f"     all read after {drained:.1f} s: {len(seen.alerts)} alerts, {expected.events.total()} events")
         self.outcome.alerts, self.outcome.letters = len(seen.alerts), len(seen.letters)
@@ -316,24 +319,27 @@ class Run:
     def _check_prefix(self) -> None:
         """Compare the output of a job that was killed with its committed and its planned prefix."""
         world = self._world
-        committed, planned = world.committed()
-        least, most = (self._expect(ends).outputs for ends in (committed, planned))
-        seen = oracle.without_shared(world.subscriber.read(), self._described_estate)
-        self._raise(oracle.differences(seen, least, most))
+        bounds = world.bounds()
+        least, upmost = (self._expect(bounds, batch).outputs for batch in (bounds.committed, bounds.last))
+        self._raise(oracle.differences(world.subscriber.read(), least, upmost))
         self.outcome.prefixes += 1
 
-    def _expect(self, ends: dict[int, int]) -> oracle.Expected:
-        segments = [*self._segments, Segment(self._described_estate, ends)]
-        topics = self._world.topics
-        return oracle.expect(self._world.read_events(), topics.events, segments, self._world.limits.dlq)
+    def _expect(self, bounds: Bounds, last: int) -> oracle.Expected:
+        """Return the outputs of all batches up to the last one."""
+        world, topics = self._world, self._world.topics
+        segments = [*self._segments, Segment(self._described_estate, bounds.ends(topics.events, last), last)]
+        expected = oracle.expect(world.read_all(topics.events), topics.events, segments, world.limits.dlq)
+        batches = {batch: bounds.ends(topics.reports, batch) for batch in bounds.batches if batch <= last}
+        oracle.add_shared(expected.outputs, world.read_all(topics.reports), batches, segments)
+        return expected
 
-    def _raise(self, found: list[str]) -> None:
-        if found:
-            raise DifferenceError(f"{found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''}")
+    def _raise(self, problems: list[str]) -> None:
+        if problems:
+            raise DifferenceError(f"{problems[0]}{f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''}")
 
     def _check_checkpoint(self) -> None:
-        found = [str(finding) for finding in CheckpointFiles(self._world.checkpoint).check(thorough=True)]
-        self._raise([f"checkpoint: {finding}" for finding in found if finding])
+        problems = [str(finding) for finding in CheckpointFiles(self._world.checkpoint).check(thorough=True)]
+        self._raise([f"checkpoint: {finding}" for finding in problems if finding])
 
 
 def _order(action: Action) -> str:

@@ -30,18 +30,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def fresh(seed: int) -> Plan:
     """Return a plan of a minute: a kill at three instants, one of which takes Java along."""
-    at = ("planning", "sink", "offset commit")[seed % 3]
+    instant = ("planning", "sink", "offset commit")[seed % 3]
     return Plan(
         seed=seed,
         max_records=50,
         actions=(
             Action(kind="publish", events=200, form="arrow"),
             Action(kind="validate"),
-            Action(kind="fault", whom="worker", at="writing", events=100),
-            Action(kind="fault", whom="daemon", at="applying", events=100, form="ndjson"),
+            Action(kind="fault", whom="worker", instant="writing", events=100),
+            Action(kind="fault", whom="daemon", instant="applying", events=100, form="ndjson"),
             Action(kind="lose-mirror", events=50),
             Action(kind="validate"),
-            Action(kind="fault", whom=("java", "driver", "all")[seed % 3], at=at, events=200),
+            Action(kind="fault", whom=("java", "driver", "all")[seed % 3], instant=instant, events=200),
             Action(kind="publish", events=100, flaw="poison"),
             Action(kind="validate"),
         ),

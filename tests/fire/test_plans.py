@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from streams import seams
+from streams.query.report_records import read_mark, report_records
 from tests.fire import oracle
 from tests.fire.instants import instant_of
 from tests.fire.oracle import Outputs, Segment
+from tests.fire.page import Outcomes, missing_instants
 from tests.fire.plan import (
     ACTIONS,
     INSTANTS,
@@ -29,6 +31,7 @@ from tests.fire.plan import (
     make_plan,
     needs,
 )
+from tests.fire.run import Outcome, Recovery
 from tests.fire.shorten import shorten
 from tests.fire.traffic import CONTENT_TYPES, ESTATES, Traffic, write_estate
 from tests.system.harness import Record
@@ -68,7 +71,7 @@ def test_all_kinds_and_a_long_kill_at_each_instant_come_within_some_seeds() -> N
     actions = [action for seed in SEEDS for action in make_plan(seed).actions]
     assert {action.kind for action in actions} == set(KINDS)
     week = [action for seed in range(1, 8) for action in make_plan(seed).actions]
-    assert {action.at for action in week if is_long(action) and action.kind == "fault"} >= set(INSTANTS)
+    assert {action.instant for action in week if is_long(action) and action.kind == "fault"} >= set(INSTANTS)
     assert set(INSTANTS) == {*JAVA_INSTANTS, *seams.POINTS} - {seams.SENDING}
 
 
@@ -98,14 +101,13 @@ def test_the_oracle_is_the_replay_of_a_recording(tmp_path: Path) -> None:
     with RecordingWriter(recording) as writer:
         writer.write_lines([record.value for part in records.values() for record in part])
     replayed = replay(recording, segments[0].estate)
-    own = oracle.without_shared(
-        Outputs(states={name: msgspec.json.encode(state) for name, state in replayed.states.items()}),
-        segments[0].estate,
-    )
-    assert expected.outputs.states == own.states
-    assert {alert.record() for alert in replayed.alerts if alert.store in own.states} == set(
-        expected.outputs.alerts.values()
-    )
+    values = [value for _, value in report_records(expected.reports, LETTER_BYTES)]
+    values.append(read_mark("QMD1", caught_up=True))
+    reports = [Record(0, offset, b"QMD1", value, {}) for offset, value in enumerate(values)]
+    oracle.add_shared(expected.outputs, {0: reports}, {0: {0: 1}, 1: {0: len(reports)}}, segments)
+    assert expected.outputs.states == {name: msgspec.json.encode(state) for name, state in replayed.states.items()}
+    assert {alert.record() for alert in replayed.alerts} == set(expected.outputs.alerts.values())
+    assert "QMD1" in expected.outputs.states
     assert expected.outputs.alerts
     assert len(expected.outputs.letters) == replayed.dead_letters
 
@@ -136,17 +138,25 @@ def test_a_planted_difference_of_any_kind_is_seen(tmp_path: Path, number: int) -
 
 def test_a_job_that_is_down_may_have_written_a_part_of_the_planned_batch_and_no_more() -> None:
     least = Outputs(alerts={"a": b"1"}, states={"s": b'{"events":1}'})
-    most = Outputs(alerts={"a": b"1", "b": b"2"}, states={"s": b'{"events":2}'})
-    for seen in (least, most, Outputs(alerts=most.alerts, states=least.states)):
-        assert oracle.differences(seen, least, most) == []
-    beyond = Outputs(alerts=most.alerts | {"c": b"3"}, states={"s": b'{"events":3}'})
-    assert oracle.differences(beyond, least, most) == [
+    upmost = Outputs(alerts={"a": b"1", "b": b"2"}, states={"s": b'{"events":2}'})
+    for seen in (least, upmost, Outputs(alerts=upmost.alerts, states=least.states)):
+        assert oracle.differences(seen, least, upmost) == []
+    beyond = Outputs(alerts=upmost.alerts | {"c": b"3"}, states={"s": b'{"events":3}'})
+    assert oracle.differences(beyond, least, upmost) == [
         "alerts: c is beyond the prefix",
         "states: s is events 3, not 1",
     ]
-    assert oracle.differences(Outputs(states=least.states), least, most) == ["alerts: a is missing"]
+    assert oracle.differences(Outputs(states=least.states), least, upmost) == ["alerts: a is missing"]
     twice = Outputs(alerts=least.alerts, states=least.states, clashes=["a"])
     assert oracle.differences(twice, least) == ["a came twice with different content"]
+
+
+def test_outcomes_are_the_same_after_they_were_written_and_read() -> None:
+    outcome = Outcome(1, recoveries=[Recovery("kill java", "sink", 12.5)])
+    outcome.actions["kill java"] = 1
+    outcomes = Outcomes([outcome])
+    assert msgspec.json.decode(msgspec.json.encode(outcomes), type=Outcomes) == outcomes
+    assert missing_instants([outcome]) == list(INSTANTS)
 
 
 def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
@@ -183,7 +193,7 @@ def test_an_order_is_taken_once(tmp_path: Path) -> None:
     active.reach(seams.READING)
     (tmp_path / seams.WRITING).write_text("delay 0.01")
     active.reach(seams.WRITING)
-    assert seams.Seams.taken(tmp_path, seams.WRITING).exists()
+    assert seams.Seams.renamed(tmp_path, seams.WRITING).exists()
 
 
 def test_a_process_kills_itself_at_a_seam(tmp_path: Path) -> None:

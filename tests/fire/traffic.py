@@ -120,7 +120,7 @@ class Traffic:
     """The events of a seed, in the order in which they are published.
 
     Args:
-        seed: of the plan.
+        seed: seed of the plan.
     """
 
     def __init__(self, seed: int) -> None:

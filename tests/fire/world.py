@@ -1,4 +1,4 @@
-"""What a run takes place in: a broker, the job under its supervisor, a producer, a consumer of committed records."""
+"""The place of a run: a broker, the job under its supervisor, a producer, a consumer of committed records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import subprocess
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
 from deploy.java.broker import Broker
+from streams.checkpoint.files import Offsets
 from streams.checkpoint.local_files import CheckpointFiles
 from streams.kafka.admin import admin_client, end_offsets, prepare_topics
 from streams.kafka.clients import LastError, new_producer
@@ -40,6 +42,23 @@ _PRODUCER = {"linger.ms": 2, "enable.idempotence": True, "message.max.bytes": 8_
 
 class StalledError(MqtwinError):
     """The job did not process what there was in time, or ended for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The ends of the batches of a checkpoint by number, and the last one that is committed; -1: none is."""
+
+    batches: Mapping[int, Offsets]
+    committed: int
+
+    @property
+    def last(self) -> int:
+        """The last batch that was planned; -1: there is none."""
+        return max(self.batches, default=-1)
+
+    def ends(self, topic: str, batch: int | None = None) -> dict[int, int]:
+        """Return the end of a batch in a topic by partition. batch: None is the last one that is committed."""
+        return dict(self.batches.get(self.committed if batch is None else batch, {}).get(topic, {}))
 
 
 class Subscriber:
@@ -69,11 +88,11 @@ class Subscriber:
             self.outputs.states[key] = record.value
             return
         if topic == self._topics.alerts:
-            kept: dict[str, Any] = self.outputs.alerts
+            known: dict[str, Any] = self.outputs.alerts
             name, value = alert_id(record.value), record.value
         else:
-            kept, name, value = self.outputs.letters, key, (record.value, tuple(record.headers.items()))
-        if kept.setdefault(name, value) != value:
+            known, name, value = self.outputs.letters, key, (record.value, tuple(record.headers.items()))
+        if known.setdefault(name, value) != value:
             self.outputs.clashes.append(name)
 
     def close(self) -> None:
@@ -113,7 +132,7 @@ class World:
 
     Args:
         broker: a running broker, which outlives the world.
-        prefix: of its topics.
+        prefix: prefix of its topics.
         folder: for everything else.
         small_disk: the checkpoint is on a disk of `DISK_MB`.
         say: takes a line for the user.
@@ -145,6 +164,7 @@ class World:
         self.batches: list[float] = []
         self.restarts: list[str] = []
         self._job: JobProcess | None = None
+        self._ends: dict[int, Offsets] = {}
         self._options: list[str] = []
         self.is_ready = threading.Event()  # the query has started
 
@@ -164,6 +184,8 @@ class World:
         options = ["--estate", str(estate), "--checkpoint", str(self.checkpoint), "--restart", "always"]
         options += ["--bootstrap-servers", self.broker.bootstrap_servers, "--topic-prefix", self.topics.prefix]
         options += ["--max-records", str(max_records), "--master", f"local[{cores}]"]
+        # The bounds of all batches stay, which the oracle needs for the topic of reports.
+        options += ["--conf", "spark.sql.streaming.minBatchesToRetain=1000000"]
         self._options = [*options, "--conf", f"spark.local.dir={self.local}"]
         self.start_again()
 
@@ -260,13 +282,13 @@ class World:
         self.broker.stop()
         self.broker.start()
 
-    def read_events(self) -> dict[int, list[harness.Record]]:
-        """Return all records of the events topic, by partition."""
+    def read_all(self, topic: str) -> dict[int, list[harness.Record]]:
+        """Return all records of a topic, by partition."""
         records: dict[int, list[harness.Record]] = defaultdict(list)
-        settings = {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "fire-events", "log_level": 0}
+        settings = {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "fire-all", "log_level": 0}
         consumer = Consumer({**settings, "enable.auto.commit": False})
         try:
-            for record in read_from(consumer, self.kafka, self.topics.events, {}):
+            for record in read_from(consumer, self.kafka, topic, {}):
                 records[record.partition].append(record)
         finally:
             consumer.close()
@@ -274,23 +296,26 @@ class World:
 
     # --- the checkpoint ----------------------------------------------------------------------------------------------
 
-    def committed(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the end of the prefix that is committed and of what is planned, offsets by partition."""
+    def bounds(self) -> Bounds:
+        """Return the batches of the checkpoint. OSError, ValueError: a file is being written."""
         files = CheckpointFiles(self.checkpoint)
-        topic = self.topics.events
-        if files.last_batch is None:
-            return {}, {}
-        planned = dict(files.read_offsets(files.last_batch).offsets.get(topic, {}))
-        return dict(files.next_offsets().get(topic, {})), planned
+        for batch in files.batches:
+            if batch not in self._ends:
+                self._ends[batch] = files.read_offsets(batch).offsets
+        last = files.batches[-1] if files.batches else -1
+        committed = files.commits[-1] if files.commits else -1
+        return Bounds({batch: ends for batch, ends in self._ends.items() if batch <= last}, min(committed, last))
 
     def is_drained(self) -> bool:
         """Return True if all events that exist are committed."""
-        ends = end_offsets(self.kafka, self.topics.events)
+        ends = {topic: end_offsets(self.kafka, topic) for topic in self.topics.read}
         try:
-            committed, planned = self.committed()
-        except (OSError, ValueError):  # a file is being written, or was just removed
+            bounds = self.bounds()
+        except (OSError, ValueError):  # a file is being written
             return False
-        return committed == planned and all(committed.get(number, 0) == end for number, end in ends.items())
+        return bounds.committed == bounds.last and all(
+            bounds.ends(topic).get(number, 0) == end for topic in ends for number, end in ends[topic].items()
+        )
 
     def drain(self) -> float:
         """Wait until all events are committed; return the seconds that it took. StalledError: it takes too long."""
