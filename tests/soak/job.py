@@ -105,8 +105,8 @@ class JobProcess:
 
     def _read(self) -> None:
         assert self._process.stderr is not None
-        with self._log.open("ab") as log:
-            for line in self._process.stderr:
+        with self._log.open("ab") as log, self._process.stderr as lines:
+            for line in lines:
                 log.write(line)
                 log.flush()
                 self.last_line = line.decode(errors="replace").strip()
