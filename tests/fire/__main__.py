@@ -20,8 +20,6 @@ from tests.fire.run import Outcome, run_plan
 from tests.fire.shorten import shorten
 from twin.errors import MqtwinError
 
-PLANS = Path(__file__).with_name("plans")
-
 
 def main() -> int:
     """Return the exit status: 0 no difference, 1 a difference or a void set of runs, 2 wrong use."""
@@ -114,7 +112,7 @@ class _Fire:
         failing = msgspec.structs.replace(plan, commit=self._commit, difference=outcome.difference)
         if is_short:
             failing = shorten(failing, lambda shorter: self._run(shorter).difference)
-        path = PLANS / f"seed-{plan.seed}.json"
+        path = page.PLANS / f"seed-{plan.seed}.json"
         path.write_bytes(msgspec.json.format(msgspec.json.encode(failing), indent=1) + b"\n")
         _say(f"kept: {path}")
 

@@ -11,11 +11,12 @@ import matplotlib as mpl
 import msgspec
 from matplotlib.figure import Figure
 
-from tests.fire.plan import INSTANTS
+from tests.fire.plan import INSTANTS, Plan
 from tests.fire.run import Outcome, Recovery
 from twin.playback.pictures import INK, STYLE, save
 
 ROOT = Path(__file__).resolve().parents[2]
+PLANS = Path(__file__).with_name("plans")
 OUTCOMES = Path(__file__).with_name("outcomes.json")
 PAGE = ROOT / "docs" / "proof.md"
 PICTURE = ROOT / "docs" / "images" / "proof.svg"
@@ -87,8 +88,8 @@ The longest time from the last action before a validation to the end of the back
     make fire ARGS="--seed 7 --print"          # the plan of a seed: a seed and a commit are the test
     make fire ARGS="--plan FILE --shorten"     # a plan again; one that fails is made shorter
 
-A plan that fails is kept in `tests/fire/plans` with its commit and its first difference, and run again by `make
-test-nightly`, beside three fresh seeds. {failed}
+{failed}A plan that fails is kept in `tests/fire/plans` with its commit and its first difference, and run again by `make
+test-nightly`, beside three fresh seeds.
 
 The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
 recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
@@ -109,9 +110,10 @@ def read_outcomes(path: Path = OUTCOMES) -> Outcomes:
 
 
 def add(outcome: Outcome, cores: int, path: Path = OUTCOMES) -> None:
-    """Add an outcome, and write page and picture."""
+    """Add an outcome, in the place of an earlier one of its seed, and write page and picture."""
     outcomes = read_outcomes(path)
-    outcomes.outcomes.append(outcome)
+    outcomes.outcomes = [other for other in outcomes.outcomes if other.seed != outcome.seed] + [outcome]
+    outcomes.outcomes.sort(key=lambda other: other.seed)
     text = msgspec.json.format(msgspec.json.encode(outcomes), indent=1)
     path.write_bytes(text + b"\n")
     write(outcomes.outcomes, cores)
@@ -151,7 +153,8 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
         "**differences**": f"**{len(different)}**",
         "faults whose instant did not come": sum(outcome.missed for outcome in outcomes),
     }
-    failed = "" if not different else "Differences: " + "; ".join(f"seed {o.seed}: {o.difference}" for o in different)
+    plans = [msgspec.json.decode(path.read_bytes(), type=Plan) for path in sorted(PLANS.glob("*.json"))]
+    failures = [f"- seed {plan.seed} at {plan.commit}: {plan.difference}" for plan in plans]
     text = _TEXT.format(
         summary=summary,
         totals="\n".join(
@@ -166,7 +169,9 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
         cores=cores,
         drained=max(outcome.drained for outcome in outcomes),
         bound=LIVENESS_SECONDS,
-        failed=failed,
+        failed="".join(("Failed once, and run again at each commit since:\n\n", "\n".join(failures), "\n\n"))
+        if failures
+        else "",
     )
     PAGE.write_text(text.replace(". \n", ".\n"), encoding="utf-8")
     _draw(recoveries, PICTURE)
