@@ -23,7 +23,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench bench-peers soak score lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -52,6 +52,9 @@ bench-peers: $(MADE)/peers $(MADE)/archives       ## measure the job beside smal
 
 soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
 	$(BIN)/python -m tests.soak $(or $(ARGS),load)
+
+fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--seed 7 --minutes 60"
+	$(BIN)/python -m tests.fire $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.score $(LOADS:%=--loads %) $(ARGS)

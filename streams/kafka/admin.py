@@ -29,7 +29,12 @@ VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
 MAX_AHEAD_MS = 1 << 52
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
-_NO_LEADER = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
+_NO_LEADER = (
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,  # the client, or the broker, has yet to learn who leads
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+)
 _REFUSED_TOPICS = re.compile(r"TopicAuthorizationException: .*?\[(?P<names>[^\]]*)\]")
 _REFUSED_GROUP = re.compile(r"GroupAuthorizationException: .*?(?P<name>[\w.-]+)\s*$", re.MULTILINE)
 

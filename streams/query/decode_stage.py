@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams import seams
 from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.report_records import ReadMark, ReportError, pack_reports, read_record
@@ -85,6 +86,8 @@ def decode_task(
     span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
     buffer = OutputBuffer(open_decoder(packed), plan, source, f"{DEAD_KEY}{task % DEAD_KEYS}", span_reader)
     for batch in batches:
+        if seams.ACTIVE is not None:
+            seams.ACTIVE.reach(seams.READING)
         yield from buffer.add(batch)
     if not buffer.is_empty:
         yield buffer.flush()

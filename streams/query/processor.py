@@ -19,6 +19,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from streams import seams
 from streams.kafka.dead_letters import DeadLetter, Header
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
@@ -154,6 +155,8 @@ class TwinProcessor(StatefulProcessor):
             if spans:
                 blocks += self._order(name, spans, output)
             self._advance(name, blocks, reports, marks[-1] if marks else None, output)
+        if seams.ACTIVE is not None:
+            seams.ACTIVE.reach(seams.SENDING)
         yield from output.rows()
 
     def close(self) -> None:
@@ -198,6 +201,8 @@ class TwinProcessor(StatefulProcessor):
             duplicates_before = _duplicates(lease.twin)
             if lease.source is not TwinSource.CACHED:
                 exemptions.note_opened()
+            if seams.ACTIVE is not None:
+                seams.ACTIVE.reach(seams.APPLYING)
             for block in blocks:
                 for alert in lease.twin.apply(block):
                     output.add_alert(alert)

@@ -15,6 +15,8 @@ from typing import Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from streams import seams
+
 STATE_NAME = "pages"
 KEY = StructType([StructField("page", LongType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
@@ -42,6 +44,8 @@ class StatePages:
         Raises:
             PySparkRuntimeError: the state store refused a page.
         """
+        if seams.ACTIVE is not None:
+            seams.ACTIVE.reach(seams.WRITING)
         if self._client is not None:
             return _write_pipelined(self._client, pages)
         count = size = 0

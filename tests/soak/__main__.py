@@ -145,7 +145,7 @@ class _Run:
         options = ["--estate", str(self._estate), "--bootstrap-servers", self._broker.bootstrap_servers]
         options += ["--checkpoint", str(self._folder / "checkpoint"), "--topic-prefix", PREFIX]
         options += ["--conf", f"spark.local.dir={self._local}"]
-        self._job = JobProcess(options, self._log, self._options.open_files, self._samples.add_batch)
+        self._job = JobProcess(options, self._log, self._options.open_files, self._samples.add_entry)
         return self._job
 
     def _send(self, sender: senders.Sender, slices: Iterator[list[senders.Record]]) -> None:

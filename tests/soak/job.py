@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,17 @@ class JobProcess:
         options: options of `mqtwin stream`.
         log: the file that its standard error is appended to.
         open_files: RLIMIT_NOFILE, soft and hard; None: as it is here.
-        on_batch: called from a thread with the log entry of each batch.
+        on_entry: called from a thread with each entry of its log.
+        environment: variables of its environment beside those here.
     """
 
     def __init__(
-        self, options: Sequence[str], log: Path, open_files: int | None, on_batch: Callable[[dict[str, Any]], None]
+        self,
+        options: Sequence[str],
+        log: Path,
+        open_files: int | None,
+        on_entry: Callable[[dict[str, Any]], None],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         def limit() -> None:
             if open_files is not None:
@@ -45,10 +52,11 @@ class JobProcess:
             command,
             stderr=subprocess.PIPE,
             cwd=ROOT,
+            env={**os.environ, **(environment or {})},
             preexec_fn=limit,  # noqa: PLW1509 -- this program has few threads, none of which holds a lock for long
         )
         self._log = log
-        self._on_batch = on_batch
+        self._on_entry = on_entry
         self._reader = threading.Thread(target=self._read, name="soak-log", daemon=True)
         self.is_ready = threading.Event()
         self.last_line = ""
@@ -97,8 +105,8 @@ class JobProcess:
 
     def _read(self) -> None:
         assert self._process.stderr is not None
-        with self._log.open("ab") as log:
-            for line in self._process.stderr:
+        with self._log.open("ab") as log, self._process.stderr as lines:
+            for line in lines:
                 log.write(line)
                 log.flush()
                 self.last_line = line.decode(errors="replace").strip()
@@ -107,5 +115,4 @@ class JobProcess:
                 entry = msgspec.json.decode(line)
                 if entry["event"] == "query started":
                     self.is_ready.set()
-                elif entry["event"] == "batch":
-                    self._on_batch(entry)
+                self._on_entry(entry)

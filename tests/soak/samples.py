@@ -47,9 +47,10 @@ class Samples:
         """Seconds since the run began."""
         return time.monotonic() - self.began
 
-    def add_batch(self, entry: dict[str, Any]) -> None:
+    def add_entry(self, entry: dict[str, Any]) -> None:
         """Keep the log entry of a batch."""
-        self.batches.append(entry | {"seconds": self.seconds})
+        if entry["event"] == "batch":
+            self.batches.append(entry | {"seconds": self.seconds})
 
     def plain(self) -> dict[str, Any]:
         """Everything, ready for JSON."""

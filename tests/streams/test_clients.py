@@ -68,8 +68,18 @@ def end_of(broker: Any, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     return admin.end_offsets({}, "events")
 
 
-def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert end_of(Broker(KafkaError.NOT_LEADER_FOR_PARTITION), monkeypatch) == {1: 8}
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,  # of a broker that was frozen and does not know yet that it leads again
+        KafkaError.FENCED_LEADER_EPOCH,
+    ],
+)
+def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    assert end_of(Broker(code), monkeypatch) == {1: 8}
 
 
 @pytest.mark.parametrize("code", [KafkaError.LEADER_NOT_AVAILABLE, KafkaError.TOPIC_AUTHORIZATION_FAILED])

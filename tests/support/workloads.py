@@ -248,10 +248,10 @@ def random_workload(
     """Return a random store and `n` events for it, the same for the same arguments. times: as in `Mix`."""
     config = MIXES[kind].random_config(seed)
     maker = EventMaker(config, MIXES[kind] if times is None else replace(MIXES[kind], times=times))
-    return Workload(config, aliases_of(config), [maker.event(step) for step in _random_steps(seed, n, profile, kind)])
+    return Workload(config, aliases_of(config), [maker.event(step) for step in random_steps(seed, n, profile, kind)])
 
 
-def _random_steps(seed: int, n: int, profile: str, kind: str) -> Iterator[Step]:
+def random_steps(seed: int, n: int, profile: str, kind: str) -> Iterator[Step]:
     rng = np.random.default_rng([seed, 2])
     mix = MIXES[kind]
     weights = mix.weights[profile]

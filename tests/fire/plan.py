@@ -1,0 +1,242 @@
+"""Plans: what a run does, made from a seed before it begins, so that seed and commit are the test.
+
+The kinds of actions declare what they require of what came before, what they provide and what they take away, as in
+Materialize's Zippy; the seed expands into options that are printed, as in TigerBeetle's simulator. A plan says when by
+records and by instants of a batch; the only seconds in it are those for which something is stopped or waits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from streams import seams
+
+JAVA_INSTANTS = ("planning", "state commit", "sink", "offset commit")  # of a batch, seen by the runner
+INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state commit", "sink", "offset commit")
+SEAMS = seams.POINTS
+LONG_FAULTS = 2  # in a plan: those after which Spark starts again, 15 seconds or more each
+ACTIONS = 32  # of a plan, validations apart
+BEFORE_VALIDATE = 3  # at most this many actions between two validations
+
+Form = Literal["json", "ndjson", "arrow"]
+Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock"]
+Whom = Literal["java", "driver", "daemon", "worker", "broker", "all"]
+Do = Literal["kill", "stop", "raise", "delay", "hold"]
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step of a plan.
+
+    Args:
+        kind: a key of `KINDS`.
+        events: that are published with it; a fault strikes while they are processed.
+        form: content type of the records.
+        flaw: what is wrong with them.
+        do: a fault; `raise` and `delay` happen in a worker.
+        whom: process that is killed or stopped.
+        instant: instant of the batch at which it strikes; empty: at once after publishing.
+        seconds: for which something is stopped or waits.
+        max_records: records per batch after a restart.
+        cores: cores after a restart.
+        number: number of the estate or of the damage.
+    """
+
+    kind: str
+    events: int = 0
+    form: Form = "json"
+    flaw: Flaw = ""
+    do: Do = "kill"
+    whom: Whom = "java"
+    instant: str = ""
+    seconds: float = 0.0
+    max_records: int = 0
+    cores: int = 0
+    number: int = 0
+
+    def __str__(self) -> str:
+        """The fields that are not at their defaults."""
+        fields = msgspec.to_builtins(self)
+        return " ".join([fields.pop("kind"), *(f"{name}={value}" for name, value in fields.items())])
+
+    @property
+    def label(self) -> str:
+        """The kind, and of a fault what it does to whom."""
+        if self.kind != "fault":
+            return self.kind if not self.flaw else f"{self.kind} ({self.flaw})"
+        return f"{self.do} {'worker' if self.do in ('raise', 'delay') else self.whom}"
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run.
+
+    Args:
+        seed: seed of the traffic, and of the actions where it made them.
+        actions: in their order.
+        max_records: records per batch at the beginning.
+        cores: cores of Spark at the beginning.
+        small_disk: the checkpoint is on a small disk of its own.
+        commit: commit of the program with which it failed; empty: it has not.
+        difference: with which it failed, the first.
+    """
+
+    seed: int
+    actions: tuple[Action, ...]
+    max_records: int = 1000
+    cores: int = 2
+    small_disk: bool = False
+    commit: str = ""
+    difference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The frequency and the conditions of a kind of action.
+
+    Args:
+        weight: how often it is drawn, of all whose requirements hold.
+        requires: facts that must hold before it.
+        provides: facts that hold after it.
+        removes: facts that do not hold any more.
+    """
+
+    weight: int
+    requires: frozenset[str] = frozenset()
+    provides: frozenset[str] = frozenset()
+    removes: frozenset[str] = frozenset()
+
+
+def _kind(weight: int, requires: str = "", provides: str = "", removes: str = "") -> Kind:
+    return Kind(weight, *(frozenset(words.split()) for words in (requires, provides, removes)))
+
+
+# Facts: state (a batch is committed), drained (a validation just passed), changed (something happened since),
+# small-disk (see Plan).
+KINDS = {
+    "publish": _kind(30, provides="changed", removes="drained"),
+    "fault": _kind(45, requires="state", provides="changed", removes="drained"),
+    "lose-mirror": _kind(5, requires="state", provides="changed", removes="drained"),
+    "restart": _kind(4, requires="state", provides="changed"),
+    "estate": _kind(4, requires="state drained", provides="changed"),
+    "partitions": _kind(3, requires="state drained", provides="changed"),
+    "damage": _kind(3, requires="state drained", provides="changed"),
+    "full-disk": _kind(6, requires="state small-disk", provides="changed", removes="drained"),
+    "validate": _kind(0, requires="changed", provides="state drained", removes="changed"),
+}
+_LONG_KINDS = ("restart", "estate", "damage", "full-disk")
+_LONG_WHOM: tuple[Whom, ...] = ("java", "driver", "all")
+
+
+def is_long(action: Action) -> bool:
+    """Return True for an action after which Spark starts again."""
+    return action.kind in _LONG_KINDS or (action.kind == "fault" and action.do == "kill" and action.whom in _LONG_WHOM)
+
+
+def make_plan(seed: int) -> Plan:
+    """Return the plan of a seed: always the same."""
+    draw = random.Random(f"fire {seed}")
+    small_disk = draw.random() < 0.25
+    facts = {"small-disk"} if small_disk else set()
+    actions: list[Action] = []
+    long_left, since = LONG_FAULTS, 0
+
+    def add(action: Action) -> None:
+        nonlocal long_left, since
+        kind = KINDS[action.kind]
+        assert kind.requires <= facts, action
+        facts.difference_update(kind.removes)
+        facts.update(kind.provides)
+        actions.append(action)
+        long_left -= is_long(action)
+        since = 0 if action.kind == "validate" else since + 1
+
+    add(_publish(draw))
+    add(Action(kind="validate"))
+    # The instants take turns, so that seeds in a row come to each.
+    whom: Whom = draw.choice(_LONG_WHOM)
+    forced = [Action(kind="fault", whom=whom, instant=INSTANTS[seed % len(INSTANTS)], events=300)]
+    while len(actions) - sum(action.kind == "validate" for action in actions) < ACTIONS:
+        if since >= draw.randint(1, BEFORE_VALIDATE):
+            add(Action(kind="validate"))
+            continue
+        if forced and draw.random() < 0.2:
+            add(forced.pop())
+            continue
+        possible = {
+            name: kind.weight
+            for name, kind in KINDS.items()
+            if kind.requires <= facts and (long_left > len(forced) or name not in _LONG_KINDS)
+        }
+        (name,) = draw.choices(list(possible), list(possible.values()))
+        add(_action(draw, name, may_be_long=long_left > len(forced)))
+    for action in forced:
+        add(action)
+    if "changed" in facts:
+        add(Action(kind="validate"))
+    return Plan(
+        seed=seed,
+        actions=tuple(actions),
+        max_records=draw.choice((60, 300, 1000)),
+        cores=draw.choice((1, 2, 2, 3)),
+        small_disk=small_disk,
+    )
+
+
+def _publish(draw: random.Random) -> Action:
+    flaw: Flaw = draw.choice(("", "", "", "repeat", "shuffle", "poison", "huge", "clock"))
+    form: Form = draw.choice(("json", "ndjson", "arrow"))
+    return Action(kind="publish", events=draw.choice((50, 200, 500)), form=form, flaw=flaw)
+
+
+def _action(draw: random.Random, name: str, *, may_be_long: bool) -> Action:
+    if name == "publish":
+        return _publish(draw)
+    if name == "fault":
+        return _fault(draw, may_be_long=may_be_long)
+    if name == "restart":
+        return Action(kind=name, max_records=draw.choice((50, 500, 5000)), cores=draw.choice((1, 2, 3)))
+    if name in ("estate", "damage"):
+        return Action(kind=name, number=draw.randrange(4), events=100)
+    return Action(kind=name, events=200)
+
+
+def _fault(draw: random.Random, *, may_be_long: bool) -> Action:
+    do: Do = draw.choices(("kill", "stop", "raise", "delay"), (60, 20, 12, 8))[0]
+    events, instant = draw.choice((100, 300)), draw.choice(INSTANTS)
+    form: Form = draw.choice(("json", "ndjson", "arrow"))
+    if do in ("raise", "delay"):
+        return Action(
+            kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form, seconds=0.5
+        )
+    short: tuple[Whom, ...] = ("worker", "daemon", "broker")
+    long = _LONG_WHOM if may_be_long or do == "stop" else ()
+    whom = draw.choice((*short, *long))
+    if whom == "worker" and instant in JAVA_INSTANTS:
+        instant = draw.choice(SEAMS)  # a worker has nothing to do at the others
+    if do == "stop" and whom == "all":
+        whom = "java"
+    seconds = float(draw.randint(2, 5)) if do == "stop" else 0.0
+    return Action(kind="fault", do=do, whom=whom, instant=instant, events=events, form=form, seconds=seconds)
+
+
+def needs(actions: tuple[Action, ...], *, small_disk: bool) -> str:
+    """Return the first action whose requirements do not hold, for plans from a file; empty if there is none."""
+    facts = {"small-disk"} if small_disk else set()
+    for number, action in enumerate(actions):
+        kind = KINDS.get(action.kind)
+        if kind is None:
+            return f"action {number}: {action.kind}; expected: {', '.join(KINDS)}"
+        if not kind.requires <= facts:
+            return f"action {number}: {action.kind} requires {', '.join(sorted(kind.requires - facts))}"
+        facts.difference_update(kind.removes)
+        facts.update(kind.provides)
+    return ""
+
+
+def count_labels(plan: Plan) -> Counter[str]:
+    """Return how often each label of an action comes."""
+    return Counter(action.label for action in plan.actions)

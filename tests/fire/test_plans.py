@@ -1,0 +1,223 @@
+"""The parts of the runner that need neither Spark nor Kafka: plans, seams, the oracle, how plans get shorter."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from streams import seams
+from streams.query.report_records import read_mark, report_records
+from tests.fire import oracle
+from tests.fire.instants import instant_of
+from tests.fire.oracle import Outputs, Segment
+from tests.fire.page import Outcomes, missing_instants
+from tests.fire.plan import (
+    ACTIONS,
+    INSTANTS,
+    JAVA_INSTANTS,
+    KINDS,
+    LONG_FAULTS,
+    Action,
+    Flaw,
+    Form,
+    Plan,
+    is_long,
+    make_plan,
+    needs,
+)
+from tests.fire.run import Outcome, Recovery
+from tests.fire.shorten import shorten
+from tests.fire.traffic import CONTENT_TYPES, ESTATES, Traffic, write_estate
+from tests.system.harness import Record
+from twin.estate import load_estate
+from twin.playback.replays import replay
+from twin.recordings.files import RecordingWriter
+
+SEEDS = range(1, 60)
+PLANS = Path(__file__).with_name("plans")
+TOPIC = "fire.events"
+LETTER_BYTES = 1 << 20
+
+
+def test_a_seed_has_one_plan_and_another_seed_another_one() -> None:
+    assert [make_plan(seed) for seed in SEEDS] == [make_plan(seed) for seed in SEEDS]
+    assert len({msgspec.json.encode(make_plan(seed).actions) for seed in SEEDS}) == len(SEEDS)
+
+
+def test_a_plan_is_the_same_after_it_was_written_and_read() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(make_plan(7)), type=Plan) == make_plan(7)
+
+
+def test_plans_keep_what_their_actions_require() -> None:
+    for plan in map(make_plan, SEEDS):
+        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert plan.actions[-1].kind == "validate"
+        assert sum(map(is_long, plan.actions)) <= LONG_FAULTS
+        assert sum(action.kind != "validate" for action in plan.actions) >= ACTIONS
+
+
+def test_an_action_too_early_is_named() -> None:
+    assert needs((Action(kind="fault"),), small_disk=False) == "action 0: fault requires state"
+    assert needs((Action(kind="dance"),), small_disk=False).startswith("action 0: dance; expected: publish, ")
+
+
+def test_all_kinds_and_a_long_kill_at_each_instant_come_within_some_seeds() -> None:
+    actions = [action for seed in SEEDS for action in make_plan(seed).actions]
+    assert {action.kind for action in actions} == set(KINDS)
+    week = [action for seed in range(1, 8) for action in make_plan(seed).actions]
+    assert {action.instant for action in week if is_long(action) and action.kind == "fault"} >= set(INSTANTS)
+    assert set(INSTANTS) == {*JAVA_INSTANTS, *seams.POINTS} - {seams.SENDING}
+
+
+def publish(
+    folder: Path, actions: list[Action], estates: int = 1
+) -> tuple[dict[int, list[Record]], list[Segment], int]:
+    """Return the records of some actions on two partitions, a segment for each, and the number of events."""
+    traffic, events = Traffic(3), 0
+    records: dict[int, list[Record]] = defaultdict(list)
+    segments: list[Segment] = []
+    for number, action in enumerate(actions):
+        for record in traffic.records(action):
+            partition = len(record.key) % 2
+            headers = {"content-type": CONTENT_TYPES[record.form]}
+            place = len(records[partition])
+            records[partition].append(Record(partition, place, record.key.encode(), record.value, headers))
+            events += record.events
+        estate = load_estate(write_estate(folder, number % estates))
+        segments.append(Segment(estate, {partition: len(part) for partition, part in records.items()}))
+    return records, segments, events
+
+
+def test_the_oracle_is_the_replay_of_a_recording(tmp_path: Path) -> None:
+    records, segments, _ = publish(tmp_path, [Action(kind="publish", events=600)])
+    expected = oracle.expect(records, TOPIC, segments, LETTER_BYTES)
+    recording = tmp_path / "events.ndjson"
+    with RecordingWriter(recording) as writer:
+        writer.write_lines([record.value for part in records.values() for record in part])
+    replayed = replay(recording, segments[0].estate)
+    values = [value for _, value in report_records(expected.reports, LETTER_BYTES)]
+    values.append(read_mark("QMD1", caught_up=True))
+    reports = [Record(0, offset, b"QMD1", value, {}) for offset, value in enumerate(values)]
+    oracle.add_shared(expected.outputs, {0: reports}, {0: {0: 1}, 1: {0: len(reports)}}, segments)
+    assert expected.outputs.states == {name: msgspec.json.encode(state) for name, state in replayed.states.items()}
+    assert {alert.record() for alert in replayed.alerts} == set(expected.outputs.alerts.values())
+    assert "QMD1" in expected.outputs.states
+    assert expected.outputs.alerts
+    assert len(expected.outputs.letters) == replayed.dead_letters
+
+
+def test_the_oracle_goes_on_with_another_estate_and_counts_everything_once(tmp_path: Path) -> None:
+    flaws: tuple[Flaw, ...] = ("", "repeat", "shuffle", "poison", "clock", "huge")
+    forms: tuple[Form, ...] = ("json", "ndjson", "arrow")
+    actions = [Action(kind="publish", events=80, flaw=flaw, form=forms[i % 3]) for i, flaw in enumerate(flaws)]
+    records, segments, events = publish(tmp_path, actions, ESTATES)
+    expected = oracle.expect(records, TOPIC, segments, LETTER_BYTES)
+    published = Counter({part: expected.events[part] + expected.letters[part] for part in records})
+    assert published.total() == events
+    assert oracle.ledger_problems(published, expected, expected.outputs) == []
+    published[0] += 1
+    assert oracle.ledger_problems(published, expected, expected.outputs)
+    assert {dict(headers)["reason"] for _, headers in expected.outputs.letters.values()} > {"not-json", "missing-field"}
+    alone = oracle.expect(records, TOPIC, segments[-1:], LETTER_BYTES)
+    assert oracle.differences(expected.outputs, alone.outputs)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_planted_difference_of_any_kind_is_seen(tmp_path: Path, number: int) -> None:
+    records, segments, _ = publish(tmp_path, [Action(kind="publish", events=400, flaw="poison")])
+    outputs = oracle.expect(records, TOPIC, segments, LETTER_BYTES).outputs
+    assert oracle.differences(outputs, outputs) == []
+    assert oracle.differences(oracle.plant(outputs, number), outputs)
+
+
+def test_a_job_that_is_down_may_have_written_a_part_of_the_planned_batch_and_no_more() -> None:
+    least = Outputs(alerts={"a": b"1"}, states={"s": b'{"events":1}'})
+    upmost = Outputs(alerts={"a": b"1", "b": b"2"}, states={"s": b'{"events":2}'})
+    for seen in (least, upmost, Outputs(alerts=upmost.alerts, states=least.states)):
+        assert oracle.differences(seen, least, upmost) == []
+    beyond = Outputs(alerts=upmost.alerts | {"c": b"3"}, states={"s": b'{"events":3}'})
+    assert oracle.differences(beyond, least, upmost) == [
+        "alerts: c is beyond the prefix",
+        "states: s is events 3, not 1",
+    ]
+    assert oracle.differences(Outputs(states=least.states), least, upmost) == ["alerts: a is missing"]
+    twice = Outputs(alerts=least.alerts, states=least.states, clashes=["a"])
+    assert oracle.differences(twice, least) == ["a came twice with different content"]
+
+
+def test_outcomes_are_the_same_after_they_were_written_and_read() -> None:
+    outcome = Outcome(1, recoveries=[Recovery("kill java", "sink", 12.5)])
+    outcome.actions["kill java"] = 1
+    outcomes = Outcomes([outcome])
+    assert msgspec.json.decode(msgspec.json.encode(outcomes), type=Outcomes) == outcomes
+    assert missing_instants([outcome]) == list(INSTANTS)
+
+
+def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
+    plan = make_plan(5)
+
+    def difference_of(shorter: Plan) -> str:
+        assert needs(shorter.actions, small_disk=shorter.small_disk) == ""
+        labels = [action.label for action in shorter.actions]
+        return "wrong" if "kill broker" in labels else ""
+
+    assert difference_of(plan)
+    shorter = shorten(plan, difference_of, max_runs=200)
+    assert len(shorter.actions) <= 4
+    assert shorter.difference == "wrong"
+
+
+def test_kept_plans_can_be_run() -> None:
+    for path in PLANS.glob("*.json"):
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert plan.commit and plan.difference
+
+
+def test_without_its_variable_there_are_no_seams() -> None:
+    assert seams.ACTIVE is None
+
+
+def test_an_order_is_taken_once(tmp_path: Path) -> None:
+    active = seams.Seams(tmp_path)
+    active.reach(seams.READING)
+    (tmp_path / seams.READING).write_text("raise")
+    with pytest.raises(seams.SeamError, match=r"^a test asked for an error: reading$"):
+        active.reach(seams.READING)
+    active.reach(seams.READING)
+    (tmp_path / seams.WRITING).write_text("delay 0.01")
+    active.reach(seams.WRITING)
+    assert seams.Seams.renamed(tmp_path, seams.WRITING).exists()
+
+
+def test_a_process_kills_itself_at_a_seam(tmp_path: Path) -> None:
+    (tmp_path / seams.APPLYING).write_text("kill")
+    program = "from streams import seams; seams.ACTIVE.reach(seams.READING); seams.ACTIVE.reach(seams.APPLYING)"
+    environment = {seams.VARIABLE: str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_the_files_of_a_checkpoint_say_where_a_batch_is(tmp_path: Path) -> None:
+    for name in ("offsets", "commits", "state/0/0"):
+        (tmp_path / name).mkdir(parents=True)
+    offsets = 'v1\n{"conf":{}}\n{"t":{"0":1}}'
+
+    def state_after(name: str) -> str:
+        (tmp_path / name).write_text(offsets)
+        return instant_of(tmp_path)
+
+    assert instant_of(tmp_path) == ""
+    assert state_after("offsets/.0.abc.tmp") == "planning"
+    (tmp_path / "offsets/.0.abc.tmp").unlink()
+    assert state_after("offsets/0") == "running"
+    assert state_after("state/0/0/1.changelog") == "state commit"
+    assert state_after("commits/.0.abc.tmp") == "offset commit"
+    (tmp_path / "commits/.0.abc.tmp").unlink()
+    assert state_after("commits/0") == ""
