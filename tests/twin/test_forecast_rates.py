@@ -24,7 +24,7 @@ from twin.forecast.rates import (
     DAY,
     EXPERTS,
     HOUR,
-    KEPT,
+    HALF_HOURS,
     LEAST_KNOWN,
     NOW,
     SPANS,
@@ -60,7 +60,7 @@ def wandering(rng: np.random.Generator) -> list[int]:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(seed=st.integers(0, 2**32), size=st.integers(DAY, KEPT), unknown=st.floats(0, 0.2), level=st.floats(0, 500))
+@given(seed=st.integers(0, 2**32), size=st.integers(DAY, HALF_HOURS), unknown=st.floats(0, 0.2), level=st.floats(0, 500))
 def test_the_experts_are_trusted_as_those_of_the_oracle(seed: int, size: int, unknown: float, level: float) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(level * rng.gamma(2, 1, size))
@@ -122,7 +122,7 @@ def test_a_day_and_a_half_is_the_least_that_foretells(counts: list[int]) -> None
 
 def test_the_weights_are_together_one_and_no_time_ahead_is_undefined() -> None:
     rng = np.random.default_rng(4)
-    for size in (LEAST_KNOWN, LEAST_KNOWN + 7, 3 * DAY, KEPT):
+    for size in (LEAST_KNOWN, LEAST_KNOWN + 7, 3 * DAY, HALF_HOURS):
         trusted = known_trust(rng.poisson(50, size).tolist())
         assert trusted.weights.shape == (EXPERTS, len(SPANS))
         assert trusted.weights.sum(axis=0) == pytest.approx(1.0)
@@ -147,7 +147,7 @@ def test_every_half_hour_has_its_puts(steps: list[tuple[int, int]]) -> None:
         total, tick = total + count, tick + ticks
         puts.note(tick, total)
     slots = range(first, tick // HALF_HOUR_TICKS)
-    counts = [UNKNOWN if slot == first else by_slot.get(slot, 0) for slot in slots][-KEPT:]
+    counts = [UNKNOWN if slot == first else by_slot.get(slot, 0) for slot in slots][-HALF_HOURS:]
     assert puts.by_half_hour() == counts
 
 
@@ -180,10 +180,10 @@ def test_a_new_store_begins_with_the_puts_of_its_history_at_their_time_of_the_we
 
 def test_eight_days_are_kept_and_no_more() -> None:
     puts = Puts()
-    for slot in range(1000, 1000 + 2 * KEPT):
+    for slot in range(1000, 1000 + 2 * HALF_HOURS):
         puts.note(slot * HALF_HOUR_TICKS, slot)
     assert len(msgspec.msgpack.encode(puts)) < 2_000
-    assert puts.by_half_hour() == [1] * KEPT
+    assert puts.by_half_hour() == [1] * HALF_HOURS
 
 
 def test_a_memory_of_the_format_before_has_no_puts() -> None:

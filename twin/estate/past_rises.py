@@ -45,7 +45,7 @@ class PastPuts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Attributes:
         until: end of the last half hour, event time, microseconds since 1970.
-        counts: of each half hour, oldest first; -1: not known.
+        counts: messages in each half hour, oldest first; -1: not known.
     """
 
     until: int
@@ -53,14 +53,14 @@ class PastPuts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class StoreHistory(msgspec.Struct, frozen=True):
-    """What a new store remembers. rises: in order of time."""
+    """Memory that a new store begins with. rises: in order of time."""
 
     rises: tuple[PastRise, ...] = ()
     puts: PastPuts | None = None
 
 
 History = Mapping[str, StoreHistory]
-"""What is remembered, by store."""
+"""Memory of each store, by name."""
 
 
 class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -61,7 +61,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         last: forecasts of the last look.
         levels: measured, of a store whose puts and gets nothing reports.
         outcomes: what became of the forecasts, and of the store's pages.
-        puts: of the last days, by half hours.
+        puts: messages put in the last days, by half hours.
     """
 
     next_look: int = 0

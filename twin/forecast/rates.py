@@ -26,7 +26,7 @@ from twin.estate.past_rises import PastPuts
 from twin.state.arrays import Array
 
 DAY, WEEK = 48, 336  # half hours
-KEPT = 8 * DAY  # half hours of puts
+HALF_HOURS = 8 * DAY  # half hours of puts
 UNKNOWN = -1  # puts of a half hour that was not seen as a whole
 NOW, HOUR, BETWEEN, CHANGE, WEEK_AGO = range(5)  # the experts
 EXPERTS = 5
@@ -70,7 +70,7 @@ class Puts(msgspec.Struct):
             self.slot, self.is_begun = slot, True
         elif slot > self.slot:
             first = UNKNOWN if self.total is None else min(total - self.total, np.iinfo(_I4).max)
-            self._append([first] + [0] * min(slot - self.slot - 1, KEPT))
+            self._append([first] + [0] * min(slot - self.slot - 1, HALF_HOURS))
             self.slot, self.total = slot, total
 
     def turn_back(self, tick: int) -> None:
@@ -96,7 +96,7 @@ class Puts(msgspec.Struct):
         return [int(count) for count in np.frombuffer(self.counts, _I4)]
 
     def _append(self, counts: Sequence[int]) -> None:
-        self.counts = (self.counts + np.array(counts, _I4).tobytes())[-KEPT * _I4.itemsize :]
+        self.counts = (self.counts + np.array(counts, _I4).tobytes())[-HALF_HOURS * _I4.itemsize :]
 
 
 @dataclass(frozen=True, slots=True)
