@@ -168,6 +168,7 @@ OF_SIZE = {"--estate", "--store", "--json"}
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
+OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 
 
 def options(command: str) -> set[str]:
