@@ -76,9 +76,7 @@ def end_of(broker: Any, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         KafkaError.FENCED_LEADER_EPOCH,
     ],
 )
-def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     assert end_of(Broker(code), monkeypatch) == {1: 8}
 
 
