@@ -169,6 +169,7 @@ OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "-
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
+OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 
 
 def options(command: str) -> set[str]:

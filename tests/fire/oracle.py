@@ -225,7 +225,10 @@ def _difference(seen: bytes | None, expected: bytes | None) -> str:
         return "missing" if seen is None else "beyond the prefix"
     left, right = (msgspec.json.decode(value) for value in (seen, expected))
     fields = [name for name in (left | right) if left.get(name) != right.get(name)]
-    return "; ".join(f"{name} {_cut(left.get(name))}, not {_cut(right.get(name))}" for name in fields) or "other bytes"
+    if fields:
+        return "; ".join(f"{name} {_cut(left.get(name))}, not {_cut(right.get(name))}" for name in fields)
+    place = next((i for i, pair in enumerate(zip(seen, expected, strict=False)) if pair[0] != pair[1]), 0)
+    return f"{seen[max(0, place - 40) : place + 20]!r}, not {expected[max(0, place - 40) : place + 20]!r}"
 
 
 def ledger_problems(published: Counter[int], expected: Expected, seen: Outputs) -> list[str]:

@@ -1,5 +1,7 @@
 """State of a page set in another estate, or after a restart of its twin (docs/state.md)."""
 
+import msgspec
+
 from tests.support.twin_driver import PageSetDriver
 
 
@@ -24,3 +26,10 @@ def test_the_marks_of_the_buffer_pool_outlast_a_restart_of_the_twin() -> None:
     driver = PageSetDriver(buffer_pool=3)
     driver.measure(buffer_pool_pct=95)
     assert driver.reopen().state()["buffer_pool_pct"] == 95
+
+
+def test_a_measured_whole_percent_is_the_same_bytes_after_a_restart_of_the_twin() -> None:
+    driver = PageSetDriver()
+    driver.measure(buffer_pool_pct=48)
+    before = msgspec.json.encode(driver.twin.state())
+    assert msgspec.json.encode(driver.reopen().twin.state()) == before

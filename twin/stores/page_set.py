@@ -123,7 +123,7 @@ class PageSetTwin(MessageStore):
         """Take a measurement; one of the buffer pool alone sets no baseline. Return the alerts it opens or clears."""
         pct = measured.pop("buffer_pool_pct", None)
         if pct is not None:
-            self.buffer_pool_pct = pct
+            self.buffer_pool_pct = float(pct)  # as it is after a reload: 48 and 48.0 are other bytes of a state record
             self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
         return self._measure(measured) if measured else []
 
