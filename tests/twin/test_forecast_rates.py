@@ -23,8 +23,8 @@ from twin.forecast.rates import (
     CHANGE,
     DAY,
     EXPERTS,
-    HOUR,
     HALF_HOURS,
+    HOUR,
     LEAST_KNOWN,
     NOW,
     SPANS,
@@ -60,7 +60,9 @@ def wandering(rng: np.random.Generator) -> list[int]:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(seed=st.integers(0, 2**32), size=st.integers(DAY, HALF_HOURS), unknown=st.floats(0, 0.2), level=st.floats(0, 500))
+@given(
+    seed=st.integers(0, 2**32), size=st.integers(DAY, HALF_HOURS), unknown=st.floats(0, 0.2), level=st.floats(0, 500)
+)
 def test_the_experts_are_trusted_as_those_of_the_oracle(seed: int, size: int, unknown: float, level: float) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.poisson(level * rng.gamma(2, 1, size))
