@@ -8,15 +8,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pyspark
 import pytest
 
 from deploy.java.class_archives import find_spark_java
+from streams.checkpoint.files import PARTITIONS
 from tests.support.estates import small_estate
+from tests.system.harness import Played, Stream, check_equal
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
@@ -37,11 +40,13 @@ def is_answering(port: int) -> bool:
 
 
 @contextmanager
-def spark_class(*command: str, prefix: tuple[str, ...] = ()) -> Iterator[None]:
+def spark_class(
+    *command: str, prefix: tuple[str, ...] = (), scratch: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[None]:
     """Run a master or worker within the block."""
     home = find_spark_java().home
     one_try = {"SPARK_LOCAL_IP": HOST, "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=1"}
-    environment = {**os.environ, **one_try} | ({"JAVA_HOME": str(home)} if home is not None else {})
+    environment = {**os.environ, **one_try, **scratch} | ({"JAVA_HOME": str(home)} if home is not None else {})
     program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     process = subprocess.Popen(
         [*prefix, program, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -54,8 +59,13 @@ def spark_class(*command: str, prefix: tuple[str, ...] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def cluster(folder: Path, *prefix: str) -> Iterator[str]:
-    """Run a master and a worker and yield the master's address. prefix: of the worker's command line."""
+def cluster(folder: Path, *prefixes: tuple[str, ...]) -> Iterator[str]:
+    """Run a master and workers that share no folder of theirs, and yield the master's address.
+
+    Args:
+        folder: for the folders of the workers.
+        prefixes: the beginning of the command line of each worker.
+    """
     port, package = free_port(), "org.apache.spark.deploy"
     master = f"spark://{HOST}:{port}"
     ports = ("--host", HOST, "--webui-port", "0")
@@ -64,14 +74,22 @@ def cluster(folder: Path, *prefix: str) -> Iterator[str]:
         while not is_answering(port):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        work = ("--work-dir", str(folder / "work"), "--cores", "1", "--memory", "1g")
-        with spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix):
+        with ExitStack() as workers:
+            for number, prefix in enumerate(prefixes):
+                work = ("--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", "1g")
+                scratch = {"SPARK_LOCAL_DIRS": str(folder / f"scratch-{number}")}
+                worker = spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix, scratch=scratch)
+                workers.enter_context(worker)
             yield master
 
 
 def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
     """Return exit status and last line of a job on a cluster."""
-    estate, checkpoint = small_estate(folder), folder / "checkpoint"
+    return run_job(small_estate(folder), folder / "checkpoint", kafka, prefix, master, *arguments)
+
+
+def run_job(estate: Path, checkpoint: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
+    """Run a job on a cluster until it has caught up; return its exit status and its last line."""
     places = ["--estate", str(estate), "--checkpoint", str(checkpoint), "--bootstrap-servers", kafka]
     command = [sys.executable, "-m", "deploy", "stream", *places, "--topic-prefix", prefix, "--master", master]
     settings = ["--conf", f"spark.driver.host={HOST}", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}", *arguments]
@@ -86,6 +104,18 @@ def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) 
     return done.returncode, done.stderr.splitlines()[-1]
 
 
+def test_two_workers_that_share_the_checkpoint_alone_give_what_a_replay_gives(
+    published: Stream, outage: Played, tmp_path: Path
+) -> None:
+    with cluster(tmp_path, (), ()) as master:
+        options = ("--conf", f"{PARTITIONS}=4", "--max-records", "16")
+        where = published.servers, published.prefix, master
+        status, line = run_job(outage.described, published.checkpoint, *where, *options)
+    assert status == 0, line
+    assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
+    check_equal(published, outage.replayed)
+
+
 def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     checkpoint, other = tmp_path / "checkpoint", tmp_path / "other"
     checkpoint.mkdir()
@@ -94,7 +124,7 @@ def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_pr
     inside = ("unshare", "--mount", "sh", "-c", mount, "sh")
     if sys.platform != "linux" or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("no mount namespace of its own here: it takes Linux, and root")
-    with cluster(tmp_path, *inside) as master:
+    with cluster(tmp_path, (), inside) as master:
         status, line = stream(tmp_path, kafka, topic_prefix, master)
     assert re.match(rf"mqtwin: executor \S+/\d+ does not see the checkpoint {checkpoint}: No such file ", line), line
     assert status == 2
@@ -102,7 +132,7 @@ def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_pr
 
 
 def test_executors_that_cannot_start_are_named_with_their_logs(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
-    with cluster(tmp_path) as master:
+    with cluster(tmp_path, ()) as master:
         broken = "spark.executor.extraJavaOptions=-XX:MaxMetaspaceSize=little"
         status, line = stream(tmp_path, kafka, topic_prefix, master, "--conf", broken)
     assert re.match(r"mqtwin: .*: its executors failed .* stderr in the folder work/", line), line
