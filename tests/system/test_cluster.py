@@ -17,9 +17,7 @@ import pyspark
 import pytest
 
 from deploy.java.class_archives import find_spark_java
-from streams.checkpoint.files import PARTITIONS
 from tests.support.estates import small_estate
-from tests.system.harness import Played, Stream, check_equal
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
@@ -85,11 +83,7 @@ def cluster(folder: Path, *prefixes: tuple[str, ...]) -> Iterator[str]:
 
 def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
     """Return exit status and last line of a job on a cluster."""
-    return run_job(small_estate(folder), folder / "checkpoint", kafka, prefix, master, *arguments)
-
-
-def run_job(estate: Path, checkpoint: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
-    """Run a job on a cluster until it has caught up; return its exit status and its last line."""
+    estate, checkpoint = small_estate(folder), folder / "checkpoint"
     places = ["--estate", str(estate), "--checkpoint", str(checkpoint), "--bootstrap-servers", kafka]
     command = [sys.executable, "-m", "deploy", "stream", *places, "--topic-prefix", prefix, "--master", master]
     settings = ["--conf", f"spark.driver.host={HOST}", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}", *arguments]
@@ -102,18 +96,6 @@ def run_job(estate: Path, checkpoint: Path, kafka: str, prefix: str, master: str
         check=False,
     )
     return done.returncode, done.stderr.splitlines()[-1]
-
-
-def test_two_workers_that_share_the_checkpoint_alone_give_what_a_replay_gives(
-    published: Stream, outage: Played, tmp_path: Path
-) -> None:
-    with cluster(tmp_path, (), ()) as master:
-        options = ("--conf", f"{PARTITIONS}=4", "--max-records", "16")
-        where = published.servers, published.prefix, master
-        status, line = run_job(outage.described, published.checkpoint, *where, *options)
-    assert status == 0, line
-    assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
-    check_equal(published, outage.replayed)
 
 
 def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
