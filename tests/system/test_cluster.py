@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pyspark
 import pytest
@@ -37,11 +38,13 @@ def is_answering(port: int) -> bool:
 
 
 @contextmanager
-def spark_class(*command: str, prefix: tuple[str, ...] = ()) -> Iterator[None]:
+def spark_class(
+    *command: str, prefix: tuple[str, ...] = (), scratch: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[None]:
     """Run a master or worker within the block."""
     home = find_spark_java().home
     one_try = {"SPARK_LOCAL_IP": HOST, "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=1"}
-    environment = {**os.environ, **one_try} | ({"JAVA_HOME": str(home)} if home is not None else {})
+    environment = {**os.environ, **one_try, **scratch} | ({"JAVA_HOME": str(home)} if home is not None else {})
     program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     process = subprocess.Popen(
         [*prefix, program, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -54,8 +57,13 @@ def spark_class(*command: str, prefix: tuple[str, ...] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def cluster(folder: Path, *prefix: str) -> Iterator[str]:
-    """Run a master and a worker and yield the master's address. prefix: of the worker's command line."""
+def cluster(folder: Path, *prefixes: tuple[str, ...]) -> Iterator[str]:
+    """Run a master and workers that share no folder of theirs, and yield the master's address.
+
+    Args:
+        folder: for the folders of the workers.
+        prefixes: the beginning of the command line of each worker.
+    """
     port, package = free_port(), "org.apache.spark.deploy"
     master = f"spark://{HOST}:{port}"
     ports = ("--host", HOST, "--webui-port", "0")
@@ -64,8 +72,12 @@ def cluster(folder: Path, *prefix: str) -> Iterator[str]:
         while not is_answering(port):
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        work = ("--work-dir", str(folder / "work"), "--cores", "1", "--memory", "1g")
-        with spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix):
+        with ExitStack() as workers:
+            for number, prefix in enumerate(prefixes):
+                work = ("--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", "1g")
+                scratch = {"SPARK_LOCAL_DIRS": str(folder / f"scratch-{number}")}
+                worker = spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix, scratch=scratch)
+                workers.enter_context(worker)
             yield master
 
 
@@ -94,7 +106,7 @@ def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_pr
     inside = ("unshare", "--mount", "sh", "-c", mount, "sh")
     if sys.platform != "linux" or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("no mount namespace of its own here: it takes Linux, and root")
-    with cluster(tmp_path, *inside) as master:
+    with cluster(tmp_path, (), inside) as master:
         status, line = stream(tmp_path, kafka, topic_prefix, master)
     assert re.match(rf"mqtwin: executor \S+/\d+ does not see the checkpoint {checkpoint}: No such file ", line), line
     assert status == 2
@@ -102,7 +114,7 @@ def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_pr
 
 
 def test_executors_that_cannot_start_are_named_with_their_logs(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
-    with cluster(tmp_path) as master:
+    with cluster(tmp_path, ()) as master:
         broken = "spark.executor.extraJavaOptions=-XX:MaxMetaspaceSize=little"
         status, line = stream(tmp_path, kafka, topic_prefix, master, "--conf", broken)
     assert re.match(r"mqtwin: .*: its executors failed .* stderr in the folder work/", line), line
