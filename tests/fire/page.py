@@ -55,7 +55,7 @@ and nothing beyond the batch that was planned.
 ## Kills by instant
 
 A set of runs counts only if a kill struck inside each of these, shown by the worker that was held there or by the
-files of the checkpoint while Java was stopped.
+files of the checkpoint while Java was stopped.{void}
 
 | instant | kills | what is half done |
 | --- | ---: | --- |
@@ -69,9 +69,9 @@ files of the checkpoint while Java was stopped.
 
 ## Recovery
 
-Seconds from a kill to the end of the next batch, on {cores} cores shared with broker, producer, oracle and other
-work. After the loss of Java or of the driver the supervisor starts Spark again; it waits longer after each failure
-in a row.
+Seconds from a kill to the next batch in the log, which may be the batch that was being recorded, on {cores} cores
+shared with broker, producer, oracle and other work. After the loss of Java or of the driver the supervisor starts
+Spark again; it waits longer after each failure in a row.
 
 | killed | times | median | longest |
 | --- | ---: | ---: | ---: |
@@ -132,6 +132,7 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
     recoveries = _by_label([recovery for outcome in outcomes for recovery in outcome.recoveries])
     actions = sum((Counter(outcome.actions) for outcome in outcomes), Counter[str]())
     hits = sum((Counter(outcome.hits) for outcome in outcomes), Counter[str]())
+    missing = missing_instants(outcomes)
     different = [outcome for outcome in outcomes if outcome.difference]
     commits = list(dict.fromkeys(outcome.commit for outcome in outcomes))
     summary = (
@@ -157,21 +158,18 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
     failures = [f"- seed {plan.seed} at {plan.commit}: {plan.difference}" for plan in plans]
     text = _TEXT.format(
         summary=summary,
-        totals="\n".join(
-            f"| {name} | {value if isinstance(value, str) else f'{value:,}'} |" for name, value in totals.items()
-        ),
+        totals="\n".join(f"| {name} | {_text(value)} |" for name, value in totals.items()),
         instants="\n".join(f"| {name} | {hits[name]} | {where} |" for name, where in _WHERE.items()),
         actions="\n".join(f"| {name} | {count:,} |" for name, count in sorted(actions.items())),
         recoveries="\n".join(
             f"| {name} | {len(values)} | {statistics.median(values):.1f} | {max(values):.1f} |"
             for name, values in recoveries.items()
         ),
+        void=f" **Not yet: {', '.join(missing)}.**" if missing else "",
         cores=cores,
         drained=max(outcome.drained for outcome in outcomes),
         bound=LIVENESS_SECONDS,
-        failed="".join(("Failed once, and run again at each commit since:\n\n", "\n".join(failures), "\n\n"))
-        if failures
-        else "",
+        failed="".join(("Failed once, mended since, and kept:\n\n", "\n".join(failures), "\n\n")) if failures else "",
     )
     PAGE.write_text(text.replace(". \n", ".\n"), encoding="utf-8")
     _draw(recoveries, PICTURE)
