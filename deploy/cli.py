@@ -52,6 +52,7 @@ COMMANDS = {
     "score": ("deploy.commands.score:score", "Score alerts against the true 2192s, compared with baselines."),
     "simulate": ("deploy.commands.simulate:simulate", "Simulate a scenario: a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
+    "start": ("deploy.commands.start:start", "Show the files of a site: an estate, a recording, and the console."),
     "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
     "warm": ("deploy.commands.warm:warm", "Learn from recordings how the rises of stores ended."),

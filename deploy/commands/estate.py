@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from deploy.options.common import parse_settings
-from deploy.options.feeds import FeedChoices
+from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.show.summaries import print_complaints
 from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
@@ -68,7 +67,7 @@ def import_(
         choices: Facts that the data lack.
     """
     existing = None if against is None else load_estate(against)
-    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing, _groups(group))
+    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing, parse_groups(group))
     print_complaints(intake)
     if is_empty(intake.facts, existing):
         raise UsageError(
@@ -91,15 +90,6 @@ def import_(
     for line in lines:
         print(line)
     return 1 if lines else None
-
-
-def _groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
-    groups = {}
-    for name, text in parse_settings("--group", texts).items():
-        groups[name] = [qmgr.strip() for qmgr in text.split(",") if qmgr.strip()]
-        if not groups[name]:
-            raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")
-    return groups
 
 
 def _format_and_file(text: str) -> tuple[str, Path]:

@@ -59,6 +59,16 @@ class FeedChoices:
         )
 
 
+def parse_groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the values of --group: queue managers by queue-sharing group. UsageError: a group without any."""
+    groups = {}
+    for name, text in parse_settings("--group", texts).items():
+        groups[name] = [qmgr.strip() for qmgr in text.split(",") if qmgr.strip()]
+        if not groups[name]:
+            raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")
+    return groups
+
+
 def _zone(text: str) -> tzinfo:
     match = _OFFSET.fullmatch(text)
     if match is not None and int(match[2]) < 24 and int(match[3]) < 60:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kernels import EVENT, event_loop, layout
+from kernels.clock import HALF_HOUR_TICKS, TICK
 from tests.kernels.beside import Decoding, contents, cut, header_of, records
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US, SECOND_US, START_US, random_workload
@@ -61,12 +62,13 @@ def test_quiet_ticks_change_what_ticks_of_the_twin_change(kind: str, profile: st
     assert (calls.count(event_loop.TICK_DUE) > stops) == (kind != "scm")  # with SCM no tick is quiet
 
 
-def test_ticks_without_anything_to_do_take_one_call_of_the_event_loop(calls: list[int]) -> None:
+def test_ticks_without_anything_to_do_take_a_call_of_the_event_loop_each_half_hour(calls: list[int]) -> None:
     driver = TwinDriver()
     driver.put()
     calls.clear()
     beats = np.zeros(1000, EVENT)
     beats["time"], beats["op"], beats["seq"] = START_US + 30 * SECOND_US * np.arange(1, 1001), layout.HEARTBEAT, -1
     assert driver.twin.apply(EventBlock(driver.name, beats, {})) == []
-    assert calls == [event_loop.DONE]
+    half_hours = (START_US + 30_000 * SECOND_US) // (HALF_HOUR_TICKS * TICK) - START_US // (HALF_HOUR_TICKS * TICK)
+    assert calls == [*[event_loop.TICK_DUE] * half_hours, event_loop.DONE]  # the forecast counts the puts of each
     assert driver.state()["events"] == 1001

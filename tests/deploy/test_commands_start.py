@@ -1,0 +1,139 @@
+"""`mqtwin start`: files of a site, their estate, their recording, and what is missing."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.cli import main
+from tests.twin.feeds import test_display
+from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, json_text
+from tests.twin.feeds.smf_made import data_set, queue_statistics, record
+from tests.twin.feeds.test_estate_import import CFRM
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds.importing import recorded
+from twin.feeds.protocol import FeedOptions
+from twin.feeds.site import recognise
+
+DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
+SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(
+    2, [data_set(blocks_total=100, blocks_used=10, blocks_free=90)]
+)
+FILES = {"qm01.joblog": DISPLAY, "monday.smf": SMF, "policy.txt": CFRM.encode()}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> list[str]:
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    return [str(tmp_path / name) for name in FILES]
+
+
+def start(*arguments: object) -> int:
+    return main(["start", *map(str, arguments), "--no-console"])
+
+
+def test_files_of_a_site_become_an_estate_and_a_recording(
+    tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "site"
+    assert start(*site, "-o", out) == 0
+    printed = capsys.readouterr()
+    assert [line.rpartition(": ")[2] for line in printed.out.splitlines()[:3]] == ["display", "smf", "cfrm"]
+    estate = load_estate(out / "estate.toml")
+    assert "QSG1/APP1" in estate.stores
+    events = list(recorded(out / "recording.arrow"))
+    assert {event["op"] for event in events} >= {"PUT", "MEASURE"}
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    missing = (out / "missing.txt").read_text(encoding="utf-8").splitlines()
+    assert (
+        missing
+        and f"{len(missing)} lines about what is not known" in printed.out
+        and f"not known: {missing[0]}" in printed.err
+    )
+
+
+def test_the_recording_replays_without_a_dead_letter(tmp_path: Path, site: list[str]):
+    out = tmp_path / "site"
+    assert start(*site, "-o", out) == 0
+    assert main(["replay", str(out / "recording.arrow"), "--estate", str(out / "estate.toml"), "--dlq", "-"]) == 0
+
+
+def test_levels_alone_are_taken_over(tmp_path: Path, site: list[str]):
+    out = tmp_path / "site"
+    assert start(site[0], site[2], "-o", out) == 0
+    measures = [event for event in recorded(out / "recording.arrow") if event["op"] == "MEASURE"]
+    assert measures and all(event["measured"].get("resync") for event in measures)
+
+
+def test_an_estate_that_is_given_is_used_as_it_is(tmp_path: Path, site: list[str]):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert start(*site, "-o", first) == 0
+    assert start(site[1], first / "estate.toml", "-o", second) == 0
+    assert not (second / "estate.toml").exists() and (second / "recording.arrow").exists()
+    assert start(second / "recording.arrow", first / "estate.toml", "-o", tmp_path / "third") == 0
+
+
+def test_mqsc_needs_to_say_whose_it_is(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
+    definitions = tmp_path / "qm01.mqsc"
+    definitions.write_text("DEFINE QLOCAL(AUDIT) STGCLASS(S)\n", encoding="utf-8")
+    assert start(*site, definitions, "-o", tmp_path / "site") == 2
+    assert "expected: mqsc:QM01=qm01.mqsc" in capsys.readouterr().err
+    assert start(*site, f"mqsc:QM01={definitions}", "-o", tmp_path / "site") in {0, 2}
+    assert 'mqsc = "../qm01.mqsc"\nqueue_manager = "QM01"' in (tmp_path / "site" / "estate.toml").read_text("utf-8")
+
+
+WRONG = {
+    "empty.txt": (b"", "an empty file"),
+    "letter.txt": (b"Dear operator, the queue is full.\n", 'text that begins with "Dear operator'),
+    "page.html": (b"<html></html>", "HTML or XML"),
+    "picture.png": (b"\x89PNG\r\n\x1a\n\0\0", "binary data that begins with 89 50"),
+    "monday.gz": (b"\x1f\x8b\x08\0", "a gzip file: unpack it first"),
+    "other.json": (b'{"a": 1}', 'JSON with "a"'),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_file_is_refused_in_a_line(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]):
+    content, expected = WRONG[name]
+    (tmp_path / name).write_bytes(content)
+    assert start(tmp_path / name, "-o", tmp_path / "site") == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and f"it looks like {expected}" in printed and "expected: " in printed
+    assert not (tmp_path / "site").exists()
+
+
+def test_files_without_events_are_refused(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
+    assert start(site[2], "-o", tmp_path / "site") == 2
+    assert "no file has events; expected: " in capsys.readouterr().err
+    assert start(tmp_path / "nothing.smf") == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert start("a.toml", "b.toml") == 2
+    assert "several estates" in capsys.readouterr().err
+
+
+def test_formats_are_told_by_their_content(tmp_path: Path):
+    contents = {"rest": REST.encode(), "amqsevt": json_text(STATISTICS), "display": DISPLAY, "smf": SMF}
+    for name, content in contents.items():
+        path = tmp_path / f"{name}.data"
+        path.write_bytes(content)
+        assert recognise(path, FeedOptions()).format_name == name
+    with pytest.raises(UsageError, match="cannot be read"):
+        recognise(tmp_path / "absent", FeedOptions())
+
+
+def test_without_files_it_asks(tmp_path: Path, site: list[str], monkeypatch: pytest.MonkeyPatch):
+    answers = iter([site[0], "no such file", site[1], site[2], "", str(tmp_path / "asked")])
+    monkeypatch.setattr(builtins, "input", lambda _: next(answers))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert start() == 0
+    assert (tmp_path / "asked" / "estate.toml").exists()
+
+
+def test_without_files_and_a_terminal_it_says_what_it_needs(capsys: pytest.CaptureFixture[str]):
+    assert start() == 2
+    assert "there is no file to start with; expected: mqtwin start FILE" in capsys.readouterr().err
