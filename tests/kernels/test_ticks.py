@@ -70,5 +70,5 @@ def test_ticks_without_anything_to_do_take_a_call_of_the_event_loop_each_half_ho
     beats["time"], beats["op"], beats["seq"] = START_US + 30 * SECOND_US * np.arange(1, 1001), layout.HEARTBEAT, -1
     assert driver.twin.apply(EventBlock(driver.name, beats, {})) == []
     half_hours = (START_US + 30_000 * SECOND_US) // (HALF_HOUR_TICKS * TICK) - START_US // (HALF_HOUR_TICKS * TICK)
-    assert calls == [*[event_loop.TICK_DUE] * half_hours, event_loop.DONE]  # the forecast counts the puts of each
+    assert calls == [*[event_loop.TICKED] * half_hours, event_loop.DONE]  # the forecast counts the puts of each
     assert driver.state()["events"] == 1001
