@@ -26,7 +26,7 @@ from twin.playback.samples import STEP, split_by_step
 from twin.recordings.files import Chunk, open_recording
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin, open_store
+from twin.stores.open import MESSAGE_KINDS, Twin, open_store
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
 
@@ -170,8 +170,8 @@ class Timeline:
         It is that of a replay of those events (`twin.planning.moment.twin_at`), sooner.
         """
         copy = self._copies[max(0, bisect_right(self._copies, time, key=lambda own: own.latest) - 1)]
-        is_shared = not isinstance(copy.twins.get(store), _CopiedTwin) or copy.twins[store].arrays is None
-        names = list(copy.twins) if is_shared else [store]
+        is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
+        names = [name for name in copy.twins if is_shared or name == store]
         twins = {name: copy.twins[name].open(self.estate, name) for name in names}
         player, own = Player(self.estate, twins), self._store_of == store
         for piece in self._until(copy, time):
