@@ -299,9 +299,9 @@ def futures(
 
 def _paces(doubts: Array) -> Array:
     """Return f8[PATHS], the pace of each path, in the order of its doubt."""
-    paces = np.empty(PATHS)
-    paces[np.argsort(doubts, kind="stable")] = _PACES
-    return paces
+    ranks = np.empty(doubts.size, np.int64)
+    ranks[np.argsort(doubts, kind="stable")] = np.arange(doubts.size)
+    return np.asarray(_PACES[ranks])
 
 
 def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
