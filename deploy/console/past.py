@@ -94,7 +94,7 @@ class PastTwins(Answers):
         timeline = self._timeline
         time = timeline.times[-1] if time_s is None else timeline.sample_before(round(time_s * _MICROSECONDS))
         if store not in timeline.estate.stores:
-            raise UsageError(f"{store}: the estate has no such store; expected: one of it")
+            raise UsageError(f"{store}: the estate has no such store; expected: a store of the overview")
         twin = timeline.twin_at(store, time)
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
