@@ -74,6 +74,7 @@ def end_of(broker: Any, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.UNKNOWN_LEADER_EPOCH,  # of a broker that was frozen and does not know yet that it leads again
         KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError._NOENT,  # of librdkafka itself: "No leaders found", after a broker was frozen
     ],
 )
 def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
