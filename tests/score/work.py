@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -24,7 +24,6 @@ from tests.score.warm import warmed
 from twin.estate import load_estate
 from twin.forecast import monitor
 from twin.forecast.outlook import Outlook
-from twin.forecast.view import ForecastView
 from twin.scoring import (
     METHODS,
     TWIN,
@@ -125,9 +124,9 @@ def timed_looks() -> Iterator[list[float]]:
     spent: list[float] = []
     look = monitor.look
 
-    def timed(view: ForecastView, tick: int) -> Outlook | None:
+    def timed(*arguments: Any, **options: Any) -> Outlook | None:
         began = time.thread_time()
-        outlook = look(view, tick)
+        outlook = look(*arguments, **options)
         spent.append(1000 * (time.thread_time() - began))
         return outlook
 

@@ -17,6 +17,7 @@ from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS
 from kernels.layout import NEVER, Store
 from kernels.meter_rows import BINS, CLASSES
 from kernels.resources import TOTAL_TIDE
+from twin.forecast.parts import Stop, take_out
 from twin.forecast.rates import Expected, Trust, expected
 from twin.forecast.rises import kept_rows
 from twin.state.arrays import Array
@@ -75,13 +76,14 @@ class Regime:
     put: float = 0.0
 
 
-def present(store: Store, tick: int, weights: Array) -> Regime | None:
+def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = ()) -> Regime | None:
     """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins.
 
     Args:
         store: the arrays.
         tick: the present.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
+        stops: getters that stopped; where gets follow the backlog they are left to it.
     """
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = int(store.scalars["steady_from"][0])
@@ -91,8 +93,12 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
         n = regime.read_flows(store.bins, store.counts, since, tick, flows, totals)
     if n < regime.MIN_BINS:
         return None
-    flows = flows[:n]
-    lag, put, stayed, left, refused = np.ascontiguousarray(totals[:n].T)
+    flows, totals = flows[:n], totals[:n]
+    held = float(store.scalars["messages"][0])
+    service = _service(totals[:, regime.STAYED] - totals[:, regime.REFUSED_PUTS], totals[:, regime.LEFT], held)
+    if not service:
+        take_out(stops, tick, flows, totals)
+    lag, put, stayed, left, _ = np.ascontiguousarray(totals.T)
     stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
     series = np.stack([stay @ weights, leave @ weights, stayed, left])
     usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
@@ -101,8 +107,6 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
     put_rate = float(put[start:].mean())
     wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
-    held = float(store.scalars["messages"][0])
-    service = _service(stayed - refused, left, held)
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),

@@ -30,6 +30,7 @@ from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
+from twin.forecast.parts import Stop, note_stops
 from twin.forecast.rates import Puts, Trust, trust
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
@@ -62,6 +63,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         levels: measured, of a store whose puts and gets nothing reports.
         outcomes: what became of the forecasts, and of the store's pages.
         puts: messages put in the last days, by half hours.
+        stops: getters that stopped.
     """
 
     next_look: int = 0
@@ -75,6 +77,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     levels: Levels = msgspec.field(default_factory=Levels)
     outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
     puts: Puts = msgspec.field(default_factory=Puts)
+    stops: tuple[Stop, ...] = ()
 
 
 class _Summary(NamedTuple):
@@ -236,7 +239,8 @@ class ForecastMonitor:
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):
-            return look(view, tick, trust(self.memory.puts.counts))
+            self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops)
+            return look(view, tick, trust(self.memory.puts.counts), self.memory.stops)
         horizon = int(view.config.forecast_horizon_s / SECONDS)
         fill = view.fill_model(tick)
         outlook = by_levels.look_ahead(view.name, fill, self.memory.levels, tick, horizon)
@@ -357,17 +361,18 @@ def _has_only_levels(view: ForecastView) -> bool:
     return int(view.tables.store.scalars["ages"][0]) == 0
 
 
-def look(view: ForecastView, tick: int, trusted: Trust | None = None) -> Outlook | None:
+def look(view: ForecastView, tick: int, trusted: Trust | None = None, stops: tuple[Stop, ...] = ()) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
         view: the store.
         tick: the present.
         trusted: what is known of the puts of earlier days; None: nothing.
+        stops: getters that stopped.
     """
     store = view.tables.store
     fill = view.fill_model(tick)
-    regime = flows.present(store, tick, fill.weights)
+    regime = flows.present(store, tick, fill.weights, stops)
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
