@@ -97,7 +97,7 @@ class ChangeLog:
                 content = self._measured(route.store, content)
             elif op != CLEAR:
                 self._sizes.pop(route.store, None)  # a measurement that shows the change is no other change
-            if op == CLEAR or content or op == REBUILD:
+            if op in (CLEAR, REBUILD) or content:
                 change = StoreChange(
                     index=int(piece.index[row]),
                     store=route.store,
@@ -231,7 +231,10 @@ def _apply(
     in_window: bool,
 ) -> ChangeEffect:
     """Apply a change and return its effect."""
-    refused, messages = int(twin.tables.store.scalars[0]["refused_alters"]), int(twin.tables.store.scalars[0]["messages"])
+    refused, messages = (
+        int(twin.tables.store.scalars[0]["refused_alters"]),
+        int(twin.tables.store.scalars[0]["messages"]),
+    )
     values = {name: _value(twin, name) for name in change.content}
     twin.apply(block)
     scalars = twin.tables.store.scalars[0]
@@ -244,9 +247,7 @@ def _apply(
     )
 
 
-def _pieces(
-    recording: str | Path, estate: Estate, store: str, indexes: Iterable[int], until: int
-) -> Iterator[Decoded]:
+def _pieces(recording: str | Path, estate: Estate, store: str, indexes: Iterable[int], until: int) -> Iterator[Decoded]:
     """Yield the events of a store, each change in a piece of its own."""
     is_own, listed = np.array([route.store == store for route in estate.routes]), np.array(list(indexes), np.int64)
     for decoded in chunks_until(decoded_chunks(recording, estate), until):

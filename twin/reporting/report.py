@@ -94,14 +94,17 @@ def report(
     changes = ChangeLog(described)
     played = play(recording, described, on_chunk, until=end, on_piece=changes.add)
     if not played.series:
-        raise UsageError(f"{recording} has no event of this estate in that time; expected: one of a store with messages")
+        raise UsageError(
+            f"{recording} has no event of this estate in that time; expected: one of a store with messages"
+        )
     last = max(twin.clock for twin in played.twins.values() if isinstance(twin, MessageStore))
     begin = min(int(series.times[0]) for series in played.series.values()) if since is None else _since(since, last)
     end = last if end is None else end
     if begin > last:
         raise UsageError(f"since {as_text(begin)}: the last event is of {as_text(last)}; expected: a time before it")
-    published = [read_alert_record(alert.record()) for alert in played.alerts] if alerts is None else list(alerts)
-    records = [record for record in published if _microseconds(record.data.time) <= end]
+    replayed = [read_alert_record(alert.record()) for alert in played.alerts]
+    records = replayed if alerts is None else _published(alerts, replayed)
+    records = [record for record in records if _microseconds(record.data.time) <= end]
     source = _Source(Path(recording), described, played, changes, begin, end, records)
     return source.report(states or {})
 
@@ -258,9 +261,7 @@ class _Source:
             refused_untouched=refused_untouched.size,
         )
 
-    def _action(
-        self, change: StoreChange, effect: ChangeEffect, advice: Sequence[tuple[int, str, str]]
-    ) -> SeenAction:
+    def _action(self, change: StoreChange, effect: ChangeEffect, advice: Sequence[tuple[int, str, str]]) -> SeenAction:
         proposals = [alert for time, alert, action in advice if action == change.action_id and time <= change.time]
         return SeenAction(
             store=change.store,
@@ -362,6 +363,15 @@ class _Source:
         )
 
 
+def _published(alerts: Iterable[AlertRecord], replayed: Sequence[AlertRecord]) -> list[AlertRecord]:
+    """Return the records that a job has published, by time: of a compacted topic the earlier ones are of the replay."""
+    published = {record.id: record for record in alerts}
+    alert_ids = {record.data.alert_id for record in published.values()}
+    again = [record for record in replayed if record.data.alert_id in alert_ids]
+    others = [record for id_, record in published.items() if id_ not in {record.id for record in again}]
+    return sorted([*again, *others], key=lambda record: record.data.time)
+
+
 def _verdict(verdict: Verdict, *, averted: bool) -> str:
     return "averted" if averted and verdict is Verdict.FALSE else str(verdict)
 
@@ -419,9 +429,7 @@ def growth_of(series: Series) -> Growth | None:
         per_day = _slope(peaks)
         left = None if per_day is None or per_day <= 0 else max(0.0, (_FULL_PCT - float(peaks[-1])) / per_day)
         grown.append((left, float(peaks[-1]), resource, per_day))
-    left, _, resource, per_day = min(
-        grown, key=lambda own: (np.inf if own[0] is None else own[0], -own[1], own[2])
-    )
+    left, _, resource, per_day = min(grown, key=lambda own: (np.inf if own[0] is None else own[0], -own[1], own[2]))
     return Growth(
         resource=resource,
         days=days,
