@@ -179,12 +179,17 @@ def _named(names: Sequence[str]) -> str:
 def close_stores(report: Report) -> tuple[list[StoreReport], str]:
     """Return the stores that came close, the fullest first, and a sentence about the others."""
     ranked = sorted(report.stores, key=lambda store: (-highest_pct(store), store.store))
-    close = [store for store in ranked if highest_pct(store) >= _CLOSE_PCT or store.minutes_full]
-    shown = ranked[: min(_MAX_STORES, max(_MIN_STORES, len(close)))]
-    rest = ranked[len(shown) :]
+    close = [store for store in ranked if is_close(store)]
+    listed = ranked[: min(_MAX_STORES, max(_MIN_STORES, len(close)))]
+    rest = ranked[len(listed) :]
     if not rest:
-        return shown, ""
-    return shown, f"{as_count(len(rest), 'other store')} stayed at or below {highest_pct(rest[0]):.1f} %."
+        return listed, ""
+    return listed, f"{as_count(len(rest), 'other store')} stayed at or below {highest_pct(rest[0]):.1f} %."
+
+
+def is_close(store: StoreReport) -> bool:
+    """Return True if a store came close to full."""
+    return highest_pct(store) >= _CLOSE_PCT or store.minutes_full > 0
 
 
 def highest_pct(store: StoreReport) -> float:
@@ -206,7 +211,7 @@ def store_cells(store: StoreReport, report: Report) -> tuple[str, ...]:
 def room_text(growth: Growth | None) -> str:
     """Return the room of a store in days."""
     if growth is None:
-        return "not known: less than 3 days"
+        return "too few days"
     if growth.days_left is None:
         return "no growth" if growth.pct_per_day is None else "it shrinks"
     if growth.days_left > _MANY_DAYS:
@@ -232,7 +237,7 @@ def _rise_text(rise: EndedRise, report: Report) -> str:
 
 def caller_rows(report: Report) -> list[tuple[str, ...]]:
     """Return the pages of the twin and of fixed lines, rows under CALLER_HEADINGS."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for own in report.callers:
         averted = sum(incident.verdict == "averted" for incident in report.pages) if own.name == TWIN else 0
         false = f"{own.false:,}" + (f", of which {averted:,} averted" if averted else "")

@@ -13,6 +13,7 @@ from deploy.show.morning import (
     close_stores,
     coverage_lines,
     incident_lines,
+    is_close,
     other_lines,
     rise_lines,
     shown_incidents,
@@ -26,8 +27,8 @@ from twin.units import as_seconds
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 190, 56, 12, 14, 44  # of a picture, and what its labels take
 _MAX_PICTURES = 6
 _CAPTION = (
-    "The fullest resource, percent of its maximum. Red bars below: puts refused; dark: a page was open; pale: an incident"
-    " without a page. Triangles: what people changed."
+    "The fullest resource, percent of its maximum. Bars below, pale: an incident is open; dark: it has called; red:"
+    " puts are refused. Triangles: what people changed."
 )
 
 
@@ -40,7 +41,7 @@ def morning_page(report: Report) -> str:
         *(_incident(incident, report) for incident in shown_incidents(report)),
         *(f"<p>{escape(line)}</p>" for line in other_lines(report)),
         "<h2>What came close</h2>",
-        table(STORE_HEADINGS, [store_cells(store, report) for store in stores], right=len(STORE_HEADINGS)),
+        table(STORE_HEADINGS, [_unbroken(store_cells(store, report)) for store in stores], right=len(STORE_HEADINGS)),
         *([f"<p class=dim>{escape(left_out)}</p>"] if left_out else []),
         *_pictures(stores, report),
         *_list("Rises", list(rise_lines(report))),
@@ -49,6 +50,11 @@ def morning_page(report: Report) -> str:
         *_list("Drift and coverage", list(coverage_lines(report))),
     ]
     return page(title(report), parts)
+
+
+def _unbroken(cells: Sequence[str]) -> list[str]:
+    """Return cells in which no number is parted from its percent sign."""
+    return [cell.replace(" %", "\u00a0%") for cell in cells]
 
 
 def _incident(incident: IncidentReport, report: Report) -> str:
@@ -65,7 +71,7 @@ def _list(heading: str, lines: Sequence[str]) -> list[str]:
 
 
 def _pictures(stores: Sequence[StoreReport], report: Report) -> Iterator[str]:
-    drawn = [store for store in stores if len(store.course.times) > 1][:_MAX_PICTURES]
+    drawn = [store for store in stores if is_close(store) and len(store.course.times) > 1][:_MAX_PICTURES]
     for store in drawn:
         yield f"<figure tabindex=0><p>{escape(store.store)}</p>{_course(store, report)}</figure>"
     if drawn:

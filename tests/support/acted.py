@@ -36,13 +36,19 @@ class Site(NamedTuple):
     recording: Path
 
 
-def simulate_outage(folder: Path, *, hours: float = 3.5) -> Site:
-    """Write the estate, INITSIZE 16M of SIZE 64M, and a recording of a structure that was of its SIZE all the time."""
-    large, estate, recording = folder / "large.toml", folder / "estate.toml", folder / "untouched.ndjson"
-    large.write_text(_ESTATE.format(init_size="64M"), encoding="utf-8")
+def simulate_outage(folder: Path, init_size: str = "64M", hours: float = 5.0) -> Site:
+    """Write an estate, INITSIZE 16M of SIZE 64M, and a recording of a getter's outage; return their paths.
+
+    Args:
+        folder: where to write.
+        init_size: size that the structure really had: of 16M it refuses puts with 2192, of 64M it refuses none.
+        hours: length of the recording.
+    """
+    simulated, estate, recording = folder / "simulated.toml", folder / "estate.toml", folder / f"of-{init_size}.ndjson"
+    simulated.write_text(_ESTATE.format(init_size=init_size), encoding="utf-8")
     estate.write_text(_ESTATE.format(init_size="16M"), encoding="utf-8")
     story = twin.make_scenario("getter-outage", rate=1.5, settings={"hours": hours, "length": 3000, "spread": 0.5})
-    twin.simulate(story, twin.load_estate(large), recording, seed=1)
+    twin.simulate(story, twin.load_estate(simulated), recording, seed=1)
     return Site(estate, recording)
 
 
@@ -56,6 +62,6 @@ def with_events(recording: Path, name: str, *events: Mapping[str, Any]) -> Path:
     return path
 
 
-def altered(size: str = "64M", time: str = ALTERED, op: str = "ALTER") -> dict[str, Any]:
-    """Return the event of an ALTER or REBUILD to a size."""
-    return {"time": time, "qmgr": "QM01", "op": op, "store": STORE, "attributes": {"size": size}}
+def altered(time: str = ALTERED, op: str = "ALTER", **attributes: Any) -> dict[str, Any]:
+    """Return the event of an ALTER or REBUILD, to 64M without attributes."""
+    return {"time": time, "qmgr": "QM01", "op": op, "store": STORE, "attributes": attributes or {"size": "64M"}}

@@ -13,7 +13,7 @@ import msgspec
 from twin.planning.whatif import FillOutcome
 from twin.records import ForecastScores
 
-Verdict = Literal["in time", "late", "false", "averted", "undecided"]
+PageVerdict = Literal["in time", "late", "false", "averted", "undecided"]
 
 
 class Peak(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """What confirms the twin of a store, and what it lacks, since its first event.
+    """Measurements and missing events of a store since its first event.
 
     Attributes:
         measurements: MEASURE events.
@@ -128,7 +128,7 @@ class SeenAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the actions in an incident changed: the store as it was, and its twin from the first action on without any.
+    """The change by the actions in an incident: the store as it was, and its twin from the first action on without any.
 
     Attributes:
         since, until: what is compared: from the first action to two hours after the end of the incident.
@@ -159,7 +159,7 @@ class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
         paged: when it called people; None: it never did.
         over: when nobody had to do anything any more; None: not yet.
         urgency: the worst that it was: watch, page, critical or full.
-        condition, resource, cause: of the alert that was the first to say so.
+        condition, resource, cause: those of the first alert as urgent as that.
         verdict: on its page, as the scorecard judges it; a false one is averted if the untouched twin refuses puts.
         lead_s: seconds from the page to the first 2192; None: no page before one.
         minutes_full: minutes of 2192 while it was open.
@@ -176,7 +176,7 @@ class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     resource: str
     cause: str
-    verdict: Verdict | None
+    verdict: PageVerdict | None
     lead_s: float | None
     minutes_full: int
     actions: tuple[SeenAction, ...]
@@ -219,7 +219,7 @@ class CallerCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in a period.
+    """The report of a period.
 
     Attributes:
         since, until: the period.

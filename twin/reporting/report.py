@@ -32,6 +32,7 @@ from twin.reporting.records import (
     EndedRise,
     Growth,
     IncidentReport,
+    PageVerdict,
     Peak,
     Refusal,
     Report,
@@ -54,6 +55,12 @@ _MIN_DAYS, _MAX_DAYS = 3, 28  # of the growth
 _MIN_ERRORS = 2.5  # standard errors from which a growth is believed [assumed], as a trend in `twin.forecast.flows`
 _FULL_PCT = 100.0
 _POINTS = 240  # of a course
+_VERDICTS: Mapping[Verdict, PageVerdict] = {
+    Verdict.IN_TIME: "in time",
+    Verdict.LATE: "late",
+    Verdict.FALSE: "false",
+    Verdict.UNDECIDED: "undecided",
+}
 _DAYS_BACK = {"today": 0, "yesterday": 1}
 
 
@@ -110,8 +117,8 @@ def report(
 
 
 @dataclass(slots=True)
-class _Told:
-    """An incident as its records tell it. Times in microseconds since 1970."""
+class _Story:
+    """An incident as its records show it. Times in microseconds since 1970."""
 
     store: str
     opened: int
@@ -123,7 +130,7 @@ class _Told:
 
 @dataclass(slots=True)
 class _Source:
-    """What a report is made of. Times in microseconds since 1970; `begin` and `end` are within the period."""
+    """The sources of a report. Times in microseconds since 1970; `begin` and `end` are within the period."""
 
     recording: Path
     estate: Estate
@@ -134,7 +141,11 @@ class _Source:
     records: Sequence[AlertRecord]
 
     def report(self, states: Mapping[str, StateRecord]) -> Report:
-        """Return the report. states: of the job; a store without one has that of the replay."""
+        """Return the report.
+
+        Args:
+            states: state records of the job; a store without any has that of the replay.
+        """
         series = self.played.series
         by_store = {name: fillings(own) for name, own in series.items()}
         pages = {name: from_incidents(self.records, name) for name in series}
@@ -147,13 +158,13 @@ class _Source:
             for name in series
             for page, verdict in zip(pages[name], verdicts[name], strict=True)
         }
-        told = {
+        stories = {
             id_: own
-            for id_, own in self._told().items()
+            for id_, own in self._stories().items()
             if own.store in series and (own.over is None or own.over >= self.begin)
         }
-        traced = self._traced(told)
-        incidents = tuple(self._incident(id_, own, judged.get(id_), by_store, traced) for id_, own in told.items())
+        traced = self._traced(stories)
+        incidents = tuple(self._incident(id_, own, judged.get(id_), by_store, traced) for id_, own in stories.items())
         first_counts = self._counts(TWIN, pages, by_store)
         lines = [baseline for baseline in BASELINES if baseline.name in LINES]
         callers = [
@@ -170,7 +181,7 @@ class _Source:
             actions=tuple(
                 self._action(change, traced[change.store].effects[change.index], [])
                 for change in self.log.changes
-                if self._is_inside(change.time) and not any(_has(own, change) for own in told.values())
+                if self._is_inside(change.time) and not any(_has(own, change) for own in stories.values())
             ),
             callers=(first_counts, *callers),
         )
@@ -180,23 +191,23 @@ class _Source:
 
     # --- incidents -------------------------------------------------------------------------------------------------
 
-    def _told(self) -> dict[str, _Told]:
+    def _stories(self) -> dict[str, _Story]:
         """Return the incidents of the records by id, in order of their opening."""
-        incidents, told = Incidents(), dict[str, _Told]()
+        incidents, stories = Incidents(), dict[str, _Story]()
         for record in self.records:
             time = _microseconds(record.data.time)
             for incident, _, changed in incidents.take(record):
-                own = told.get(incident.id)
+                own = stories.get(incident.id)
                 if own is None:
                     opened = min(time, _microseconds(incident.opened))
-                    own = told[incident.id] = _Told(incident.store, opened, changed)
+                    own = stories[incident.id] = _Story(incident.store, opened, changed)
                 if changed.is_open and urgency_of(changed.data) > own.urgency:
                     own.urgency, own.worst = urgency_of(changed.data), changed
                 own.over = (own.over or time) if incident.is_over else None
                 own.advice += [(time, changed.data.alert_id, action.id) for action in changed.data.runbook]
-        return told
+        return stories
 
-    def _traced(self, told: Mapping[str, _Told]) -> dict[str, Traced]:
+    def _traced(self, stories: Mapping[str, _Story]) -> dict[str, Traced]:
         """Return the effects of changes, by store."""
         stores = {change.store for change in self.log.changes if change.store in self.played.series}
         traced = {}
@@ -204,19 +215,19 @@ class _Source:
             changes = [change for change in self.log.changes if change.store == store and change.time <= self.end]
             windows = [
                 Window(id_, own.opened, self.end if own.over is None else own.over, self._compared_until(own))
-                for id_, own in told.items()
+                for id_, own in stories.items()
                 if own.store == store and any(_has(own, change) for change in changes)
             ]
             traced[store] = trace(self.recording, self.estate, store, changes, windows, self.end)
         return traced
 
-    def _compared_until(self, own: _Told) -> int:
+    def _compared_until(self, own: _Story) -> int:
         return self.end if own.over is None else min(self.end, own.over + HORIZON)
 
     def _incident(
         self,
         id_: str,
-        own: _Told,
+        own: _Story,
         judged: tuple[Alarm, Verdict] | None,
         by_store: Mapping[str, Sequence[Filling]],
         traced: Mapping[str, Traced],
@@ -247,7 +258,7 @@ class _Source:
             consequence=consequence,
         )
 
-    def _consequence(self, own: _Told, untouched: Untouched) -> Consequence:
+    def _consequence(self, own: _Story, untouched: Untouched) -> Consequence:
         until = self._compared_until(own)
         refused = _between(self.played.series[own.store].refused, untouched.since, until)
         refused_untouched = untouched.refused_at
@@ -372,11 +383,11 @@ def _published(alerts: Iterable[AlertRecord], replayed: Sequence[AlertRecord]) -
     return sorted([*again, *others], key=lambda record: record.data.time)
 
 
-def _verdict(verdict: Verdict, *, averted: bool) -> str:
-    return "averted" if averted and verdict is Verdict.FALSE else str(verdict)
+def _verdict(verdict: Verdict, *, averted: bool) -> PageVerdict:
+    return "averted" if averted and verdict is Verdict.FALSE else _VERDICTS[verdict]
 
 
-def _has(own: _Told, change: StoreChange) -> bool:
+def _has(own: _Story, change: StoreChange) -> bool:
     """Return True if a change was made in an incident."""
     return own.store == change.store and own.opened <= change.time and (own.over is None or change.time <= own.over)
 
