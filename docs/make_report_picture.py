@@ -32,7 +32,7 @@ def main() -> int:
         file = Path(folder) / "report.html"
         file.write_text(morning_page(report), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 860, "height": 860}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 860, "height": 950}, color_scheme="light")
         page.goto(file.as_uri())
         page.screenshot(path=str(OUT))
         browser.close()

@@ -43,7 +43,7 @@ def test_the_text_says_what_an_action_was_worth(site: Site, capsys: pytest.Captu
         re.fullmatch(r"    \d+ min of 2192 avoided: from 01:02 to 04:\d\d untouched, .*", line) for line in lines
     )
     assert "mqtwin\t1\t0\t0\t1, of which 1 averted\t0\t0 of 0" in lines
-    assert [line for line in lines if line.startswith("QSG1/APP1\t")][0].endswith("\t0\ttoo few days\t-")
+    assert next(line for line in lines if line.startswith("QSG1/APP1\t")).endswith("\t0\ttoo few days\t-")
 
 
 def test_json_and_page_are_of_the_same_report(

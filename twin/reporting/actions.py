@@ -19,7 +19,7 @@ from kernels.clock import SECOND
 from kernels.layout import ALTER, CLEAR, MEASURE, PUT, REBUILD
 from twin.conditions import Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.errors import UsageError
-from twin.estate import Estate, QueueFile, Structure
+from twin.estate import Estate, Structure
 from twin.events import Decoded, EventBlock
 from twin.planning.moment import Moment
 from twin.planning.whatif import FillOutcome, what_if
@@ -34,8 +34,7 @@ from twin.units import format_size
 MINUTE = 60 * SECOND
 _FULL = (STORAGE_MEDIUM_FULL, Q_SPACE_NOT_AVAILABLE)
 _OPS = (ALTER, REBUILD, CLEAR, MEASURE)
-_KEYWORDS = {"allow_auto_alter": "ALLOWAUTOALT", "pages": "pages", "max_pages": "pages at most"}
-_QUEUE_FILE_KEYWORDS = {"max_size": "MAXFSIZE"}
+_KEYWORDS = {"allow_auto_alter": "ALLOWAUTOALT", "pages": "pages", "max_pages": "pages at most", "max_size": "MAXFSIZE"}
 _NUMBERS = ("_th", "pages", "_us", "_pct", "threshold", "cf_level")  # ends of names of what is no size
 
 
@@ -289,8 +288,7 @@ def _text(
         return f"{change.queue} cleared of {cleared:,} messages"
     if change.op == MEASURE:
         return f"{_raised('SIZE', 'size', change.content['before'], change.content['size'])}, as measured"
-    keywords = _KEYWORDS | (_QUEUE_FILE_KEYWORDS if isinstance(twin.config, QueueFile) else {})
-    words = [keywords.get(name, name.upper().replace("_", "")) for name in change.content]
+    words = [_KEYWORDS.get(name, name.upper().replace("_", "")) for name in change.content]
     if is_refused:
         what = "REBUILD" if change.op == REBUILD else "ALTER"
         return f"{what} of {', '.join(words)} refused" if words else f"{what} refused"
@@ -306,11 +304,11 @@ def _raised(word: str, name: str, before: object, after: object) -> str:
     """Return the change of a value: `SIZE raised from 1G to 2G`, `OFFLOAD set to SMDS`."""
     if isinstance(before, int) and isinstance(after, int) and not isinstance(after, bool):
         direction = "raised" if after > before else "lowered"
-        return f"{word} {direction} from {_shown(name, before)} to {_shown(name, after)}"
-    return f"{word} set to {_shown(name, after)}"
+        return f"{word} {direction} from {_value_text(name, before)} to {_value_text(name, after)}"
+    return f"{word} set to {_value_text(name, after)}"
 
 
-def _shown(name: str, value: object) -> str:
+def _value_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "YES" if value else "NO"
     if isinstance(value, int):

@@ -94,7 +94,7 @@ def report(
     Examples:
         >>> morning = twin.report("friday.arrow", "estate.toml", since="2026-11-20T01:00:00Z")
         >>> morning.minutes_full, morning.minutes_avoided
-        (29, 0)
+        (43, 0)
     """
     described = estate if isinstance(estate, Estate) else load_estate(estate)
     end = None if until is None else _time("until", until) - 1
