@@ -49,6 +49,7 @@ COMMANDS = {
     "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
     "replay": ("deploy.commands.replay:replay", "Replay a recording through the twin, without Kafka or Spark."),
+    "report": ("deploy.commands.report:report", "Report a night: what came close, pages, actions, room left."),
     "score": ("deploy.commands.score:score", "Score alerts against the true 2192s, compared with baselines."),
     "simulate": ("deploy.commands.simulate:simulate", "Simulate a scenario: a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),

@@ -9,6 +9,7 @@
 | `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
+| `report` | `twin.reporting.report` | report what happened in a period of a recording |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from twin.planning.whatif import Traffic, what_if
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
+    from twin.reporting.report import report
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
 
@@ -57,6 +59,7 @@ _MODULES = {
     "open_store": "stores.open",
     "prove": "planning.proof",
     "replay": "playback.replays",
+    "report": "reporting.report",
     "scenarios": "simulation",
     "simulate": "simulation",
     "what_if": "planning.whatif",
@@ -80,6 +83,7 @@ __all__ = [
     "open_store",
     "prove",
     "replay",
+    "report",
     "scenarios",
     "simulate",
     "what_if",

@@ -58,6 +58,11 @@ def as_text(microseconds: int) -> str:
     return as_datetime(microseconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def as_seconds(text: str) -> float:
+    """Return the seconds since 1970 of a time as `as_text` formats it."""
+    return datetime.fromisoformat(text).timestamp()
+
+
 def as_span(seconds: float) -> str:
     """Format a span of time: `45 s`, `12 min`, `3.5 h`."""
     unit = _unit_of(seconds)

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
 from deploy.options.moment import MomentSource, open_twin, parse_traffic
+from deploy.show.advice_page import report
 from deploy.show.planning import print_advice, print_members
-from deploy.show.report import report
 from deploy.show.terminal import print_warnings
 from twin.conditions import full_reason
 from twin.errors import UsageError

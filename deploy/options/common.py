@@ -122,5 +122,15 @@ class KafkaOptions:
             _warn(f"--kafka-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
 
 
+def record_events(kafka: KafkaOptions, folder: Path) -> Path:
+    """Record the events topic up to its present end in a file of a folder; return its path."""
+    from streams.kafka.record import record
+    from streams.kafka.topics import Topics
+
+    path = folder / "events.ndjson.zst"
+    record(path, kafka.client(), Topics(kafka.topic_prefix))
+    return path
+
+
 def _warn(text: str) -> None:
     print(f"mqtwin: warning: {text}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.errors import known_hint
 from twin.estate.settings import Setting, changed_config, check_scm
-from twin.events import Decoded, EventError
+from twin.events import EventError
 from twin.events.fields import FIELD
-from twin.playback.replays import Player, decoded_chunks, play
+from twin.playback.replays import Player, chunks_until, decoded_chunks, play
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
@@ -81,21 +81,9 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
     except EventError as error:
         raise UsageError(f"--at: {error.detail}") from None
     player, chunks = Player(estate), decoded_chunks(recording, estate)
-    for _ in play(chunks if limit is None else _until(chunks, limit), player):
+    for _ in play(chunks if limit is None else chunks_until(chunks, limit), player):
         pass
     if store not in player.twins:
         by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
     return player.twins[store]
-
-
-def _until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
-    """Yield the events up to a time, microseconds, and stop at the first chunk without one.
-
-    A chunk has thousands of events: none of a later one can be of an earlier time.
-    """
-    for decoded in chunks:
-        piece = decoded.until(limit)
-        if len(decoded) and not len(piece):
-            return
-        yield piece

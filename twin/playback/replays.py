@@ -288,6 +288,18 @@ def decoded_chunks(
             on_chunk(chunk, events)
 
 
+def chunks_until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
+    """Yield the events up to a time, microseconds, and stop at the first chunk without one.
+
+    A chunk has thousands of events: none of a later one can be of an earlier time.
+    """
+    for decoded in chunks:
+        piece = decoded.until(limit)
+        if len(decoded) and not len(piece):
+            return
+        yield piece
+
+
 def _noted(chunks: Iterable[Decoded], replayed: Replayed, on_reject: Callable[[Reject], None]) -> Iterator[Decoded]:
     """Yield the chunks of a recording, and note the events and the dead letters of each once it is applied."""
     reasons: Counter[str] = Counter()

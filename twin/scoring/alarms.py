@@ -11,7 +11,7 @@ only after ten minutes of calm.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -34,6 +34,7 @@ class Alarm:
     cleared: int | None  # None: open at the end
     named: str | None = None  # first queue named
     notices: int = 1  # messages that people get: the call and its escalations
+    incident: str = field(default="", compare=False)  # id of that of a page; "": of another alarm
 
     def is_open(self, time: int) -> bool:
         """Return True if the alarm was open just before and at `time`."""
@@ -82,7 +83,7 @@ def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool 
             page = pages.get(incident.id)
             if page is None and (change is Change.PAGED or (watches and incident.is_open)):
                 named = record.data.fillers[0].queue if record.data.fillers else None
-                pages[incident.id] = Alarm(time, None, named)
+                pages[incident.id] = Alarm(time, None, named, incident=incident.id)
             elif page is not None:
                 is_open = incident.is_open if watches else incident.is_calling
                 cleared = None if is_open else page.cleared or time

@@ -51,6 +51,15 @@ _FALLS = 0.5  # of the rise: a fall by more is a turn
 _AS_HIGH = 0.9  # of the peak: an earlier peak of that height has been seen before
 
 
+class Verdict(StrEnum):
+    """Verdicts on a page. Right ones are IN_TIME or LATE."""
+
+    IN_TIME = "in time"
+    LATE = "late"  # it opened after the first 2192 of its filling
+    FALSE = "false"
+    UNDECIDED = "undecided"
+
+
 class Cause(StrEnum):
     """Cause of a false alarm: what the store did after it."""
 
@@ -171,37 +180,51 @@ def judge_pages(
         pages: in order of time.
         withdrawing_counts: True if a page that is over before the first 2192 is false.
     """
-    owners = [_owner(page, fillings) for page in pages]
-    withdrawn = _withdrawn(pages, owners, withdrawing_counts=withdrawing_counts)
-    undecided = _undecided(series, pages, owners)
-    false = [
-        (owner is None or gone) and not open_end and not _had_full_queue(series, page)
-        for page, owner, gone, open_end in zip(pages, owners, withdrawn, undecided, strict=True)
-    ]
+    verdicts = page_verdicts(series, fillings, pages, withdrawing_counts=withdrawing_counts)
     ends = [page.cleared for page in pages]
     return StorePages(
         store=series.store,
         days=series.days,
         fillings=len(fillings),
-        unheard=sum(not any(_is_heard(filling, page) for page in pages) for filling in fillings),
+        unheard=sum(not is_heard(filling, pages) for filling in fillings),
         pages=len(pages),
-        false=sum(false),
-        undecided=sum(undecided),
+        false=verdicts.count(Verdict.FALSE),
+        undecided=verdicts.count(Verdict.UNDECIDED),
         again=sum(any(_is_just_over(end, page.opened) for end in ends) for page in pages),
         notices=sum(page.notices for page in pages),
-        leads=tuple(_lead(filling, pages) for filling in fillings),
+        leads=tuple(lead_of(filling, pages) for filling in fillings),
     )
 
 
-def _lead(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
+def page_verdicts(
+    series: Series, fillings: Sequence[Filling], pages: Sequence[Alarm], *, withdrawing_counts: bool
+) -> list[Verdict]:
+    """Return the verdict on each page. Arguments: those of `judge_pages`."""
+    owners = [_owner(page, fillings) for page in pages]
+    withdrawn = _withdrawn(pages, owners, withdrawing_counts=withdrawing_counts)
+    undecided = _undecided(series, pages, owners)
+    verdicts = []
+    for page, owner, gone, open_end in zip(pages, owners, withdrawn, undecided, strict=True):
+        if open_end:
+            verdicts.append(Verdict.UNDECIDED)
+        elif owner is not None and not gone:
+            verdicts.append(Verdict.IN_TIME if page.opened < owner.first else Verdict.LATE)
+        else:
+            verdicts.append(Verdict.IN_TIME if _had_full_queue(series, page) else Verdict.FALSE)
+    return verdicts
+
+
+def lead_of(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
     """Return the lead of the alarm that was open just before the first 2192, seconds; None without one."""
     opened = next((alarm.opened for alarm in alarms if alarm.is_open(filling.first)), None)
     return None if opened is None else (filling.first - max(opened, filling.onset - EARLY)) / SECOND
 
 
-def _is_heard(filling: Filling, page: Alarm) -> bool:
-    """Return True if a page was open at a 2192 of a filling."""
-    return page.opened <= filling.last and (page.cleared is None or page.cleared >= filling.first)
+def is_heard(filling: Filling, pages: Sequence[Alarm]) -> bool:
+    """Return True if any page was open at a 2192 of a filling."""
+    return any(
+        page.opened <= filling.last and (page.cleared is None or page.cleared >= filling.first) for page in pages
+    )
 
 
 def _is_just_over(end: int | None, time: int) -> bool:
@@ -246,7 +269,7 @@ def _warned(
     ended = None if last_alarm is None else last_alarm.cleared
     return WarnedFilling(
         filling=filling,
-        lead=_lead(filling, alarms),
+        lead=lead_of(filling, alarms),
         reopened=max(0, openings - 1),
         clear=None if ended is None else (ended - filling.last) / SECOND,
         named=_named_right(filling, warning),

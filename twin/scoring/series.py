@@ -7,7 +7,7 @@ of a replay (`twin.playback.samples`), with the contents of each queue.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -22,12 +22,13 @@ from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.forecast.outlook import Forecast
-from twin.playback.replays import Player, decoded_chunks
+from twin.playback.replays import Player, chunks_until, decoded_chunks
 from twin.playback.replays import play as play_recording
 from twin.playback.samples import STEP, Samples, Usage, split_by_step, usage_of
 from twin.recordings.files import Chunk
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin
 
 _MQRC_Q_SPACE_NOT_AVAILABLE = 2056
 _STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, _MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
@@ -141,26 +142,49 @@ class PlayedRecording:
     alerts: list[Alert]  # by time, then store
     predictions: dict[str, Predictions]  # of the twin, by store, sorted
     events: int  # number
+    dead_letters: int  # number
+    twins: Mapping[str, Twin]  # as they are at the end, by store
 
 
-def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None) -> PlayedRecording:
+def play(
+    path: str | Path,
+    estate: Estate,
+    on_chunk: Callable[[Chunk, int], None] | None = None,
+    *,
+    until: int | None = None,
+    on_piece: Callable[[Decoded], None] = lambda _: None,
+) -> PlayedRecording:
     """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP.
 
     Args:
         path: the recording.
         estate: the estate.
         on_chunk: as for `twin.playback.replays.replay`.
+        until: time of the last events that are played, microseconds; None: all are.
+        on_piece: called with each piece of events, none longer than a STEP.
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     player, samples = Player(estate), Samples(estate, Sample.from_twin)
+    dead_letters = 0
+
+    def counted(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
+        nonlocal dead_letters
+        for decoded in chunks:
+            dead_letters += len(decoded.rejects)
+            yield decoded
+
+    chunks = counted(decoded_chunks(path, estate, on_chunk))
     refused: defaultdict[str, list[Array]] = defaultdict(list)
     queue_full: defaultdict[str, list[Array]] = defaultdict(list)
     alerts: list[Alert] = []
     events = 0
     stores = np.array([route.store for route in estate.routes])
-    for piece, opened in play_recording(decoded_chunks(path, estate, on_chunk), player, split_by_step):
+    for piece, opened in play_recording(
+        chunks if until is None else chunks_until(chunks, until), player, split_by_step
+    ):
+        on_piece(piece)
         alerts += opened
         samples.add(piece, player.twins)
         for by_store, reasons in ((refused, _STORE_FULL), (queue_full, (MQRC_Q_FULL,))):
@@ -172,7 +196,14 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
         name: _series(name, steps, refused[name], queue_full[name]) for name, steps in sorted(samples.by_store.items())
     }
     predictions = {name: Predictions.from_forecasts(samples.forecasts[name]) for name in series}
-    return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
+    return PlayedRecording(
+        series=series,
+        alerts=alerts,
+        predictions=predictions,
+        events=events,
+        dead_letters=dead_letters,
+        twins=player.twins,
+    )
 
 
 def _refused(decoded: Decoded, stores: Array, reasons: Sequence[int]) -> Iterable[tuple[str, Array]]:

@@ -1,0 +1,90 @@
+"""``mqtwin report``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from deploy.options.common import KafkaOptions, record_events
+from deploy.show.morning import print_report
+from deploy.show.morning_page import morning_page
+from deploy.show.progress import show_progress
+from deploy.show.terminal import print_warnings
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+from twin.records import AlertRecord
+from twin.reporting.records import Report
+from twin.reporting.report import report as report_recording
+
+
+def report(
+    *,
+    estate: Path,
+    recording: Path | None = None,
+    kafka: KafkaOptions | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    html: Path | None = None,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Report what came close, who was called and rightly, what people changed and what that was worth.
+
+    Of a running job, the events topic is read to its present end, with the alerts and states that the job published.
+
+    Args:
+        estate: Estate file (TOML).
+        recording: Recording: .ndjson, .ndjson.zst or .arrow.
+        kafka: Kafka connection, instead of a recording.
+        since: Begin of the period: RFC 3339, a date, today, or yesterday (of the last event, from midnight UTC).
+        until: End of the period, RFC 3339 or a date; what comes later is not read.
+        html: File for a page with pictures, to hand on.
+        json_: Print JSON instead of text.
+    """
+    if (recording is None) == (kafka is None):
+        raise UsageError("report: --recording or --bootstrap-servers; expected: one of them")
+    if html is not None and not html.absolute().parent.is_dir():
+        raise UsageError(f"--html {html}; expected: a name in a folder that exists")
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    if recording is not None:
+        with show_progress("report", recording) as advance:
+            own = report_recording(recording, loaded_estate, since=since, until=until, on_chunk=advance)
+    else:
+        assert kafka is not None
+        own = _live(kafka, loaded_estate, since, until)
+    if html is not None:
+        html.write_text(morning_page(own), encoding="utf-8")
+    if json_:
+        print(msgspec.json.encode(own).decode())
+    else:
+        print_report(own)
+
+
+def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | None) -> Report:
+    """Return the report of a job: its events, the alerts that it published, its last states."""
+    from streams.kafka.present import read_last_states
+    from streams.kafka.topics import Topics
+    from streams.log import configure_logging
+
+    configure_logging(level="warning")
+    topics = Topics(kafka.topic_prefix)
+    with tempfile.TemporaryDirectory() as folder, show_progress("report") as advance:
+        path = record_events(kafka, Path(folder))
+        alerts, states = _published(kafka, topics.prefix), read_last_states(kafka.client(), topics)
+        return report_recording(path, estate, since=since, until=until, alerts=alerts, states=states, on_chunk=advance)
+
+
+def _published(kafka: KafkaOptions, prefix: str) -> list[AlertRecord]:
+    """Return the alert records that the topic has."""
+    from streams.kafka.subscribe import AlertReader
+    from streams.kafka.topics import Topics
+
+    alerts: list[AlertRecord] = []
+    with AlertReader(kafka.client(), Topics(prefix), from_beginning=True) as reader:
+        while not reader.is_waiting and not reader.is_caught_up:
+            alerts += reader.read(0.5)
+    return alerts

@@ -1,0 +1,274 @@
+"""The morning report in words and tables: for the terminal, and the texts of its page (`deploy.show.morning_page`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from deploy.show.alerts import printable
+from deploy.show.terminal import print_table, wrapped
+from twin.alerts.texts import is_full_now
+from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome
+from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
+from twin.scoring.score import TWIN
+from twin.units import as_count, as_span
+
+STORE_HEADINGS = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
+STORE_RIGHT = frozenset({"highest", "now", "min of 2192", "within interval"})
+CALLER_HEADINGS = ("who calls", "pages", "in time", "late", "false", "undecided", "fillings missed")
+CALLER_RIGHT = frozenset(CALLER_HEADINGS[1:])
+_NAMES = {TWIN: "mqtwin", "static 80 %": "fixed line at 80 %", "static 85 %": "fixed line at 85 %"}
+_CLOSE_PCT = 50.0  # from which a store came close
+_MIN_STORES, _MAX_STORES = 5, 20  # that are listed
+_MAX_NAMED = 8  # stores, in a sentence
+_MANY_DAYS = 365
+
+
+def print_report(report: Report) -> None:
+    """Print a report."""
+    console = Console(highlight=False)
+    _say(title(report))
+    _say(summary(report))
+    _head(console, "Incidents")
+    for incident in shown_incidents(report):
+        heading, *rest = incident_lines(incident, report)
+        _say(heading)
+        for line in rest:
+            _say(f"    {line}", "      ")
+    for line in other_lines(report):
+        _say(line)
+    _head(console, "What came close")
+    stores, left_out = close_stores(report)
+    print_table(STORE_HEADINGS, [store_cells(store, report) for store in stores], STORE_RIGHT, {"within interval"})
+    if left_out:
+        _say(left_out)
+    rises = list(rise_lines(report))
+    if rises:
+        _head(console, "Rises")
+        for line in rises:
+            _say(line)
+    _head(console, "Who would have called")
+    print_table(CALLER_HEADINGS, caller_rows(report), CALLER_RIGHT)
+    _head(console, "Drift and coverage")
+    for line in coverage_lines(report):
+        _say(line)
+
+
+def _head(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(text, "bold"))
+
+
+def _say(line: str, indent: str = "  ") -> None:
+    print(wrapped(printable(line), indent, is_terminal=sys.stdout.isatty()))
+
+
+# --- summary ---------------------------------------------------------------------------------------------------------
+
+
+def title(report: Report) -> str:
+    """Return the heading: the period."""
+    begin, end = (f"{text[:10]} {text[11:16]}" for text in (report.since, report.until))
+    return f"Report of {begin} to {end if begin[:10] != end[:10] else end[11:]} UTC"
+
+
+def summary(report: Report) -> str:
+    """Return the period in one sentence or two."""
+    verdicts = [incident.verdict for incident in report.pages]
+    known = ("in time", "late", "averted", "false", "undecided")
+    counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in known if verdict in verdicts]
+    pages = as_count(len(verdicts), "page") + (f" ({', '.join(counts)})" if counts else "")
+    watches = sum(incident.paged is None for incident in report.incidents)
+    unheard = sum(not filling.is_heard for filling in report.fillings)
+    texts = [
+        pages + (f", {as_count(watches, 'incident')} without one" if watches else ""),
+        f"{report.minutes_full:,} min of 2192",
+        *([f"{unheard:,} of {len(report.fillings):,} fillings unheard"] if unheard else []),
+        *([f"{report.minutes_avoided:,} min of 2192 avoided by what people did"] if report.minutes_avoided else []),
+    ]
+    return f"{', '.join(texts)}; {as_count(len(report.stores), 'store')}, {as_count(report.events, 'event')}."
+
+
+def clock(time: str, report: Report) -> str:
+    """Return a time of day, with its date where the period has several days."""
+    return time[11:16] if report.since[:10] == report.until[:10] else f"{time[5:10]} {time[11:16]}"
+
+
+# --- incidents -------------------------------------------------------------------------------------------------------
+
+
+def shown_incidents(report: Report) -> list[IncidentReport]:
+    """Return the incidents that are told one by one: those with a page, or with an action."""
+    return [incident for incident in report.incidents if incident.paged is not None or incident.actions]
+
+
+def incident_lines(incident: IncidentReport, report: Report) -> list[str]:
+    """Return the lines of an incident: what it was and whether its page was right, actions, what they were worth."""
+    over = "still open" if incident.over is None else f"over {clock(incident.over, report)}"
+    began = clock(incident.paged or incident.opened, report)
+    heading = f"{began}  {incident.store} {incident.resource} {incident.condition} ({incident.urgency})"
+    texts = [*_page_texts(incident), over]
+    if incident.minutes_full:
+        texts.append(f"{incident.minutes_full:,} min of 2192")
+    lines = [f"{heading}: {', '.join(texts)}"]
+    lines += [action_text(action, report) for action in incident.actions]
+    consequence = incident.consequence
+    if consequence is not None:
+        since, until = clock(consequence.since, report), clock(consequence.until, report)
+        untouched = (
+            f"untouched, {consequence.refused_untouched:,} puts refused in {consequence.minutes_untouched:,} min"
+        )
+        settled = "" if consequence.is_settled else "so far, "
+        lines.append(
+            f"{settled}{consequence.minutes_avoided:,} min of 2192 avoided: from {since} to {until} {untouched};"
+            f" as it was, {consequence.refused:,} in {consequence.minutes:,} min"
+        )
+    return lines
+
+
+def _page_texts(incident: IncidentReport) -> list[str]:
+    if incident.verdict is None:
+        return ["no page"]
+    lead = "" if incident.lead_s is None else f", {as_span(incident.lead_s)} before the first 2192"
+    words = "acted on, 2192 averted" if incident.verdict == "averted" else incident.verdict
+    return [f"page {words}{lead if incident.verdict == 'in time' else ''}"]
+
+
+def action_text(action: SeenAction, report: Report) -> str:
+    """Return an action: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of 11 min`."""
+    text = f"{action.text} at {clock(action.time, report)}"
+    if action.before is not None and action.after is not None and not action.is_refused:
+        before, after = _full_in(action.before), _full_in(action.after)
+        text += f": {after} instead of {before.removeprefix('full ')}" if after != before else f": {after}, as before"
+    return f"{text}, as proposed ({action.id})" if action.alert_id else text
+
+
+def _full_in(outcome: FillOutcome) -> str:
+    if outcome.p50 is None:
+        return f"not full within {as_span(DEFAULT_HORIZON_S)}"
+    return "full now" if is_full_now(outcome.p50) else f"full in {as_span(outcome.p50)}"
+
+
+def other_lines(report: Report) -> Iterator[str]:
+    """Yield a line about incidents without a page, fillings unheard, and actions outside incidents."""
+    if not shown_incidents(report):
+        yield "Nobody was called."
+    watches = [incident for incident in report.incidents if incident not in shown_incidents(report)]
+    if watches:
+        stores = _named(list(dict.fromkeys(incident.store for incident in watches)))
+        yield f"{as_count(len(watches), 'incident')} for information only: {stores}."
+    for filling in report.fillings:
+        if not filling.is_heard:
+            first, last = clock(filling.first, report), clock(filling.last, report)
+            yield f"Unheard: {filling.store} {filling.resource}, {filling.refused:,} puts refused, {first} to {last}."
+    for action in report.actions:
+        yield f"{action.store}: {action_text(action, report)}, in no incident."
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+def close_stores(report: Report) -> tuple[list[StoreReport], str]:
+    """Return the stores that came close, the fullest first, and a sentence about the others."""
+    ranked = sorted(report.stores, key=lambda store: (-highest_pct(store), store.store))
+    close = [store for store in ranked if is_close(store)]
+    listed = ranked[: min(_MAX_STORES, max(_MIN_STORES, len(close)))]
+    rest = ranked[len(listed) :]
+    if not rest:
+        return listed, ""
+    return listed, f"{as_count(len(rest), 'other store')} stayed at or below {highest_pct(rest[0]):.1f} %."
+
+
+def is_close(store: StoreReport) -> bool:
+    """Return True if a store came close to full."""
+    return highest_pct(store) >= _CLOSE_PCT or store.minutes_full > 0
+
+
+def highest_pct(store: StoreReport) -> float:
+    """Return the highest usage of any resource, percent; 0 without a sample in the period."""
+    return store.peaks[0].usage_pct if store.peaks else 0.0
+
+
+def store_cells(store: StoreReport, report: Report) -> tuple[str, ...]:
+    """Return the row of a store, under STORE_HEADINGS."""
+    peak = store.peaks[0] if store.peaks else None
+    intervals = None if store.scores is None else store.scores.intervals
+    within = "-" if intervals is None or not intervals.count else f"{intervals.inside:,} of {intervals.count:,}"
+    usage = ("-",) * 4
+    if peak is not None:
+        usage = (f"{peak.usage_pct:.1f} %", peak.resource, clock(peak.time, report), f"{peak.last_pct:.1f} %")
+    return (store.store, *usage, f"{store.minutes_full:,}", room_text(store.growth), within)
+
+
+def room_text(growth: Growth | None) -> str:
+    """Return the room of a store in days."""
+    if growth is None:
+        return "too few days"
+    if growth.days_left is None:
+        return "no growth" if growth.pct_per_day is None else "it shrinks"
+    if growth.days_left > _MANY_DAYS:
+        return "more than a year"
+    return f"{growth.days_left:.0f} days of {growth.resource}"
+
+
+def rise_lines(report: Report) -> Iterator[str]:
+    """Yield how the rises of each store ended."""
+    for store in report.stores:
+        if store.rises:
+            yield f"{store.store}: {'; '.join(_rise_text(rise, report) for rise in store.rises)}"
+
+
+def _rise_text(rise: EndedRise, report: Report) -> str:
+    what = f"data set of {rise.data_set}, " if rise.data_set else ""
+    end = f"ended in 2192, {rise.refused:,} puts refused" if rise.refused else "turned back"
+    return f"{what}{clock(rise.began, report)} to {clock(rise.ended, report)} up to {rise.usage_pct:.0f} %, {end}"
+
+
+# --- callers and coverage --------------------------------------------------------------------------------------------
+
+
+def caller_rows(report: Report) -> list[tuple[str, ...]]:
+    """Return the pages of the twin and of fixed lines, rows under CALLER_HEADINGS."""
+    rows: list[tuple[str, ...]] = []
+    for own in report.callers:
+        averted = sum(incident.verdict == "averted" for incident in report.pages) if own.name == TWIN else 0
+        false = f"{own.false:,}" + (f", of which {averted:,} averted" if averted else "")
+        counts = (f"{own.pages:,}", f"{own.in_time:,}", f"{own.late:,}", false, f"{own.undecided:,}")
+        rows.append((_NAMES[own.name], *counts, f"{own.missed:,} of {own.fillings:,}"))
+    return rows
+
+
+def coverage_lines(report: Report) -> Iterator[str]:
+    """Yield what confirms the twins, and what they lack."""
+    unmeasured = [store.store for store in report.stores if not store.coverage.measurements]
+    if unmeasured:
+        yield f"No measurement confirms {_named(unmeasured)}."
+    for store in report.stores:
+        texts = _coverage_texts(store)
+        if texts:
+            yield f"{store.store}: {', '.join(texts)}."
+    if report.dead_letters:
+        yield f"{as_count(report.dead_letters, 'dead letter')}: events that are in no store."
+
+
+def _coverage_texts(store: StoreReport) -> list[str]:
+    own, texts = store.coverage, []
+    if own.measurements:
+        drift = "nothing to compare" if own.drift_pct is None else f"twin {own.drift_pct:+.1f} % of the total"
+        texts.append(f"{as_count(own.measurements, 'measurement')}, {drift}")
+    named = {
+        "numbers of `seq` missing": own.gaps,
+        "events twice": own.duplicates,
+        "gets without a message": own.unmatched_gets,
+        "puts accepted that did not fit": own.overfull_puts,
+        "changes refused": own.refused_alters,
+    }
+    return texts + [f"{count:,} {what}" for what, count in named.items() if count]
