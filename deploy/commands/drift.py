@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import KafkaOptions, recording_of_topic
 from deploy.show.drift import drift_records, print_drift, print_points
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
@@ -51,7 +51,7 @@ def drift(
         path = recording
         if path is None:
             assert kafka is not None
-            path = _topic(Path(folder), kafka)
+            path = recording_of_topic(Path(folder), kafka)
         with show_progress("drift"):
             result = measure_drift(path, loaded_estate)
     chosen = [entry for name, entry in result.items() if store in {None, name}]
@@ -66,13 +66,3 @@ def drift(
     else:
         print_drift(chosen)
     return None
-
-
-def _topic(folder: Path, kafka: KafkaOptions) -> Path:
-    """Return a recording of the events topic, in a folder."""
-    from streams.kafka.record import record
-    from streams.kafka.topics import Topics
-
-    path = folder / "events.ndjson.zst"
-    record(path, kafka.client(), Topics(kafka.topic_prefix))
-    return path

@@ -122,5 +122,15 @@ class KafkaOptions:
             _warn(f"--kafka-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
 
 
+def recording_of_topic(folder: Path, kafka: KafkaOptions) -> Path:
+    """Return a recording of the events topic, up to its present end, in a folder."""
+    from streams.kafka.record import record
+    from streams.kafka.topics import Topics
+
+    path = folder / "events.ndjson.zst"
+    record(path, kafka.client(), Topics(kafka.topic_prefix))
+    return path
+
+
 def _warn(text: str) -> None:
     print(f"mqtwin: warning: {text}", file=sys.stderr)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
-from math import ceil, floor
 
+from deploy.show.html_page import RIGHT, WIDTH, Curve, draw_curves, page, table
 from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, settings_text
 from twin.conditions import STORAGE_MEDIUM_FULL
 from twin.planning.advise import Advice
@@ -14,37 +13,10 @@ from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
 
-_WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
+_LEFT = 200  # what labels take of a picture
 _ROW = 44
-_HEIGHT, _TOP, _BOTTOM = 300, 16, 34  # of the course
-_POINTS = 400  # of a line
-_MARKS = 6  # intervals of a time axis, at most
-_STEPS_S = (60, 300, 900, 1800, 3600, 7200, 21_600)  # between them, else days
-_DAY_S = 86_400
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b2330; --dim: #5b6675; --line: #d3dae3; --paper: #fff;
-  --c0: #6b7786; --c1: #1f54bd; --c2: #a8490f; --c3: #0b6b58; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --dim: #a5b0bf; --line: #38424f; --paper: #12171e;
-  --c0: #9aa6b5; --c1: #82aaff; --c2: #f2a065; --c3: #5fd0b4; --bad: #ff8a80; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; }
-th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { font-weight: 600; color: var(--dim); } td.n, th.n { text-align: right; }
-pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; padding: .7rem; font-size: .88rem; }
-figure { margin: 1rem 0; overflow-x: auto; } figcaption, .dim { color: var(--dim); font-size: .92rem; }
-svg { width: 100%; min-width: 32rem; height: auto; font: 13px system-ui, sans-serif; } svg text { fill: var(--ink); }
-svg .dim { fill: var(--dim); } svg .axis { stroke: var(--line); }
-svg .full { stroke: var(--bad); stroke-dasharray: 5 4; }
-svg .s0 { stroke: var(--c0); } svg .s1 { stroke: var(--c1); }
-svg .s2 { stroke: var(--c2); } svg .s3 { stroke: var(--c3); }
-svg .f0 { fill: var(--c0); } svg .f1 { fill: var(--c1); } svg .f2 { fill: var(--c2); } svg .f3 { fill: var(--c3); }
-@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure, pre { break-inside: avoid; } }
-"""
+_BOTTOM = 34
 _LEFT_OUT = "Changes that bring a new warning about the estate, or with which too much is refused in the recording."
-_DASHES = ("2 3", "", "9 4", "9 3 2 3")
 
 
 def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", reason: int = STORAGE_MEDIUM_FULL) -> str:
@@ -58,10 +30,6 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", re
     """
     title = f"Advice for {advice.store}"
     parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{escape(title)}</h1>",
         f"<p>{escape(_summary(advice))}</p>",
         _outcomes(advice),
         *(_plan(advice, number, proofs, recording) for number in range(len(advice.plans))),
@@ -74,7 +42,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", re
     if proofs:
         parts.append(_proofs(advice, proofs, recording, reason))
     parts.append(_method(advice))
-    return "\n".join([*parts, "</body></html>\n"])
+    return page(title, parts)
 
 
 def _summary(advice: Advice) -> str:
@@ -123,7 +91,7 @@ def _outcomes(advice: Advice) -> str:
     caption = f"Time until full, if nothing is changed and with each plan: p10 to p90, the bar marks p50. Axis: {span}."
     return (
         f"<h2>What would happen</h2><figure tabindex=0>{_bars(options, advice.promise.hours)}"
-        f"<figcaption>{escape(caption)}</figcaption></figure>{_table(HEADINGS, rows, right=4)}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>{table(HEADINGS, rows, right=4)}"
     )
 
 
@@ -168,7 +136,7 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int
     return (
         f"<h2>The recording with each {what}</h2><p>{escape(text)}</p>"
         f"<figure tabindex=0>{_course(advice, proofs)}<figcaption>{escape(caption)}</figcaption></figure>"
-        f"{_table(heads, rows, right=1)}"
+        f"{table(heads, rows, right=1)}"
     )
 
 
@@ -192,27 +160,13 @@ def _method(advice: Advice) -> str:
     return f"<h2>How this was found</h2><p class=dim>{escape(text + more)}</p>"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> str:
-    """Return a table; columns from number `right` on are numbers."""
-
-    def cell(tag: str, number: int, text: str) -> str:
-        kind = " class=n" if number >= right else ""
-        return f"<{tag}{kind}>{escape(text)}</{tag}>"
-
-    head = "".join(cell("th", number, text) for number, text in enumerate(heads))
-    body = "".join(
-        "<tr>" + "".join(cell("td", number, text) for number, text in enumerate(row)) + "</tr>" for row in rows
-    )
-    return f'<div class=wide tabindex=0 role=region aria-label="table"><table><tr>{head}</tr>{body}</table></div>'
-
-
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
 def _bars(options: Sequence[tuple[str, FillOutcome]], hours: float) -> str:
     """Return a picture of the time to full of each option."""
     horizon_s = hours * 3600
-    scale = (_WIDTH - _LEFT - _RIGHT) / horizon_s
+    scale = (WIDTH - _LEFT - RIGHT) / horizon_s
     height = _ROW * len(options) + _BOTTOM
     parts = []
     for row, (name, outcome) in enumerate(options):
@@ -237,14 +191,14 @@ def _bars(options: Sequence[tuple[str, FillOutcome]], hours: float) -> str:
             parts.append(f'<rect class="f{colour}" x="{x - 2:.1f}" y="{middle - 14}" width="4" height="28"/>')
     parts += _hours(horizon_s, height - _BOTTOM)
     label = "; ".join(f"{name}: {', '.join(text for text in cells(outcome)[:4] if text)}" for name, outcome in options)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def _hours(horizon_s: float, y: float) -> list[str]:
     step = next((s for s in (600, 900, 1800, 3600, 7200, 14_400) if horizon_s / s <= 6), 14_400)
-    parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}"/>']
+    parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>']
     for second in range(0, int(horizon_s) + 1, step):
-        x = _LEFT + second / horizon_s * (_WIDTH - _LEFT - _RIGHT)
+        x = _LEFT + second / horizon_s * (WIDTH - _LEFT - RIGHT)
         text = f"{second / 3600:g} h" if step >= 1800 else f"{second // 60} min"
         parts.append(f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 5}"/>')
         parts.append(f'<text class="dim" x="{x:.1f}" y="{y + 20}" text-anchor="middle">{text}</text>')
@@ -253,67 +207,9 @@ def _hours(horizon_s: float, y: float) -> list[str]:
 
 def _course(advice: Advice, proofs: Sequence[Proof]) -> str:
     """Return a picture of the usage over the recording, as it is and with each plan."""
-    begin = min(proof.times[0] for proof in proofs)
-    end = max(begin + 1, *(proof.times[-1] for proof in proofs))
-    top = max(105.0, *(max(proof.usage_pct) for proof in proofs))
-    left, inner = 56, _HEIGHT - _TOP - _BOTTOM
-
-    def x(time_s: float) -> float:
-        return left + (time_s - begin) / (end - begin) * (_WIDTH - left - _RIGHT)
-
-    def y(pct: float) -> float:
-        return _TOP + (1 - pct / top) * inner
-
-    parts = []
-    for pct in (0, 25, 50, 75, 100):
-        kind = "full" if pct == 100 else "axis"
-        parts.append(f'<line class="{kind}" x1="{left}" y1="{y(pct):.1f}" x2="{_WIDTH - _RIGHT}" y2="{y(pct):.1f}"/>')
-        parts.append(
-            f'<text class="dim" x="{left - 6}" y="{y(pct) + 4:.1f}" text-anchor="end">'
-            f"{pct}{' %' if pct == 100 else ''}</text>"
-        )
-    foot = _HEIGHT - _BOTTOM
-    for time_s, text in time_marks(begin, end):
-        place = f"{x(time_s):.1f}"
-        parts.append(f'<line class="axis" x1="{place}" y1="{foot}" x2="{place}" y2="{foot + 5}"/>')
-        parts.append(f'<text class="dim" x="{place}" y="{_HEIGHT - 10}" text-anchor="middle">{text}</text>')
-    for number, proof in enumerate(proofs):
-        step = max(1, len(proof.times) // _POINTS)
-        points = " ".join(
-            f"{x(time):.1f},{y(pct):.1f}" for time, pct in list(zip(proof.times, proof.usage_pct, strict=True))[::step]
-        )
-        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
-        parts.append(f'<polyline class="s{number % 4}" fill="none" stroke-width="2"{dash} points="{points}"/>')
-    legend = _legend(advice, proofs)
+    curves = [Curve(_name(advice, proof), proof.times, proof.usage_pct) for proof in proofs]
     label = "; ".join(f"{_name(advice, proof)}: up to {max(proof.usage_pct):.0f} %" for proof in proofs)
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>{legend}'
-    )
-
-
-def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
-    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights.
-
-    Args:
-        begin: seconds since 1970.
-        end: seconds since 1970.
-    """
-    step = next((step for step in _STEPS_S if (end - begin) / step <= _MARKS), None)
-    if step is None:
-        step = _DAY_S * ceil((end - begin) / _DAY_S / _MARKS)
-    form = "%H:%M" if step < _DAY_S else "%m-%d"
-    times = range(ceil(begin / step) * step, floor(end) + 1, step)
-    return [(time_s, datetime.fromtimestamp(time_s, UTC).strftime(form)) for time_s in times]
-
-
-def _legend(advice: Advice, proofs: Sequence[Proof]) -> str:
-    parts = []
-    for number, proof in enumerate(proofs):
-        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
-        y = 14 + 20 * number
-        parts.append(f'<line class="s{number % 4}" stroke-width="2"{dash} x1="56" y1="{y}" x2="104" y2="{y}"/>')
-        parts.append(f'<text x="112" y="{y + 4}">{escape(_name(advice, proof))}</text>')
-    return f'<svg viewBox="0 0 {_WIDTH} {20 * len(proofs) + 8}" aria-hidden="true">{"".join(parts)}</svg>'
+    return draw_curves(curves, label, top=max(105.0, *(max(proof.usage_pct) for proof in proofs)))
 
 
 def _cut(text: str) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect, sync_playwright
 
-from deploy.show.report import report, time_marks
+from deploy.show.html_page import time_marks
+from deploy.show.report import report
 from tests.deploy.console.test_browser import CHROMIUM, QUIET, SIZES
 from tests.support.moments import structure_at_rest
 from twin.planning.advise import Promise, advise

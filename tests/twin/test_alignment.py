@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.profile import examples
-from twin.playback.alignment import MAX_LAG, align
+from twin.playback.alignment import MAX_LAG, NEARNESS, align
 
 TOLERANCE = 5.0
 PCT = st.integers(0, 8).map(lambda number: 5.0 * number)
@@ -26,7 +26,9 @@ def naive_score(model: list[float], measured: list[float]) -> float:
         scores = []
         if row and column:
             distance = abs(model[row - 1] - measured[column - 1])
-            scores.append(best(row - 1, column - 1) + (1 - 0.5 * distance / TOLERANCE if distance <= TOLERANCE else -1))
+            scores.append(
+                best(row - 1, column - 1) + (1 - NEARNESS * distance / TOLERANCE if distance <= TOLERANCE else -1)
+            )
         if row:
             scores.append(best(row - 1, column) - 0.5)
         if column:
@@ -45,9 +47,9 @@ def test_as_many_match_as_in_the_best_alignment(pairs: list[tuple[float, float]]
     score = naive_score(model, measured)
     # Every sample is matched, mismatched with a partner (-1) or alone (-0.5 each): the same sum either way.
     distance = 0.0 if alignment.distance_pct is None else alignment.distance_pct * alignment.matched
-    own = alignment.matched - 0.5 * distance / TOLERANCE - (len(pairs) - alignment.matched)
+    own = alignment.matched - NEARNESS * distance / TOLERANCE - (len(pairs) - alignment.matched)
     assert abs(own - score) < 1e-3
-    assert score >= paired - 0.5 * paired - (len(pairs) - paired) - 1e-9
+    assert score >= paired - NEARNESS * paired - (len(pairs) - paired) - 1e-9
 
 
 def test_equal_traces_match_without_lag() -> None:

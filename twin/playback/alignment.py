@@ -16,6 +16,7 @@ import msgspec
 MAX_LAG = 3  # samples, either way
 _GAP = -0.5  # for a sample of one trace without a partner: as many of both as a pair that does not match
 _MISMATCH = -1.0
+NEARNESS = 0.1  # of the score of a pair: it decides between alignments that match about as many
 _PAIR, _MODEL_ALONE, _MEASURED_ALONE = 0, 1, 2
 _NEVER = float("-inf")
 
@@ -37,7 +38,7 @@ class Alignment(msgspec.Struct, frozen=True, kw_only=True):
 def align(model: Sequence[float], measured: Sequence[float], tolerance_pct: float) -> Alignment:
     """Return the alignment of two traces that were sampled at the same times.
 
-    A pair scores 1 if it is equal, down to 0.5 at the tolerance. Of equal alignments that without lag is taken.
+    A pair scores 1 if it is equal, down to 0.9 at the tolerance. Of equal alignments that without lag is taken.
 
     Args:
         model: percent of the total, n.
@@ -72,12 +73,10 @@ def align(model: Sequence[float], measured: Sequence[float], tolerance_pct: floa
 def _score(distance: float, tolerance_pct: float) -> float:
     if distance > tolerance_pct:
         return _MISMATCH
-    return 1.0 - (0.5 * distance / tolerance_pct if tolerance_pct else 0.0)
+    return 1.0 - (NEARNESS * distance / tolerance_pct if tolerance_pct else 0.0)
 
 
-def _follow(
-    steps: bytearray, model: Sequence[float], measured: Sequence[float], tolerance_pct: float
-) -> Alignment:
+def _follow(steps: bytearray, model: Sequence[float], measured: Sequence[float], tolerance_pct: float) -> Alignment:
     """Return the alignment whose last step of each pair of lengths is given."""
     width = 2 * MAX_LAG + 1
     row = column = len(model)
