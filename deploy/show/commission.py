@@ -47,11 +47,10 @@ def print_commission(report: Commission) -> None:
 
 def commission_page(report: Commission, source: str) -> str:
     """Return the report as HTML. source: what was played, such as the name of a recording."""
-    checks = [(str(check.verdict), check.subject, _reason(check), check.remedy) for check in report.checks]
     rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
     parts = [
         f"<p>{escape(f'{source}, {_scope(report)}.')}</p>",
-        f"<h2>Why</h2>{table(('verdict', 'about', 'reason', 'what to do'), checks, right=4)}",
+        f"<h2>Why</h2>{''.join(map(_paragraph, report.checks))}",
     ]
     if rows:
         parts.append(f"<h2>Twin and measurements</h2>{table(_HEADINGS, rows, right=2)}")
@@ -59,6 +58,12 @@ def commission_page(report: Commission, source: str) -> str:
     parts.append(f"<h2>Stores</h2>{table(_STORE_HEADINGS, [_store_cells(store) for store in report.stores], right=2)}")
     parts.append(f"<h2>How this was judged</h2><p class=dim>{escape(_METHOD)}</p>")
     return page(f"Commissioning: {report.verdict}", parts)
+
+
+def _paragraph(check: Check) -> str:
+    """Return a check as HTML, with what to do below it."""
+    remedy = f"<br><span class=dim>What to do: {escape(check.remedy)}.</span>" if check.remedy else ""
+    return f"<p><b>{escape(f'{check.verdict}: {check.subject}.')}</b> {escape(_reason(check))}.{remedy}</p>"
 
 
 def _scope(report: Commission) -> str:

@@ -19,7 +19,8 @@ from twin.feeds.ordering import sort_events
 from twin.playback.replays import Player, play
 from twin.recordings.files import RecordingWriter, open_recording
 
-ESTATE = """
+TOLERANCE_PCT = 2  # of the estate
+ESTATE = f"""
 schema = 1
 [coupling_facility.CF01]
 size = "1G"
@@ -31,10 +32,10 @@ platform = "zos"
 platform = "zos"
 [structure."QSG1/APP1"]
 coupling_facility = "CF01"
-size = "16M"
+size = "6M"
 cf_level = 5
 offload = "SMDS"
-drift_tolerance_pct = 2
+drift_tolerance_pct = {TOLERANCE_PCT}
 [smds."QSG1/APP1/QM01"]
 size = "64M"
 [smds."QSG1/APP1/QM02"]
