@@ -175,6 +175,7 @@ def _overview() -> Dashboard:
             Graph("Time to full (median), the 20 nearest", {"{{store}} {{resource}}": soon}, _SECONDS),
             Listing("All open alerts", "mqtwin_alert_open"),
             Graph("Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO),
+            Graph("Measurements matched, 24 h", {"{{store}}": "mqtwin_fidelity_ratio"}, _RATIO),
             Graph("Refused puts per second", {"{{store}}": "rate(mqtwin_full_puts_total[5m])"}),
         ),
     }

@@ -197,7 +197,7 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
     fields = dict(state["properties"])
     for name in state["$defs"].keys() - {"late_reports"}:  # a count of ours, which nobody measures
         fields |= state["$defs"][name]["properties"]
-    for name in ("messages_estimated", "drift_pct", "load"):  # what the twin works out
+    for name in ("messages_estimated", "drift_pct", "fidelity", "load"):  # what the twin works out
         del fields[name]
     integers = {name for name, own in fields.items() if own.get("type") in ("integer", ["integer", "null"])}
     numbers = {name for name, own in fields.items() if own.get("type") in ("number", ["number", "null"])}

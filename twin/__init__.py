@@ -6,6 +6,7 @@
 | `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
 | `open_store` | `twin.stores.open` | open the twin of one store |
 | `replay`, `Replayed` | `twin.playback.replays` | play a recording through the twins of an estate |
+| `commission`, `Commission` | `twin.playback.commission` | does the twin do what it promises, at a site? |
 | `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from twin.planning.moment import at_moment
     from twin.planning.proof import prove
     from twin.planning.whatif import Traffic, what_if
+    from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
     from twin.reporting.report import report
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Alert": "alerts.episodes",
+    "Commission": "playback.commission",
     "Decoder": "events",
     "Estate": "estate",
     "MqtwinError": "errors",
@@ -53,6 +56,7 @@ _MODULES = {
     "UsageError": "errors",
     "advise": "planning.advise",
     "at_moment": "planning.moment",
+    "commission": "playback.commission",
     "demo_estate": "simulation",
     "load_estate": "estate",
     "make_scenario": "simulation",
@@ -67,6 +71,7 @@ _MODULES = {
 
 __all__ = [
     "Alert",
+    "Commission",
     "Decoder",
     "Estate",
     "MqtwinError",
@@ -77,6 +82,7 @@ __all__ = [
     "UsageError",
     "advise",
     "at_moment",
+    "commission",
     "demo_estate",
     "load_estate",
     "make_scenario",

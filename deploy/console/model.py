@@ -310,7 +310,7 @@ class ConsoleModel:
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
-        drop = {"smds", "scm", "forecast", "forecast_scores"}
+        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured"}  # the page does not read them here
         content = {
             "store": name,
             "kind": state.kind,

@@ -74,6 +74,8 @@ CATALOGUE = {
             uncommitted_messages="Messages whose put or get is not yet committed.",
             drift_ratio="Twin minus measurement, as a part of the total, of the worst resource; no sample before a "
             "MEASURE.",
+            fidelity_ratio="Share of the measurements of the last 24 hours that the twin matched within its tolerance; "
+            "no sample before ten.",
             event_time_seconds="Latest event time of a store, seconds since 1970.",
             written_time_seconds="Wall time at which the job wrote the last state of a store, seconds since 1970.",
             demand_puts_per_second="Messages that applications asked to put per second in the last 15 minutes, refused "

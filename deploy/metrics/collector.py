@@ -37,6 +37,7 @@ _FIELDS = {
     "messages": "store_messages",
     "bytes": "store_bytes",
     "uncommitted": "uncommitted_messages",
+    "fidelity": "fidelity_ratio",
     "gaps": "gaps",
     "unmatched_gets": "unmatched_gets",
     "events": "events_total",

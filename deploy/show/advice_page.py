@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from deploy.show.html_page import page, table, time_marks
+from deploy.show.html_page import RIGHT, WIDTH, Curve, draw_curves, page, table
 from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, settings_text
 from twin.conditions import STORAGE_MEDIUM_FULL
 from twin.planning.advise import Advice
@@ -13,12 +13,10 @@ from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
 
-_WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
+_LEFT = 200  # what labels take of a picture
 _ROW = 44
-_HEIGHT, _TOP, _BOTTOM = 300, 16, 34  # of the course
-_POINTS = 400  # of a line
+_BOTTOM = 34
 _LEFT_OUT = "Changes that bring a new warning about the estate, or with which too much is refused in the recording."
-_DASHES = ("2 3", "", "9 4", "9 3 2 3")
 
 
 def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "", reason: int = STORAGE_MEDIUM_FULL) -> str:
@@ -168,7 +166,7 @@ def _method(advice: Advice) -> str:
 def _bars(options: Sequence[tuple[str, FillOutcome]], hours: float) -> str:
     """Return a picture of the time to full of each option."""
     horizon_s = hours * 3600
-    scale = (_WIDTH - _LEFT - _RIGHT) / horizon_s
+    scale = (WIDTH - _LEFT - RIGHT) / horizon_s
     height = _ROW * len(options) + _BOTTOM
     parts = []
     for row, (name, outcome) in enumerate(options):
@@ -193,14 +191,14 @@ def _bars(options: Sequence[tuple[str, FillOutcome]], hours: float) -> str:
             parts.append(f'<rect class="f{colour}" x="{x - 2:.1f}" y="{middle - 14}" width="4" height="28"/>')
     parts += _hours(horizon_s, height - _BOTTOM)
     label = "; ".join(f"{name}: {', '.join(text for text in cells(outcome)[:4] if text)}" for name, outcome in options)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def _hours(horizon_s: float, y: float) -> list[str]:
     step = next((s for s in (600, 900, 1800, 3600, 7200, 14_400) if horizon_s / s <= 6), 14_400)
-    parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}"/>']
+    parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>']
     for second in range(0, int(horizon_s) + 1, step):
-        x = _LEFT + second / horizon_s * (_WIDTH - _LEFT - _RIGHT)
+        x = _LEFT + second / horizon_s * (WIDTH - _LEFT - RIGHT)
         text = f"{second / 3600:g} h" if step >= 1800 else f"{second // 60} min"
         parts.append(f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 5}"/>')
         parts.append(f'<text class="dim" x="{x:.1f}" y="{y + 20}" text-anchor="middle">{text}</text>')
@@ -209,52 +207,9 @@ def _hours(horizon_s: float, y: float) -> list[str]:
 
 def _course(advice: Advice, proofs: Sequence[Proof]) -> str:
     """Return a picture of the usage over the recording, as it is and with each plan."""
-    begin = min(proof.times[0] for proof in proofs)
-    end = max(begin + 1, *(proof.times[-1] for proof in proofs))
-    top = max(105.0, *(max(proof.usage_pct) for proof in proofs))
-    left, inner = 56, _HEIGHT - _TOP - _BOTTOM
-
-    def x(time_s: float) -> float:
-        return left + (time_s - begin) / (end - begin) * (_WIDTH - left - _RIGHT)
-
-    def y(pct: float) -> float:
-        return _TOP + (1 - pct / top) * inner
-
-    parts = []
-    for pct in (0, 25, 50, 75, 100):
-        kind = "full" if pct == 100 else "axis"
-        parts.append(f'<line class="{kind}" x1="{left}" y1="{y(pct):.1f}" x2="{_WIDTH - _RIGHT}" y2="{y(pct):.1f}"/>')
-        parts.append(
-            f'<text class="dim" x="{left - 6}" y="{y(pct) + 4:.1f}" text-anchor="end">'
-            f"{pct}{' %' if pct == 100 else ''}</text>"
-        )
-    foot = _HEIGHT - _BOTTOM
-    for time_s, text in time_marks(begin, end):
-        place = f"{x(time_s):.1f}"
-        parts.append(f'<line class="axis" x1="{place}" y1="{foot}" x2="{place}" y2="{foot + 5}"/>')
-        parts.append(f'<text class="dim" x="{place}" y="{_HEIGHT - 10}" text-anchor="middle">{text}</text>')
-    for number, proof in enumerate(proofs):
-        step = max(1, len(proof.times) // _POINTS)
-        points = " ".join(
-            f"{x(time):.1f},{y(pct):.1f}" for time, pct in list(zip(proof.times, proof.usage_pct, strict=True))[::step]
-        )
-        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
-        parts.append(f'<polyline class="s{number % 4}" fill="none" stroke-width="2"{dash} points="{points}"/>')
-    legend = _legend(advice, proofs)
+    curves = [Curve(_name(advice, proof), proof.times, proof.usage_pct) for proof in proofs]
     label = "; ".join(f"{_name(advice, proof)}: up to {max(proof.usage_pct):.0f} %" for proof in proofs)
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>{legend}'
-    )
-
-
-def _legend(advice: Advice, proofs: Sequence[Proof]) -> str:
-    parts = []
-    for number, proof in enumerate(proofs):
-        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
-        y = 14 + 20 * number
-        parts.append(f'<line class="s{number % 4}" stroke-width="2"{dash} x1="56" y1="{y}" x2="104" y2="{y}"/>')
-        parts.append(f'<text x="112" y="{y + 4}">{escape(_name(advice, proof))}</text>')
-    return f'<svg viewBox="0 0 {_WIDTH} {20 * len(proofs) + 8}" aria-hidden="true">{"".join(parts)}</svg>'
+    return draw_curves(curves, label, top=max(105.0, *(max(proof.usage_pct) for proof in proofs)))
 
 
 def _cut(text: str) -> str:

@@ -42,7 +42,7 @@ RESOURCE_FIGURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _LimitedResource:
+class LimitedResource:
     """A figure and its limit.
 
     Args:
@@ -61,12 +61,12 @@ class _LimitedResource:
 
 
 _FDS, _MAPS, _MEMORY = "descriptors", "mappings", "memory"
-_LIMITED_RESOURCES = (
-    _LimitedResource(_FDS, "jvm_fds", "fds_limit", "descriptors of the JVM", FDS_REMEDY),
-    _LimitedResource(_FDS, "worker_fds", "fds_limit", "descriptors of a Python worker", FDS_REMEDY),
-    _LimitedResource(_MAPS, "jvm_maps", "maps_limit", "memory mappings of the JVM", MAPS_REMEDY),
-    _LimitedResource(_MAPS, "worker_maps", "maps_limit", "memory mappings of a Python worker", MAPS_REMEDY),
-    _LimitedResource(_MEMORY, "memory_used_bytes", "memory_limit_bytes", "bytes of memory", MEMORY_REMEDY),
+LIMITED_RESOURCES = (
+    LimitedResource(_FDS, "jvm_fds", "fds_limit", "descriptors of the JVM", FDS_REMEDY),
+    LimitedResource(_FDS, "worker_fds", "fds_limit", "descriptors of a Python worker", FDS_REMEDY),
+    LimitedResource(_MAPS, "jvm_maps", "maps_limit", "memory mappings of the JVM", MAPS_REMEDY),
+    LimitedResource(_MAPS, "worker_maps", "maps_limit", "memory mappings of a Python worker", MAPS_REMEDY),
+    LimitedResource(_MEMORY, "memory_used_bytes", "memory_limit_bytes", "bytes of memory", MEMORY_REMEDY),
 )
 
 # Words of an error, their meaning, the kinds of resources to report, the remedy. The first match counts.
@@ -226,7 +226,7 @@ class Resources:
 
     def warn_once(self, figures: Mapping[str, int]) -> None:
         """Log a warning if more than `WARN_RATIO` of a limit is in use, once per figure."""
-        for row in _LIMITED_RESOURCES:
+        for row in LIMITED_RESOURCES:
             if row.used not in self._warned and _is_beyond(WARN_RATIO, row, figures):
                 self._warned.add(row.used)
                 self._log.warning("a limit is near", uses=_describe_use(row, figures), do=row.remedy)
@@ -241,9 +241,9 @@ class Resources:
         text = _collect_text(error)
         for words, meaning, kinds, remedy in _SHORTAGES:
             if words in text:
-                uses = [_describe_use(row, self._last) for row in _LIMITED_RESOURCES if row.kind in kinds]
+                uses = [_describe_use(row, self._last) for row in LIMITED_RESOURCES if row.kind in kinds]
                 return f"; {', '.join((meaning, *filter(None, uses)))}: {remedy}"
-        for row in _LIMITED_RESOURCES:
+        for row in LIMITED_RESOURCES:
             if row.kind != _MEMORY and _is_beyond(NEAR_RATIO, row, self._last):
                 return f"; its cause may be a limit, {_describe_use(row, self._last)} are in use: {row.remedy}"
         return ""
@@ -273,11 +273,11 @@ def measure_session(session: SparkSession) -> Resources:
     return Resources(int(jvm.java.lang.ProcessHandle.current().pid()))
 
 
-def _is_beyond(ratio: float, row: _LimitedResource, figures: Mapping[str, int]) -> bool:
+def _is_beyond(ratio: float, row: LimitedResource, figures: Mapping[str, int]) -> bool:
     return row.used in figures and row.limit in figures and figures[row.used] > ratio * figures[row.limit]
 
 
-def _describe_use(row: _LimitedResource, figures: Mapping[str, int]) -> str:
+def _describe_use(row: LimitedResource, figures: Mapping[str, int]) -> str:
     """Return "N of LIMIT descriptors"; empty if either is not known."""
     if row.used not in figures or row.limit not in figures:
         return ""

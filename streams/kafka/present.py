@@ -8,13 +8,15 @@ holds from the record, as from a measurement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from math import ceil
 from typing import NamedTuple
 
 import msgspec
 
 from streams.kafka.clients import content_type_of
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import EventReader, TopicReader
+from streams.kafka.topic_reader import EventReader, RecordGuard, TopicReader, TopicRecord
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -22,7 +24,8 @@ from twin.events import Decoded, Decoder, Event
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
-from twin.records import StateRecord
+from twin.playback.verdicts import Latency
+from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
 
 _READ_SECONDS = 0.5
@@ -95,6 +98,39 @@ def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, Stat
             for record in reader.read(_READ_SECONDS):
                 latest.apply(record)
     return {store: entry.state for store, entry in latest.states.items()}
+
+
+def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Latency | None:
+    """Return how long after their events the job wrote the state records that the topic has of the last hours.
+
+    The topic is compacted: of longer ago it has fewer. None where it has no record of the time. Errors as of
+    `read_last_states`.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics.
+        hours: before the latest record.
+    """
+    written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
+    with TopicReader(kafka, {topics.state: None}) as reader:
+        guard = RecordGuard()
+        while not reader.missing and not reader.is_caught_up:
+            for record in reader.read(_READ_SECONDS):
+                guard.take(record, lambda record: written.extend(_latencies(record)))
+    since = max((time for time, _ in written), default=0.0) - hours * 3600
+    own = sorted(latency for time, latency in written if time >= since)
+    if not own:
+        return None
+    p50, p99 = (own[ceil(share * len(own)) - 1] for share in (0.5, 0.99))
+    return Latency(records=len(own), p50_s=round(p50, 3), p99_s=round(p99, 3))
+
+
+def _latencies(record: TopicRecord) -> Iterator[tuple[float, float]]:
+    """Yield the time at which a state record was written, and its latency; none of a tombstone or without events."""
+    state = None if record.value is None else read_state_record(record.value)
+    if state is not None and state.time is not None:
+        written_s = record.written_ms / 1000
+        yield written_s, written_s - datetime.fromisoformat(state.time).timestamp()
 
 
 def measurement_of(state: StateRecord, estate: Estate) -> Event:

@@ -100,8 +100,15 @@ SCORES = ForecastScores(
 
 
 def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
-    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES)
+    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES, fidelity=0.9)
     assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored]))) == set()
+
+
+def test_the_fidelity_of_a_store_and_none_while_it_is_not_known(driver: Driver) -> None:
+    state = driver.state("QM01/PS04")
+    read = samples(latest_of([msgspec.structs.replace(state, fidelity=0.9896)]))
+    assert value(read, "fidelity_ratio", store="QM01/PS04", pageset="4") == 0.9896
+    assert "mqtwin_fidelity_ratio" not in samples(latest_of([msgspec.structs.replace(state, fidelity=None)]))
 
 
 def test_the_scores_of_forecasts_and_pages(driver: Driver) -> None:

@@ -79,7 +79,7 @@ def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
         "usage_pct": None,
     }
     buffers = {"expansions": 0, "buffer_pool": 0, "buffer_pool_pct": None, "buffer_pool_writes": None}
-    known = {"baseline": None, "forecast": None, "drift_pct": None}
+    known = {"baseline": None, "forecast": None, "drift_pct": None, "fidelity": None}
     return {"store": name, "kind": "page_set", **common, **known, **pages, **parts, **buffers, **fields}
 
 

@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernels import OPS
+from kernels import OPS, layout
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.playback.replays import Player, decoded_chunks, play
 from twin.records import StateRecord
+from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 
 MAX_POINTS = 10_000  # of a resource; then every second one is dropped
@@ -106,15 +107,79 @@ class StoreDrift:
 
 
 @dataclass(slots=True)
-class _Observed:
-    """Observations of a store while a recording is played."""
+class Observed:
+    """Observations of a store while a recording is played.
+
+    Attributes:
+        resources: model and measurement by resource, as of after each measurement.
+        tested: likewise, the model as of just before; without the measurements that tested nothing.
+    """
 
     resources: dict[str, ResourceDrift] = field(default_factory=dict)
+    tested: dict[str, ResourceDrift] = field(default_factory=dict)
     capacities: dict[str, int] = field(default_factory=dict)  # latest measured ones
     puts: Counter[str] = field(default_factory=Counter)
     gets: Counter[str] = field(default_factory=Counter)
     measurements: int = 0
     baseline: Mapping[str, object] | None = None
+
+
+@dataclass(slots=True)
+class Observation:
+    """A recording, as its events and measurements show the twins.
+
+    Attributes:
+        stores: by name; those without an event are absent.
+        states: last state records, by name.
+        tolerances: percent, of the stores with a measurement, by name.
+        unknown: events that name queues or stores which the estate lacks.
+        heard: events by route of the estate.
+        calls: operations on queues, by route.
+        numbered: those of them with `seq`, by route.
+        counted: those of them that stand for several messages, by route.
+        begin, end: earliest and latest event time, microseconds; None without events.
+    """
+
+    stores: dict[str, Observed]
+    states: dict[str, StateRecord]
+    tolerances: dict[str, float]
+    unknown: int
+    heard: Array
+    calls: Array
+    numbered: Array
+    counted: Array
+    begin: int | None = None
+    end: int | None = None
+
+    def causes(self, store: str) -> list[tuple[Cause, str]]:
+        """Return the likely causes of the drift of a store with a measurement, most certain first."""
+        return _causes(self.stores[store], self.states[store], self.unknown)
+
+
+def observe(path: str | Path, estate: Estate) -> Observation:
+    """Play a recording and return what its events and measurements show. Arguments and errors as of `measure_drift`."""
+    player = Player(estate)
+    seen: defaultdict[str, Observed] = defaultdict(Observed)
+    heard, calls, numbered, counted = np.zeros((4, len(estate.routes)), np.int64)
+    result = Observation(seen, {}, {}, 0, heard, calls, numbered, counted)
+
+    def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
+        for decoded in chunks:
+            result.unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
+            _count_calls(decoded, estate, seen)
+            _count_events(decoded, result)
+            yield decoded
+
+    for piece, _ in play(count(decoded_chunks(path, estate)), player, _split_by_measure):
+        last = len(piece) - 1
+        if last in piece.extras and piece.events["op"][last] == _MEASURE:
+            store = estate.routes[int(piece.events["route"][last])].store
+            twin = player.twins[store]
+            if isinstance(twin, MessageStore):
+                _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
+                result.tolerances[store] = twin.config.drift_tolerance_pct
+    result.stores, result.states = dict(sorted(seen.items())), player.states()
+    return result
 
 
 def measure_drift(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
@@ -127,35 +192,14 @@ def measure_drift(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
-    player = Player(estate)
-    seen: defaultdict[str, _Observed] = defaultdict(_Observed)
-    unknown = 0
-
-    def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
-        nonlocal unknown
-        for decoded in chunks:
-            unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
-            _count_calls(decoded, estate, seen)
-            yield decoded
-
-    for piece, _ in play(count(decoded_chunks(path, estate)), player, _split_by_measure):
-        last = len(piece) - 1
-        if last in piece.extras and piece.events["op"][last] == _MEASURE:
-            store = estate.routes[int(piece.events["route"][last])].store
-            twin = player.twins[store]
-            if isinstance(twin, MessageStore):
-                _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
-    states = player.states()
-    result = {}
-    for name in sorted(seen):
-        if not seen[name].measurements:
-            continue
-        twin = player.twins[name]
-        assert isinstance(twin, MessageStore)
-        resources = dict(sorted(seen[name].resources.items()))
-        causes = _causes(seen[name], states[name], unknown)
-        result[name] = StoreDrift(name, twin.config.drift_tolerance_pct, resources, causes, states[name])
-    return result
+    seen = observe(path, estate)
+    return {
+        name: StoreDrift(
+            name, seen.tolerances[name], dict(sorted(own.resources.items())), seen.causes(name), seen.states[name]
+        )
+        for name, own in seen.stores.items()
+        if own.measurements
+    }
 
 
 def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
@@ -163,7 +207,7 @@ def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
     return decoded.split((np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist())
 
 
-def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Observed]) -> None:
+def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, Observed]) -> None:
     """Count the puts and gets that storage noticed, by store and queue."""
     events = decoded.events
     for op in (_PUT, _GET):
@@ -175,22 +219,38 @@ def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Obser
             counter[route.queue or ""] += int(counts[index])
 
 
-def _note(seen: _Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
+def _count_events(decoded: Decoded, seen: Observation) -> None:
+    """Count the events of each route, and their times."""
+    events, size = decoded.events, len(seen.heard)
+    if not events.size:
+        return
+    begin, end = int(events["time"].min()), int(events["time"].max())
+    seen.begin = begin if seen.begin is None else min(begin, seen.begin)
+    seen.end = end if seen.end is None else max(end, seen.end)
+    seen.heard += np.bincount(events["route"], minlength=size)
+    calls = events[events["op"] <= layout.CLEAR]
+    seen.calls += np.bincount(calls["route"], minlength=size)
+    seen.numbered += np.bincount(calls["route"][calls["seq"] >= 0], minlength=size)
+    seen.counted += np.bincount(calls["route"][calls["count"] > 1], minlength=size)
+
+
+def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
     seen.measurements += 1
     state = twin.state()
     seen.baseline = state.baseline
     time = twin.clock
-    for resource, (model, real, total) in twin.compare(measured).items():
-        if total > 0:
-            seen.resources.setdefault(str(resource), ResourceDrift(str(resource))).add(
-                DriftPoint(time, model, real, total)
-            )
+    for compared, resources in ((twin.compare(measured), seen.resources), (twin.tested, seen.tested)):
+        for resource, (model, real, total) in compared.items():
+            if total > 0:
+                resources.setdefault(str(resource), ResourceDrift(str(resource))).add(
+                    DriftPoint(time, model, real, total)
+                )
     for name in _CAPACITIES:
         if isinstance(measured.get(name), int):
             seen.capacities[name] = measured[name]
 
 
-def _causes(seen: _Observed, state: StateRecord, unknown: int) -> list[tuple[Cause, str]]:
+def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[tuple[Cause, str]]:
     """Return the likely causes of the drift of a store, most certain first."""
     last = {name: resource.last_pct for name, resource in seen.resources.items()}
     causes: list[tuple[Cause, str]] = []
@@ -229,7 +289,7 @@ def _causes(seen: _Observed, state: StateRecord, unknown: int) -> list[tuple[Cau
     return causes
 
 
-def _rule_causes(seen: _Observed, state: StateRecord, last: Mapping[str, float]) -> list[tuple[Cause, str]]:
+def _rule_causes(seen: Observed, state: StateRecord, last: Mapping[str, float]) -> list[tuple[Cause, str]]:
     causes: list[tuple[Cause, str]] = []
     for name, real in sorted(seen.capacities.items()):
         model = getattr(state, name, None)

@@ -166,6 +166,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Baseline | None
     measured: tuple[str, ...] = ()
     drift_pct: float | None
+    fidelity: float | None = None
     sizes_measured: dict[str, dict[str, SizePair]] = {}
     forecast: StateForecast | None
     forecast_scores: ForecastScores | None = None

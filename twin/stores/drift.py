@@ -1,7 +1,9 @@
 """MEASURE: what the real system says it holds. The first sets the baseline, later ones show the drift.
 
 The model is never overwritten: what the first measurement finds beyond it becomes a baseline that unmatched gets draw
-down; what later ones find is `drift_pct`, and an alert where it stays. Sources: docs/events.md, "Measurements".
+down; what later ones find is `drift_pct`, and an alert where it stays. Each of them also tests the twin: the share of
+those that found it within its tolerance is its fidelity [Munoz, Wimmer, Troya, Vallecillo: IEEE TSE 2024, matched
+snapshots]. Sources: docs/events.md, "Measurements"; docs/state.md, "Fidelity".
 """
 
 from __future__ import annotations
@@ -10,15 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import INFO, Condition, Resource
 from twin.records import Action, Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
+MIN_TESTS = 10  # measurements, before which a share of them says little [assumed]
+# Three of four: below it the twin is wrong too often to act on, though never three times in a row [assumed].
+LOW_FIDELITY = 0.75
+_HOUR = 3600 * SECOND
+_FIDELITY_HOURS = 24
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
 _MAX_EXCESS = 1 << 48
 MAX_MESSAGES = 1 << 31
+
+Compared = Mapping[Resource, tuple[float, float, float]]  # (model, measured, total) by resource
 
 
 class SizeMeasured(msgspec.Struct, frozen=True):
@@ -47,12 +57,20 @@ class SizeMeasured(msgspec.Struct, frozen=True):
         return 100.0 * (self.model - self.measured) / max(1, self.model, self.measured)
 
 
+class TestedHour(msgspec.Struct, array_like=True):
+    """Measurements of an hour (hours since 1970) that tested the twin, and how many of them matched."""
+
+    hour: int
+    tests: int = 0
+    matched: int = 0
+
+
 class Drift(msgspec.Struct, kw_only=True):
-    """The baseline as it was set, and the drift of the last measurement.
+    """The baseline as it was set, the drift of the last measurement, and how many of the last day matched.
 
     measured: fields of the state record that the baseline has taken from measurements, sorted; sizes: those measured
-    last that are not the model's; streak: measurements in a row beyond the tolerance; cleared_at: the store's clock
-    when the last alert was cleared.
+    last that are not the model's; streak: measurements in a row beyond the tolerance; agreed: in a row within it;
+    cleared_at: the store's clock when the last alert was cleared; hours: the last 24 until the last test, ascending.
     """
 
     baseline: Baseline | None = None
@@ -61,7 +79,42 @@ class Drift(msgspec.Struct, kw_only=True):
     resource: str | None = None
     sizes: list[SizeMeasured] = []
     streak: int = 0
+    agreed: int = 0
     cleared_at: int | None = None
+    hours: list[TestedHour] = []
+
+    @property
+    def tests(self) -> int:
+        """Measurements of the last 24 hours that tested the twin."""
+        return sum(hour.tests for hour in self.hours)
+
+    @property
+    def fidelity(self) -> float | None:
+        """Share of these measurements that matched, 0 to 1; None while they are fewer than `MIN_TESTS`."""
+        return round(sum(hour.matched for hour in self.hours) / self.tests, 4) if self.tests >= MIN_TESTS else None
+
+    @property
+    def is_low(self) -> bool:
+        """True if too few of these measurements matched."""
+        return self.fidelity is not None and self.fidelity < LOW_FIDELITY
+
+    def note_test(self, tested: Compared, tolerance_pct: float, now: int) -> None:
+        """Count a measurement that tested the twin. Arguments as of `judge`."""
+        pcts = _percentages(tested)
+        if not pcts:
+            return
+        hour = now // _HOUR  # where the clock has gone back, later hours are forgotten
+        self.hours = [own for own in self.hours if hour - _FIDELITY_HOURS < own.hour <= hour]
+        if not self.hours or self.hours[-1].hour != hour:
+            self.hours.append(TestedHour(hour))
+        self.hours[-1].tests += 1
+        self.hours[-1].matched += all(abs(pct) <= tolerance_pct for pct in pcts.values())
+
+    def describe_fidelity(self) -> str:
+        """Return the sentence with the share of measurements that matched; "" while they are too few."""
+        if self.fidelity is None:
+            return ""
+        return f" Of the {self.tests:,} measurements of the last 24 hours {100 * self.fidelity:.0f} % matched."
 
     def take(self, fields: set[str], baseline: Baseline) -> None:
         """Add measured fields to a baseline: what it has for them, and what it had for others."""
@@ -91,7 +144,8 @@ class Drift(msgspec.Struct, kw_only=True):
 
 def judge(
     drift: Drift,
-    compared: Mapping[Resource, tuple[float, float, float]],
+    tested: Compared,
+    compared: Compared,
     sizes: Sequence[SizeMeasured],
     tolerance_pct: float,
     episodes: Episodes,
@@ -102,14 +156,17 @@ def judge(
 
     Args:
         drift: what is kept of measurements; written.
-        compared: (model, measured, total) by resource measured; one with a total of 0 is left out.
+        tested: (model, measured, total) by resource measured, the model as it was just before, one with a total of 0
+            left out; empty if the measurement set the baseline or nothing else is known, so that it tests nothing.
+        compared: likewise, with the model as it is now.
         sizes: the sizes measured.
         tolerance_pct: drift beyond it counts.
         episodes: the store's open alerts.
         now: the store's clock, microseconds.
         make_finding: returns the finding about a resource.
     """
-    pcts = {name: 100.0 * (model - real) / total for name, (model, real, total) in compared.items() if total > 0}
+    drift.note_test(tested, tolerance_pct, now)
+    pcts = _percentages(compared)
     if not pcts and not sizes:
         return []
     if pcts:
@@ -118,15 +175,24 @@ def judge(
     drift.note_sizes(sizes)
     gaps = [*pcts.items(), *((size.resource, size.pct) for size in (*drift.sizes, *sizes))]
     resource, pct = max(gaps, key=lambda entry: abs(entry[1]))
-    drift.streak = drift.streak + 1 if abs(pct) > tolerance_pct else 0
+    is_beyond = abs(pct) > tolerance_pct
+    drift.streak, drift.agreed = (drift.streak + 1, 0) if is_beyond else (0, drift.agreed + 1)
+    # A low fidelity is the same trouble, seen over a day: it opens the alert, and keeps it open while some differ.
+    opens = drift.streak >= _ALERT_STREAK or (is_beyond and drift.is_low)
+    is_over = not is_beyond and (not drift.is_low or drift.agreed >= _ALERT_STREAK)
     episode = next((episode for episode in episodes if episode.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
-    if episode is None and drift.streak >= _ALERT_STREAK and drift.cleared_at != now:
+    if episode is None and opens and drift.cleared_at != now:
         return episodes.open(make_finding(resource), now)
-    if episode is not None and drift.streak == 0:
+    if episode is not None and is_over:
         drift.cleared_at = now
         return episodes.clear(episode, make_finding(episode.resource), now)
     return []
+
+
+def _percentages(compared: Compared) -> dict[Resource, float]:
+    """Return model minus measured, percent of the total, of each resource that has any."""
+    return {name: 100.0 * (model - real) / total for name, (model, real, total) in compared.items() if total > 0}
 
 
 def excess(measured: int | None, model: int, max_excess: int = _MAX_EXCESS) -> int:
@@ -152,7 +218,8 @@ def drift_finding(
         usage_pct: usage of the resource, percent; None where it has none.
         actions: actions of the alert.
     """
-    cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct) + drift.describe_sizes(resource)
+    cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
+    cause += drift.describe_sizes(resource) + drift.describe_fidelity()
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,

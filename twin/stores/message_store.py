@@ -35,7 +35,7 @@ from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import alerting, silence
 from twin.stores.depth_forecast import depth_lead_s
-from twin.stores.drift import Drift, drift_finding, judge
+from twin.stores.drift import Compared, Drift, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
@@ -57,6 +57,7 @@ class MessageStore(StoreKind):
         tables: the arrays.
         episodes: open alerts.
         drift: baseline, and the drift of the last measurement.
+        tested: (model, measured, total) by resource, as the last MEASURE found the model; empty if it tested nothing.
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
@@ -67,6 +68,7 @@ class MessageStore(StoreKind):
     tables: Tables
     episodes: Episodes
     drift: Drift
+    tested: Compared
     monitor: ForecastMonitor
     began: int | None
     counted: set[str]
@@ -120,7 +122,7 @@ class MessageStore(StoreKind):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
-        self.drift = Drift()
+        self.drift, self.tested = Drift(), {}
         self.began = None
         self.counted = set()
         self.is_counted = False
@@ -140,7 +142,7 @@ class MessageStore(StoreKind):
         self.episodes = Episodes(
             self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
         )
-        self.drift = header.drift
+        self.drift, self.tested = header.drift, {}
         self.began = header.began
         self.counted = set(header.counted)
         self.is_counted = header.is_counted
@@ -314,6 +316,8 @@ class MessageStore(StoreKind):
             content: any fields of the state record; null counts as absent.
         """
         measured = without_nulls(content)
+        is_test = self.is_counted and self.drift.baseline is not None
+        self.tested = self._compare(measured) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if measured.get("resync"):
@@ -324,7 +328,9 @@ class MessageStore(StoreKind):
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
         compared, sizes = self._compare(measured), self._compare_sizes(measured)
-        return alerts + judge(self.drift, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding)
+        return alerts + judge(
+            self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
+        )
 
     def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
         """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.

@@ -238,12 +238,14 @@ class SharedStore(ABC, Generic[Config]):
     def _measure(self, measured: Measured) -> list[Alert]:
         """Take a measurement, fields of the state record; return the alerts it opens or clears."""
         drift = self._state.drift
-        if drift.baseline is None:
+        is_first = drift.baseline is None
+        if is_first:
             drift.take({name for name in self.measurable if name in measured}, self._set_baseline(measured))
         self._draw_down(measured)
         compared, sizes = self._compare(measured), self._compare_sizes(measured)
         now = self._state.now or 0
-        return judge(drift, compared, sizes, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drift_finding)
+        tested = {} if is_first else compared
+        return judge(drift, tested, compared, sizes, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drift_finding)
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
@@ -310,6 +312,7 @@ class SharedStore(ABC, Generic[Config]):
                 baseline=drift.baseline,
                 measured=tuple(drift.measured),
                 drift_pct=drift.pct,
+                fidelity=drift.fidelity,
                 sizes_measured=drift.sizes_by_resource(),
                 forecast=None,
             )

@@ -159,6 +159,7 @@ def common_record(
         baseline=drift.baseline,
         measured=tuple(drift.measured),
         drift_pct=drift.pct,
+        fidelity=drift.fidelity,
         sizes_measured=drift.sizes_by_resource(),
         forecast=forecast,
         forecast_scores=scores,

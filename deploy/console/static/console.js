@@ -308,6 +308,14 @@ const SORTS = {
 const leftOf = (store) => (isForeseen(store) ? store.first.time_to_full_s.p50 : Infinity);
 const FEW = 8; // stores without a filter and a sort
 
+// The share of the measurements of the last 24 hours that the twin matched; nothing where too few tested it.
+const shareText = (share) => share == null ? "" : `${Math.floor(100 * share)} %`;
+
+function fidelity() {
+  const root = h("span", { class: "soft fidelity", title: "Measurements of the last 24 hours that the twin matched within its tolerance" });
+  return { root, set: (store) => setWords(root, store.fields.fidelity == null ? "" : `${shareText(store.fields.fidelity)} matched`) };
+}
+
 class Overview {
   constructor() {
     this.title = "Overview";
@@ -372,11 +380,11 @@ class Overview {
   }
 
   card() {
-    const severity = chip(), name = h("a"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
+    const severity = chip(), name = h("a"), kind = h("span", { class: "soft" }), match = fidelity(), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
     const title = h("b"), since = h("span", { class: "soft moment" }), body = alertBody(false), others = partsView(true);
     const reason = h("div", { class: "reason" }, h("p", {}, title, " ", since), body.parts[0], others.root);
     const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, reason, more);
-    const root = h("article", { class: "card" }, h("div", { class: "title" }, h("h3", {}, name), kind, severity.root), words, chart.root);
+    const root = h("article", { class: "card" }, h("div", { class: "title" }, h("h3", {}, name), kind, match.root, severity.root), words, chart.root);
     return { root: h("li", {}, root), close: () => chart.close(), set(store, hasChart) {
       chart.root.hidden = !hasChart;
       if (hasChart) chart.draw(store);
@@ -386,6 +394,7 @@ class Overview {
       severity.set(toneOf(store), wordOf(store));
       setText(name, store.store);
       setText(kind, kindOf(store.kind));
+      match.set(store);
       left.set(store);
       bar.root.hidden = !resource;
       if (resource) bar.set(store, resource, true);
@@ -402,14 +411,15 @@ class Overview {
   }
 
   row() {
-    const link = h("a"), watch = h("span", { class: "soft watch" }), fill = h("div", { class: "fill" }), value = h("span", { class: "number usage-pct" }), label = h("span", { class: "soft" });
+    const link = h("a"), watch = h("span", { class: "soft watch" }), match = fidelity(), fill = h("div", { class: "fill" }), value = h("span", { class: "number usage-pct" }), label = h("span", { class: "soft" });
     const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
     const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
-    const root = h("tr", {}, h("th", { scope: "row" }, link, watch), usage, left, messages, kind);
+    const root = h("tr", {}, h("th", { scope: "row" }, link, " ", match.root, watch), usage, left, messages, kind);
     return this.inSight.watch(root, (store) => {
       const top = fullest(store);
       setText(link, store.store);
       setAttribute(link, "href", linkOf(store.store));
+      match.set(store);
       const incident = openOf(store)[0];
       setWords(watch, incident ? `watch: ${titleOf(incident.root)} since ${moment(incident.root.opened)}` : "");
       setText(label, top ? top.maximum_label || top.label : "");
@@ -498,6 +508,7 @@ class StoreView {
     this.severity = chip();
     this.heading = h("h1", {}, name);
     this.kind = h("span", { class: "soft" });
+    this.match = fidelity();
     this.left = timeLeft();
     this.left.root.classList.add("hero");
     this.chart = new StoreChart(`Usage of ${name} over time`);
@@ -516,7 +527,7 @@ class StoreView {
         h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
       this.whatIf.advice, this.alerts,
       h("div", { class: "columns even" }, h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root), h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
-    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.severity.root), this.left.root, this.missing, this.body);
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.match.root, this.severity.root), this.left.root, this.missing, this.body);
   }
 
   draw() {
@@ -528,6 +539,7 @@ class StoreView {
       return;
     }
     setText(this.kind, kindOf(store.kind));
+    this.match.set(store);
     this.severity.set(toneOf(store), wordOf(store));
     this.left.set(store);
     this.chart.draw(store);
@@ -597,7 +609,7 @@ class Drift {
   constructor() {
     this.title = "Drift";
     this.note = h("p", { class: "soft" });
-    this.table = table([["Store"], ["Drift", "number"], ["Unmatched gets", "number"], ["Gaps", "number"], ["Baseline", "wide"]]);
+    this.table = table([["Store"], ["Drift", "number"], ["Matched", "number"], ["Unmatched gets", "number"], ["Gaps", "number"], ["Baseline", "wide"]]);
     this.panel = h("div", { class: "panel" }, this.table.root);
     this.root = h("div", {}, h("div", { class: "head" }, h("h1", {}, "Drift")), this.note, h("section", {}, this.panel));
   }
@@ -606,17 +618,17 @@ class Drift {
     const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline)
       .sort((a, b) => Math.abs(b.fields.drift_pct || 0) - Math.abs(a.fields.drift_pct || 0) || byUrgency(a, b));
     const measured = stores.filter((store) => store.fields.drift_pct != null).length;
-    setText(this.note, measured ? "The twin less the measurement, in percent of the total, for the worst resource. A drift alert opens when it stays beyond the tolerance for three measurements."
+    setText(this.note, measured ? "The twin less the measurement, in percent of the total, for the worst resource. A drift alert opens when it stays beyond the tolerance for three measurements, or when fewer than three of four matched in 24 hours."
       : "No store was measured yet: send MEASURE events to compare the twin with the real system.");
     this.panel.hidden = stores.length === 0;
     reconcile(this.table.body, stores, (store) => store.store, () => {
-      const link = h("a"), cells = [1, 2, 3].map(() => h("td", { class: "number" })), base = h("td", { class: "wide soft" });
+      const link = h("a"), cells = [1, 2, 3, 4].map(() => h("td", { class: "number" })), base = h("td", { class: "wide soft" });
       return { root: h("tr", {}, h("th", { scope: "row" }, link), ...cells, base), link, cells, base };
     }, (row, store) => {
       const fields = store.fields;
       setText(row.link, store.store);
       setAttribute(row.link, "href", linkOf(store.store));
-      [percent(fields.drift_pct, 2), count(fields.unmatched_gets || 0), count(fields.gaps || 0)].forEach((text, i) => setText(row.cells[i], text));
+      [percent(fields.drift_pct, 2), shareText(fields.fidelity), count(fields.unmatched_gets || 0), count(fields.gaps || 0)].forEach((text, i) => setText(row.cells[i], text));
       setText(row.base, fields.baseline ? Object.entries(fields.baseline).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${count(value)}`).join(", ") : "none");
     });
   }

@@ -1,0 +1,105 @@
+"""``mqtwin commission``."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from deploy.options.common import KafkaOptions, record_events
+from deploy.show.commission import commission_page, print_commission
+from deploy.show.progress import show_progress
+from deploy.show.terminal import print_warnings
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.playback.commission import commission as judge
+from twin.playback.verdicts import JobFigures, LimitUse, Verdict
+
+_LIVE_HOURS = 24.0
+
+
+def commission(
+    *,
+    estate: Path,
+    recording: Path | None = None,
+    kafka: KafkaOptions | None = None,
+    hours: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    status_file: Path | None = None,
+    html: Path | None = None,
+    json_: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> int:
+    """Say whether the twin does what it promises at this site: fit, fit with limits, or not fit, each with its reason.
+
+    Plays a recording with measurements (MEASURE events), or what the events topic has of a running job. Exit status 1
+    if it is not fit.
+
+    Args:
+        estate: Estate file (TOML).
+        recording: Recording to play: .ndjson, .ndjson.zst or .arrow.
+        kafka: Kafka connection, instead of a recording.
+        hours: Hours before the end within which measurements count; of a recording all by default, of the topics 24.
+        status_file: File of `mqtwin stream --status-file`, for the job's own limits.
+        html: File to write the report to, as one page with its pictures.
+        json_: File to write the report to, as JSON.
+    """
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    if (recording is None) == (kafka is None):
+        raise UsageError("commission: --recording or --bootstrap-servers; expected: one of them")
+    if status_file is not None and kafka is None:
+        raise UsageError("--status-file is of a running job; expected: --bootstrap-servers, too")
+    with tempfile.TemporaryDirectory() as folder, show_progress("commission"):
+        if kafka is not None:
+            hours = hours or _LIVE_HOURS
+            job = _job(kafka, hours, status_file)
+            report = judge(record_events(kafka, Path(folder)), loaded_estate, hours=hours, job=job)
+        else:
+            assert recording is not None
+            report = judge(recording, loaded_estate, hours=hours)
+    if json_ is not None:
+        _write("--json", json_, msgspec.json.encode(report).decode() + "\n")
+    if html is not None:
+        _write("--html", html, commission_page(report, "the running job" if recording is None else recording.name))
+    print_commission(report)
+    return 1 if report.verdict == Verdict.UNFIT else 0
+
+
+def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigures:
+    """Return what the topics and the status file show of the job. UsageError: there is no such file."""
+    from streams.host.resources import LIMITED_RESOURCES
+    from streams.kafka.present import read_latency
+    from streams.kafka.topics import Topics
+    from streams.log import configure_logging
+    from streams.query.status import read_status
+
+    configure_logging(level="warning")
+    latency = read_latency(kafka.client(), Topics(kafka.topic_prefix), hours)
+    if status_file is None:
+        return JobFigures(latency=latency)
+    status = read_status(status_file)
+    if status is None:
+        raise UsageError(f"--status-file {status_file}: expected: the file of `mqtwin stream --status-file`")
+    figures = status.figures
+    limits = tuple(
+        LimitUse(noun=row.noun, used=figures[row.used], limit=figures[row.limit], remedy=row.remedy)
+        for row in LIMITED_RESOURCES
+        if row.used in figures and row.limit in figures
+    )
+    return JobFigures(
+        latency=latency,
+        limits=limits,
+        behind=status.behind,
+        beat_age_s=round(max(0.0, time.time() - status.beat_s), 1),
+    )
+
+
+def _write(option: str, path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}; expected: a file that can be written") from None

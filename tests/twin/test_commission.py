@@ -1,0 +1,231 @@
+"""Commissioning on recordings whose truth is known: whole, with puts missing, and as statistics would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import twin
+from tests.degrade.statistics import degrade
+from tests.support.measured import (
+    TOLERANCE_PCT,
+    simulate_measured,
+    without_measurements,
+    without_puts,
+    write_estate,
+)
+from twin.playback.commission import Commission
+from twin.playback.verdicts import (
+    FIT_FIDELITY,
+    LIMITED_FIDELITY,
+    Check,
+    JobFigures,
+    Latency,
+    LimitUse,
+    StoreCommission,
+    Verdict,
+    check_job,
+    check_names,
+    check_stores,
+    worst,
+)
+from twin.records import ForecastScores, HorizonScore, IntervalScore, PageScore
+
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with an estate and three recordings: good, bad and statistics."""
+    folder = tmp_path_factory.mktemp("site")
+    good = simulate_measured(folder)
+    without_puts(good, folder / "bad.ndjson", 0.05)
+    degrade(without_measurements(good, folder / "alone.ndjson"), folder / "statistics.ndjson", 900, 30.0)
+    return folder
+
+
+@cache
+def judge(site: Path, name: str, hours: float | None = None) -> Commission:
+    return twin.commission(site / f"{name}.ndjson", site / "estate.toml", hours=hours)
+
+
+def verdicts(checks: Sequence[Check]) -> dict[str, Verdict]:
+    """Return the least fit verdict by subject."""
+    return {check.subject: worst([own for own in checks if own.subject == check.subject]) for check in checks}
+
+
+def of_store(report: Commission) -> StoreCommission:
+    (own,) = (store for store in report.stores if store.store == STORE)
+    return own
+
+
+def test_a_good_feed_is_fit(site: Path) -> None:
+    report = judge(site, "good")
+    assert set(verdicts(report.checks).values()) == {report.verdict} == {Verdict.FIT}
+    store = of_store(report)
+    assert [resource.resource for resource in store.fidelity] == ["elements", "entries", "smds/QM01", "smds/QM02"]
+    for resource in store.fidelity:
+        assert resource.matched == resource.measurements == resource.alignment.matched > 80
+        assert (resource.apart, resource.alignment.lag, resource.alignment.distance_pct) == ((), 0, 0.0)
+    assert (store.gaps, store.unmatched, store.silent_queues) == (0, 0, ())
+    assert store.numbered == store.calls and store.counted == 0
+    assert store.scores is not None
+
+
+def test_a_twentieth_of_the_puts_missing_is_not_fit_and_says_why_and_when(site: Path) -> None:
+    report = judge(site, "bad")
+    assert report.verdict == Verdict.UNFIT
+    assert verdicts(report.checks) == {
+        "coverage": Verdict.UNFIT,
+        "numbering": Verdict.UNFIT,
+        "units": Verdict.FIT,
+        "fidelity": Verdict.UNFIT,
+        "forecasts": Verdict.FIT,
+    }
+    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Verdict.UNFIT}
+    assert "are missing by `seq`" in reasons["numbering"]
+    assert "found no message: their puts are missing" in reasons["coverage"]
+    assert reasons["fidelity"].startswith("entries matched in")
+    assert "apart in hours from 2026-11-20 01:00 to 2026-11-20 02:00" in reasons["fidelity"]
+    (remedy,) = (check.remedy for check in report.checks if check.subject == "fidelity")
+    assert "numbers of `seq` are missing" in remedy
+
+    sent, lost = of_store(judge(site, "good")), of_store(report)
+    missing = sent.calls - lost.calls
+    assert missing > 0.02 * sent.calls
+    assert 0 <= missing - lost.gaps <= 8  # what is lost before the first or after the last of a queue is no gap
+    (entries,) = (own for own in lost.fidelity if own.resource == "entries")
+    for hour in entries.apart:
+        own = [point for point in entries.points if as_hour(point.time) == hour.hour[:13]]
+        assert hour.measurements == len(own)
+        assert hour.matched == sum(abs(point.pct) <= TOLERANCE_PCT for point in own)
+        assert hour.worst_pct < -TOLERANCE_PCT  # what was lost were puts: the twin holds less
+    assert sum(hour.measurements - hour.matched for hour in entries.apart) == entries.measurements - entries.matched
+
+
+def as_hour(time: int) -> str:
+    from twin.units import as_text
+
+    return as_text(time)[:13]
+
+
+def test_statistics_alone_are_fit_with_limits_that_name_what_cannot_be_known(site: Path) -> None:
+    report = judge(site, "statistics")
+    assert report.verdict == Verdict.LIMITED
+    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Verdict.LIMITED}
+    assert reasons.keys() == {"numbering", "units", "fidelity"}
+    assert "have no `seq`: events that are missing cannot be seen" in reasons["numbering"]
+    assert "stand for several messages: their lengths are means" in reasons["units"]
+    assert reasons["fidelity"] == "no measurement has shown whether it holds what the store holds"
+    assert all(check.remedy for check in report.checks if check.verdict != Verdict.FIT)
+
+
+def test_only_measurements_of_the_last_hours_count(site: Path) -> None:
+    whole, last = of_store(judge(site, "bad")), of_store(judge(site, "bad", hours=1.0))
+    assert {own.measurements for own in last.fidelity} == {30}
+    assert (last.gaps, last.events) == (whole.gaps, whole.events)
+    assert judge(site, "bad", hours=1.0).begin == "2026-11-20T01:59" + judge(site, "bad").end[16:]
+
+
+def test_the_report_is_json_that_can_be_read_again(site: Path) -> None:
+    report = judge(site, "bad")
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Commission) == report
+
+
+def test_a_recording_without_events_is_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.ndjson"
+    path.write_text("", encoding="utf-8")
+    report = twin.commission(path, write_estate(tmp_path))
+    assert (report.verdict, report.begin, report.end) == (Verdict.UNFIT, None, None)
+    assert report.silent_queue_managers == ("QM01", "QM02")
+
+
+# --- single checks ---------------------------------------------------------------------------------------------------
+
+
+def a_store(**fields: object) -> StoreCommission:
+    known = StoreCommission(
+        store=STORE,
+        kind="structure",
+        events=1000,
+        calls=1000,
+        numbered=1000,
+        counted=0,
+        gaps=0,
+        unmatched=0,
+        gets=500,
+        silent_queues=(),
+        queues=1,
+        tolerance_pct=None,
+        fidelity=(),
+        causes=(),
+        scores=None,
+    )
+    return msgspec.structs.replace(known, **fields)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "verdict"), [(0, Verdict.FIT), (1, Verdict.LIMITED), (10, Verdict.LIMITED), (11, Verdict.UNFIT)]
+)
+def test_a_missing_number_limits_and_more_than_a_hundredth_are_too_many(gaps: int, verdict: Verdict) -> None:
+    assert verdicts(check_stores([a_store(gaps=gaps)]))["numbering"] == verdict
+
+
+def test_a_silent_store_and_a_silent_queue_manager_limit() -> None:
+    assert verdicts(check_stores([a_store(events=0, calls=0)]))["coverage"] == Verdict.LIMITED
+    assert check_names([], 2, 0, 10)[0].verdict == Verdict.FIT
+    assert check_names(["QM02"], 2, 0, 10)[0].verdict == Verdict.LIMITED
+    assert check_names(["QM01", "QM02"], 2, 0, 0)[0].verdict == Verdict.UNFIT
+
+
+@pytest.mark.parametrize(("unknown", "verdict"), [(1, Verdict.LIMITED), (100, Verdict.UNFIT)])
+def test_names_that_the_estate_lacks(unknown: int, verdict: Verdict) -> None:
+    assert worst(check_names([], 2, unknown, 1000)) == verdict
+
+
+def test_forecasts_worse_than_the_frequency_or_too_sure_limit() -> None:
+    def of(brier: float, inside: int, looks: int = 40) -> Verdict:
+        scores = ForecastScores(
+            days=3,
+            horizons=(HorizonScore(horizon_s=900, looks=looks, full=4, brier=brier, climatology=0.09, bins=()),),
+            intervals=IntervalScore(count=40, inside=inside, coverage=inside / 40, width=1.0),
+            pages=PageScore(right=1, late=0, false=0),
+        )
+        return verdicts(check_stores([a_store(scores=scores)]))["forecasts"]
+
+    assert of(0.05, 32) == Verdict.FIT
+    assert of(0.10, 32) == Verdict.LIMITED
+    assert of(0.10, 32, looks=5) == Verdict.FIT
+    assert of(0.05, 20) == Verdict.LIMITED
+
+
+@pytest.mark.parametrize(
+    ("latency", "verdict"),
+    [
+        (Latency(records=9, p50_s=0.3, p99_s=1.2), Verdict.FIT),
+        (Latency(records=9, p50_s=0.3, p99_s=30.0), Verdict.LIMITED),
+        (Latency(records=9, p50_s=0.3, p99_s=90.0), Verdict.UNFIT),
+        (Latency(records=9, p50_s=9e5, p99_s=9e5), Verdict.LIMITED),
+        (None, Verdict.LIMITED),
+    ],
+)
+def test_latency(latency: Latency | None, verdict: Verdict) -> None:
+    assert verdicts(check_job(JobFigures(latency=latency)))["latency"] == verdict
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(80, Verdict.FIT), (85, Verdict.LIMITED), (95, Verdict.UNFIT)])
+def test_limits_of_the_job(used: int, verdict: Verdict) -> None:
+    use = LimitUse(noun="descriptors", used=used, limit=100, remedy="raise it")
+    job = JobFigures(latency=None, limits=(use,), behind=0, beat_age_s=1.0)
+    assert verdicts(check_job(job))["job"] == verdict
+    assert verdicts(check_job(msgspec.structs.replace(job, beat_age_s=700.0)))["job"] == Verdict.UNFIT
+
+
+def test_the_line_below_which_a_twin_is_not_fit_is_that_of_the_alert() -> None:
+    from twin.stores.drift import LOW_FIDELITY
+
+    assert LIMITED_FIDELITY == LOW_FIDELITY < FIT_FIDELITY

@@ -1,0 +1,378 @@
+"""Verdicts of commissioning: every threshold in one place, and what is said of each figure.
+
+Commissioning asks whether a twin is fit for its purpose where it stands [ISO 23247-7, in work]. A twin is as fit as the
+least fit of its checks. What cannot be known, for want of data, limits it: it is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from twin.playback.alignment import Alignment
+from twin.playback.drift import DriftPoint
+from twin.records import ForecastScores
+from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
+from twin.stores.open import MESSAGE_KINDS
+from twin.units import as_count, as_span
+
+# Shares of lost or unreported events: a thousandth moves a store's usage by less than a tenth of a point, a hundredth
+# by about one point, a fifth of the tolerance of drift, and more where losses add up [assumed].
+FIT_LOSS, LIMITED_LOSS = 0.001, 0.01
+FIT_FIDELITY = 0.95  # share of measurements matched: 19 of 20, as is usual of a confidence [assumed]
+LIMITED_FIDELITY = LOW_FIDELITY  # below it the job's `drift` alert opens (twin.stores.drift)
+MIN_LOOKS = 20  # settled, before a Brier score says anything: `twin.forecast.outcomes` wants as many intervals
+MIN_INTERVALS = 20
+LOW_COVERAGE = 0.7  # of the 0.8 that p10..p90 has to contain, less the tolerance of `twin.forecast.outcomes`
+FIT_LATENCY_S, LIMITED_LATENCY_S = 10.0, 60.0  # p99: a tick of the twin; the slowest sampling of other monitors
+HISTORY_S = 86_400.0  # a median latency above it is that of history, such as a recording that was published
+FIT_USE, LIMITED_USE = 0.8, 0.9  # of a limit: where the job warns, and where a failure is put down to it
+FIT_BEHIND_S, LIMITED_BEHIND_S = 60.0, 600.0  # seconds without a beat of the job
+FIT_BEHIND = 100_000  # records of a partition, a second of the largest throughput measured (docs/performance.md)
+
+
+class Verdict(StrEnum):
+    """How fit a twin is, in order."""
+
+    FIT = "fit"
+    LIMITED = "fit with limits"
+    UNFIT = "not fit"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order: 0 is fit."""
+        return list(Verdict).index(self)
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on one subject.
+
+    Attributes:
+        subject: coverage, numbering, units, fidelity, forecasts, latency, job or a limit of it.
+        store: name of the store; None: of all that no other check of the subject names.
+        verdict: the verdict.
+        reason: what it rests on, a sentence without its end.
+        remedy: what to do; "" where there is nothing to do.
+    """
+
+    subject: str
+    store: str | None = None
+    verdict: Verdict
+    reason: str
+    remedy: str = ""
+
+
+class HourApart(msgspec.Struct, frozen=True, kw_only=True):
+    """An hour in which twin and measurement of a resource part. worst_pct: twin less measurement, of the total."""
+
+    hour: str
+    measurements: int
+    matched: int
+    worst_pct: float
+
+
+class ResourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """How a resource of the twin followed its measurements, the twin as it was just before each.
+
+    Attributes:
+        resource: the resource, as in alerts.
+        measurements: those that tested the twin, at most 10,000 of them.
+        matched: those within the tolerance.
+        alignment: what matches if the twin may be a few measurements late or early.
+        lag_s: its lag in seconds, by the usual distance of measurements; None without a match.
+        apart: the hours in which they part, in order.
+        points: model and measurement.
+    """
+
+    resource: str
+    measurements: int
+    matched: int
+    alignment: Alignment
+    lag_s: float | None
+    apart: tuple[HourApart, ...]
+    points: tuple[DriftPoint, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of the measurements matched."""
+        return self.matched / self.measurements
+
+
+class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of a store.
+
+    Attributes:
+        store: its name.
+        kind: its kind.
+        events: events of it, duplicates included.
+        calls: operations on its queues; `numbered` of them have `seq`, `counted` stand for several messages.
+        gaps: numbers of `seq` that are missing.
+        unmatched: gets beyond the baseline whose message never came; gets: messages got.
+        silent_queues: queues without an event, sorted.
+        queues: number of its queues.
+        tolerance_pct: distance within which a measurement matches; None without one.
+        fidelity: by resource, sorted; empty where nothing tested the twin.
+        causes: likely causes of differences.
+        scores: what became of the forecasts in the whole recording; None where nothing was settled.
+    """
+
+    store: str
+    kind: str
+    events: int
+    calls: int
+    numbered: int
+    counted: int
+    gaps: int
+    unmatched: int
+    gets: int
+    silent_queues: tuple[str, ...]
+    queues: int
+    tolerance_pct: float | None
+    fidelity: tuple[ResourceFidelity, ...]
+    causes: tuple[str, ...]
+    scores: ForecastScores | None
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds from event time to the state record that first holds the event. records: their number."""
+
+    records: int
+    p50_s: float
+    p99_s: float
+
+
+class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Use of a limit of the job, such as descriptors. noun: as after two numbers."""
+
+    noun: str
+    used: int
+    limit: int
+    remedy: str
+
+
+class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What only a running job has.
+
+    Attributes:
+        latency: None where the topic has no state record of the time.
+        limits: None where the job's status file was not given.
+        behind: records per partition not yet read; None if not known.
+        beat_age_s: seconds since the job's last sign of life; None without the status file.
+    """
+
+    latency: Latency | None
+    limits: tuple[LimitUse, ...] | None = None
+    behind: int | None = None
+    beat_age_s: float | None = None
+
+
+def worst(checks: Iterable[Check]) -> Verdict:
+    """Return the verdict on all checks together: the least fit."""
+    return max((check.verdict for check in checks), key=lambda verdict: verdict.rank, default=Verdict.FIT)
+
+
+def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
+    """Return the checks of the stores that hold messages: of each subject what is not fit, then what is, in common.
+
+    Stores that others report to have none of their own: they are as right as these.
+    """
+    checks: list[Check] = []
+    own_stores = [store for store in stores if store.kind in MESSAGE_KINDS]
+    for subject, check, summary in (
+        ("coverage", _check_coverage, _all_covered),
+        ("numbering", _check_numbering, lambda own: f"{as_count(len(own), 'store')}: no number of `seq` is missing"),
+        ("units", _check_units, lambda own: f"{as_count(len(own), 'store')}: every message has its own length"),
+        ("fidelity", _check_fidelity, _all_faithful),
+        ("forecasts", _check_forecasts, _all_forecast),
+    ):
+        by_store = [(store, check(store)) for store in own_stores if store.events or subject == "coverage"]
+        own = [msgspec.structs.replace(found, subject=subject, store=store.store) for store, found in by_store if found]
+        checks += sorted(own, key=lambda found: (-found.verdict.rank, found.store or ""))
+        fit = [store for store, found in by_store if found is None]
+        if fit:
+            checks.append(Check(subject=subject, verdict=Verdict.FIT, reason=summary(fit)))
+    return checks
+
+
+def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: int) -> list[Check]:
+    """Return the checks of what is heard at all.
+
+    Args:
+        silent_qmgrs: queue managers of the estate without an event.
+        qmgrs: number of queue managers in the estate.
+        unknown: events that name queues or stores which the estate lacks.
+        events: all others.
+    """
+    checks = []
+    if not silent_qmgrs:
+        reason = f"{qmgrs} of {as_count(qmgrs, 'queue manager')} of the estate heard"
+        checks.append(Check(subject="coverage", verdict=Verdict.FIT, reason=reason))
+    else:
+        verdict = Verdict.UNFIT if len(silent_qmgrs) == qmgrs else Verdict.LIMITED
+        reason = f"no event of {', '.join(silent_qmgrs)}, {len(silent_qmgrs)} of {as_count(qmgrs, 'queue manager')}"
+        remedy = "look at their feed; one that is idle sends HEARTBEAT events"
+        checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
+    if unknown:
+        verdict = _of_loss(unknown / (unknown + events), at_least=Verdict.LIMITED)
+        reason = f"{as_count(unknown, 'event')} of {unknown + events:,} name queues or stores that the estate lacks"
+        remedy = "add them to the estate: `mqtwin estate import` writes it from the site's definitions"
+        checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
+    return checks
+
+
+def check_job(job: JobFigures) -> list[Check]:
+    """Return the checks of a running job."""
+    checks = [_check_latency(job.latency)]
+    if job.limits is None:
+        reason = "descriptors, memory and lag of the job are not known"
+        checks.append(_limited("job", reason, "start the job with --status-file, and give the file here, too"))
+        return checks
+    if job.beat_age_s is not None:
+        verdict = _graded(job.beat_age_s, FIT_BEHIND_S, LIMITED_BEHIND_S)
+        reason = f"its last sign of life is {as_span(job.beat_age_s)} old"
+        checks.append(_check("job", verdict, reason, "look at the log of the job: it may have ended"))
+    if job.behind is not None:
+        verdict = Verdict.FIT if job.behind <= FIT_BEHIND else Verdict.LIMITED
+        reason = f"{as_count(job.behind, 'record')} of a partition not yet read"
+        checks.append(_check("job", verdict, reason, "wait until it has caught up, or give it more cores"))
+    for use in job.limits:
+        verdict = _graded(use.used, FIT_USE * use.limit, LIMITED_USE * use.limit)
+        checks.append(_check("job", verdict, f"{use.used:,} of {use.limit:,} {use.noun} in use", use.remedy))
+    return checks
+
+
+# --- of a store; None: fit -------------------------------------------------------------------------------------------
+
+
+def _check_coverage(store: StoreCommission) -> Check | None:
+    if not store.events:
+        return _limited("coverage", "no event of it", "look at the feed of its queue managers, or it was idle")
+    if not store.gets or not store.unmatched:
+        return None
+    share = store.unmatched / store.gets
+    verdict, remedy = _of_loss(share), "look for puts that are not reported"
+    reason = f"{store.unmatched:,} of {store.gets:,} gets ({_pct(share)}) found no message: their puts are missing"
+    return None if verdict == Verdict.FIT else _check("coverage", verdict, reason, remedy)
+
+
+def _check_numbering(store: StoreCommission) -> Check | None:
+    if store.calls and store.numbered < store.calls * (1 - LIMITED_LOSS):
+        reason = f"{store.calls - store.numbered:,} of {as_count(store.calls, 'event')} have no `seq`"
+        remedy = "a feed of single calls numbers them; a feed of statistics cannot: watch fidelity instead"
+        return _limited("numbering", f"{reason}: events that are missing cannot be seen", remedy)
+    if not store.gaps:
+        return None
+    share = store.gaps / (store.gaps + store.numbered)
+    reason = f"{store.gaps:,} events ({_pct(share)}) are missing by `seq`"
+    remedy = "look for errors of the producers, then resync the store"
+    return _check("numbering", _of_loss(share, at_least=Verdict.LIMITED), reason, remedy)
+
+
+def _check_units(store: StoreCommission) -> Check | None:
+    if not store.counted:
+        return None
+    share = store.counted / store.calls
+    reason = f"{_pct(share)} of its events stand for several messages: their lengths are means, their times spread"
+    return _limited("units", reason, "read elements as the interval elems_low to elems_high; peaks may be higher")
+
+
+def _check_fidelity(store: StoreCommission) -> Check | None:
+    tests = max((resource.measurements for resource in store.fidelity), default=0)
+    if tests < MIN_TESTS:
+        had = "no measurement has" if not tests else f"only {as_count(tests, 'measurement')} tested it: too few have"
+        remedy = "measure it: RMF, DISPLAY CFSTATUS or USAGE, as `mqtwin collect` and `mqtwin import` take them"
+        return _limited("fidelity", f"{had} shown whether it holds what the store holds", remedy)
+    low = min(store.fidelity, key=lambda resource: resource.share)
+    verdict = _graded(-low.share, -FIT_FIDELITY, -LIMITED_FIDELITY)
+    if verdict == Verdict.FIT:
+        return None
+    reason = f"{low.resource} matched in {_pct(low.share)} of {low.measurements:,} measurements, {_hours_apart(low)}"
+    if low.alignment.lag and low.alignment.matched > low.matched and low.lag_s is not None:
+        when = "late" if low.alignment.lag > 0 else "early"
+        aligned = _pct(low.alignment.matched / low.measurements)
+        reason += f"; {aligned} if it may be {as_span(abs(low.lag_s))} {when}"
+    return _check("fidelity", verdict, reason, "; ".join(store.causes) or "compare the estate with the system's sizes")
+
+
+def _check_forecasts(store: StoreCommission) -> Check | None:
+    if store.scores is None:
+        return None
+    poor = [
+        f"within {as_span(own.horizon_s)} a Brier score of {own.brier:.3f}, {own.climatology:.3f} by the mere frequency"
+        for own in store.scores.horizons
+        if own.looks >= MIN_LOOKS and own.skill is not None and own.skill < 0
+    ]
+    intervals = store.scores.intervals
+    if intervals.count >= MIN_INTERVALS and intervals.coverage is not None and intervals.coverage < LOW_COVERAGE:
+        poor.append(f"{intervals.inside} of {intervals.count} intervals p10..p90 held the time of full")
+    remedy = "teach it the site's past rises: `mqtwin warm`"
+    return _limited("forecasts", "; ".join(poor), remedy) if poor else None
+
+
+def _hours_apart(resource: ResourceFidelity) -> str:
+    """Return the hours (UTC) in which it parts: the first and the last of them, and the worst."""
+    first, last = resource.apart[0].hour, resource.apart[-1].hour
+    worst_hour = max(resource.apart, key=lambda own: abs(own.worst_pct))
+    span = f"in the hour from {first[:16]}" if first == last else f"in hours from {first[:16]} to {last[:16]}"
+    side = "above" if worst_hour.worst_pct > 0 else "below"
+    text = f"apart {span}, most from {worst_hour.hour[:16]} with {abs(worst_hour.worst_pct):.1f} points {side}"
+    return text.replace("T", " ")
+
+
+def _check_latency(latency: Latency | None) -> Check:
+    if latency is None:
+        return _limited("latency", "no state record was written in this time", "look whether the job runs")
+    if latency.p50_s > HISTORY_S:
+        reason = f"the events are history, {as_span(latency.p50_s)} old when their state was written"
+        return _limited("latency", f"{reason}: latency cannot be known", "ask again on live events")
+    verdict = _graded(latency.p99_s, FIT_LATENCY_S, LIMITED_LATENCY_S)
+    reason = f"event to state p50 {latency.p50_s:.2f} s, p99 {latency.p99_s:.2f} s in {latency.records:,} state records"
+    return _check("latency", verdict, reason, "look at the pace of the feed, then at `batch_ms` in the log of the job")
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _all_covered(stores: Sequence[StoreCommission]) -> str:
+    queues = sum(store.queues for store in stores)
+    heard = queues - sum(len(store.silent_queues) for store in stores)
+    return f"{as_count(len(stores), 'store')}, {heard} of {as_count(queues, 'queue')} heard"
+
+
+def _all_faithful(stores: Sequence[StoreCommission]) -> str:
+    tested = [resource for store in stores for resource in store.fidelity]
+    matched, tests = sum(own.matched for own in tested), sum(own.measurements for own in tested)
+    return f"{as_count(len(stores), 'store')} matched {_pct(matched / tests)} of {tests:,} measurements of resources"
+
+
+def _all_forecast(stores: Sequence[StoreCommission]) -> str:
+    settled = [store.scores for store in stores if store.scores is not None]
+    looks = sum(max((own.looks for own in scores.horizons), default=0) for scores in settled)
+    if not looks:
+        return f"{as_count(len(stores), 'store')}: nothing rose, so no forecast is settled"
+    intervals = sum(scores.intervals.count for scores in settled)
+    inside = sum(scores.intervals.inside for scores in settled)
+    held = f", {inside} of {as_count(intervals, 'interval')} held the time of full" if intervals else ""
+    return f"{as_count(looks, 'look')} ahead settled, better than the mere frequency or too few to say{held}"
+
+
+def _check(subject: str, verdict: Verdict, reason: str, remedy: str) -> Check:
+    return Check(subject=subject, verdict=verdict, reason=reason, remedy="" if verdict == Verdict.FIT else remedy)
+
+
+def _limited(subject: str, reason: str, remedy: str) -> Check:
+    return _check(subject, Verdict.LIMITED, reason, remedy)
+
+
+def _graded(value: float, fit: float, limited: float) -> Verdict:
+    return Verdict.FIT if value <= fit else Verdict.LIMITED if value <= limited else Verdict.UNFIT
+
+
+def _of_loss(share: float, *, at_least: Verdict = Verdict.FIT) -> Verdict:
+    return max(at_least, _graded(share, FIT_LOSS, LIMITED_LOSS), key=lambda verdict: verdict.rank)
+
+
+def _pct(share: float) -> str:
+    return f"{100 * share:.1f} %"
