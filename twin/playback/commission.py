@@ -151,6 +151,11 @@ def _fidelity(
     )
 
 
+def _farthest(pcts: Sequence[float]) -> float:
+    """Return the number with the largest absolute value."""
+    return max(pcts, key=abs)
+
+
 def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[HourApart]:
     """Return the hours with a measurement beyond the tolerance, in order."""
     by_hour: dict[int, list[float]] = {}
@@ -161,7 +166,7 @@ def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[Hou
             hour=as_text(hour * _HOUR),
             measurements=len(pcts),
             matched=sum(abs(pct) <= tolerance_pct for pct in pcts),
-            worst_pct=round(max(pcts, key=abs), 4),
+            worst_pct=round(_farthest(pcts), 4),
         )
         for hour, pcts in sorted(by_hour.items())
         if any(abs(pct) > tolerance_pct for pct in pcts)
