@@ -166,12 +166,13 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
     if facility.size is not None:
         yield from _augmented_space(facility, structures, facility.size)
     with_scm = [structure.name for structure in structures if structure.scm_max_size is not None]
-    if with_scm and (facility.cflevel or 0) >= NO_SCM_FROM_CFLEVEL:
-        yield (
-            f"{facility.name}: CFLEVEL {facility.cflevel} has no storage class memory, but the CFRM policy gives some to"
-            f" {', '.join(with_scm)}: find their sizes without it: mqtwin advise --leave-scm {' '.join(with_scm)}"
-            " --recording FILE --estate FILE"
-        )
+    if (facility.cflevel or 0) >= NO_SCM_FROM_CFLEVEL:
+        for name in with_scm:
+            yield (
+                f"{facility.name}: CFLEVEL {facility.cflevel} has no storage class memory, so {name} cannot have its"
+                " SCMMAXSIZE: find its size without, and the steps, by"
+                f" mqtwin advise --leave-scm {name} --recording FILE --estate FILE"
+            )
     if with_scm and facility.size is None:
         yield (
             f"{facility.name}: the SCM of {', '.join(with_scm)} cannot be checked for over-commitment: the estate does"

@@ -182,14 +182,14 @@ def plan_of(twin: MessageStore, title: str, settings: Settings, outcome: FillOut
 
 def new_warnings(estate: Estate, changed: StoreConfig) -> list[str]:
     """Return the warnings that an estate has with a changed store and has not without."""
-    before = {_without_numbers(warning) for warning in _warnings(estate, estate.stores)}
+    before = {_kind_of(warning, changed.name) for warning in _warnings(estate, estate.stores)}
     after = _warnings(estate, {**estate.stores, changed.name: changed})
-    return [warning for warning in after if _without_numbers(warning) not in before]
+    return [warning for warning in after if _kind_of(warning, changed.name) not in before]
 
 
-def _without_numbers(warning: str) -> str:
-    """Return a warning without its sizes and percentages: the same one with other numbers is not new."""
-    return re.sub(r"\d+[KMGT]?\b", "#", warning)
+def _kind_of(warning: str, store: str) -> str:
+    """Return a warning without sizes, percentages and the store in a list: with others of these it is not new."""
+    return re.sub(r"\d+[KMGT]?\b", "#", warning.replace(f"{store}, ", "").replace(f", {store}", ""))
 
 
 def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
@@ -225,10 +225,16 @@ def with_doubled(twin: MessageStore, settings: Settings, full: Iterable[str | No
     return None if doubled == settings else doubled
 
 
-def least_of(twin: MessageStore, settings: Settings, test: Test) -> Settings:
+def least_of(twin: MessageStore, settings: Settings, test: Test, *, is_close: bool = False) -> Settings:
     """Make each size of settings that hold as small as it can be, one after the other; one not needed goes.
 
     The structure comes first: storage of a coupling facility is scarcer than that of a data set.
+
+    Args:
+        twin: the store.
+        settings: those that hold.
+        test: tries others.
+        is_close: True if sizes are probably the least already, so that what is a step smaller is tried first.
     """
     least, known = dict(settings), sizes(twin)
     names = [name for name in settings if (name in known or name == "scm_max_size") and settings[name] != 0]
@@ -238,13 +244,14 @@ def least_of(twin: MessageStore, settings: Settings, test: Test) -> Settings:
         now, planned = known.get(name, 0), size_in(least, name)
         step = max(1, (now or planned) // STEPS)
         low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` holds
+        middle = high - 1 if is_close else high // 2
         while low < high:
-            middle = (low + high) // 2
             tried = with_size(twin.config, without_size(least, name), name, now + middle * step)
             if test(tried if now + middle * step else without_size(least, name)).holds:
                 high = middle
             else:
                 low = middle + 1
+            middle = (low + high) // 2
         least = without_size(least, name)
         if high:
             least = with_size(twin.config, least, name, now + high * step)

@@ -30,14 +30,15 @@ from twin.errors import UsageError
 from twin.estate import ALWAYS_OFFLOADED_ABOVE, CouplingFacility, Estate, Structure
 from twin.estate.model import SMDS_MAX_SIZE
 from twin.estate.settings import DataSetSetting, Settings, changed_config
+from twin.events import Decoded
 from twin.planning.advise import LARGER, STEPS, Plan, Promise, Tried, asking, enlarge, least_of, new_warnings, plan_of
 from twin.planning.levers import offload_above, sizes, with_size
 from twin.planning.moment import Moment, at_moment
-from twin.planning.proof import AS_IT_IS, Proof, Rehearsed, rehearse, replay_with
+from twin.planning.proof import AS_IT_IS, Proof, Rehearsed, pieces_of, rehearse, replay_with
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, Traffic
 from twin.playback.samples import STEP, Usage, usage_of
 from twin.state.arrays import Array
-from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin
 from twin.stores.structure import StructureTwin
 from twin.units import as_text
 
@@ -174,13 +175,13 @@ def leave_scm(
         UsageError: no such structure, it has no SCM, or the recording cannot be read or has no event of it.
     """
     _check(estate, store, margin_pct)
-    course = _Course(store)
-    proof = replay_with(Path(recording), estate, store, AS_IT_IS, {}, course.add)
+    course, pieces = _Course(store), list(pieces_of(recording, estate, store))
+    proof = replay_with(pieces, estate, store, AS_IT_IS, {}, course.add)
     peak = max(course.uses(), key=lambda use: use.peak_bytes, default=None)
     moment = at_moment(recording, estate, store, None if peak is None else peak.began)
     first = Trial(proof=proof, effect=course.effect())
     promise = Promise(hours=_hours(peak), confidence=confidence)
-    return _Planner(moment, promise, traffic, margin_pct, Path(recording), first).leaving(course.uses())
+    return _Planner(moment, promise, traffic, margin_pct, pieces, first).leaving(course.uses())
 
 
 def leave_scm_now(
@@ -190,7 +191,7 @@ def leave_scm_now(
     _check(moment.estate, moment.twin.name, margin_pct)
     course = _Course(moment.twin.name)
     course.sample(moment.twin)
-    return _Planner(moment, promise, traffic, margin_pct, None, None).leaving(course.uses())
+    return _Planner(moment, promise, traffic, margin_pct, (), None).leaving(course.uses())
 
 
 def facility_sizes(estate: Estate, leavings: Sequence[Leaving]) -> tuple[FacilitySizes, ...]:
@@ -244,13 +245,13 @@ def _hours(peak: ScmUse | None) -> float:
 
 @dataclass(slots=True)
 class _Planner:
-    """Search for the plans of one structure. as_it_is: the recording as it is; None without one, as `recording`."""
+    """Search for the plans of one structure. pieces: its events in a recording; as_it_is: None without one."""
 
     moment: Moment
     promise: Promise
     traffic: Traffic
     margin_pct: float
-    recording: Path | None
+    pieces: Sequence[Decoded]
     as_it_is: Trial | None
     _tried: dict[str, Tried] = field(default_factory=dict)
     _left_out: list[str] = field(default_factory=list)
@@ -293,9 +294,8 @@ class _Planner:
             plans.append(plan_of(self.moment.twin, title, settings, outcome))
 
     def _trial(self, title: str, settings: Settings) -> Trial:
-        assert self.recording is not None
         course = _Course(self._config.name)
-        proof = replay_with(self.recording, self.moment.estate, self._config.name, title, settings, course.add)
+        proof = replay_with(self.pieces, self.moment.estate, self._config.name, title, settings, course.add)
         return Trial(proof=proof, effect=course.effect())
 
     def _grown(self) -> Settings | None:
@@ -321,7 +321,7 @@ class _Planner:
         if settings is None:
             self._left_out.append(f"{OFFLOADED}: not enough with any rules, SIZE or data sets tried")
             return None
-        return least_of(self.moment.twin, settings, self._test)
+        return least_of(self.moment.twin, settings, self._test, is_close=True)
 
     def _with_rules(self) -> Settings:
         """Return the rules with the least effect that hold if data sets have room; those of 70 % if none do.
@@ -335,7 +335,7 @@ class _Planner:
             middle = (low + high) // 2
             low, high = (low, middle) if self._test(room | rules[middle]).holds else (middle + 1, high)
         chosen = offload_above(config, SOONER_TH) if low == len(rules) else rules[low]
-        if self.recording is None:
+        if self.as_it_is is None:
             return _NO_SCM | chosen
         in_use = self._trial(OFFLOADED, room | chosen).effect.datasets
         return self._with_data_sets({qmgr: int(size / (1 - self.margin_pct / 100)) for qmgr, size in in_use.items()}) | chosen
@@ -364,11 +364,13 @@ class _Planner:
         return self._tried[key]
 
     def _replay(self, settings: Settings) -> Tried:
-        if self.recording is None or self.as_it_is is None:
+        if self.as_it_is is None:
             return Tried(True)
         name, course, full = self._config.name, _Course(self._config.name), dict[str, None]()
-        for rehearsed in rehearse(self.recording, self.moment.estate, name, settings):
-            course.add(rehearsed)
+        for rehearsed in rehearse(self.pieces, self.moment.estate, name, settings):
+            if not len(rehearsed.piece):
+                continue
+            course.sample(rehearsed.player.twins[name])
             opened = [alert for alert in rehearsed.alerts if alert.condition == Condition.FULL]
             full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
             refusals = rehearsed.player.refusals.get(name)
@@ -415,7 +417,7 @@ class _Course:
             self._count(twin, rehearsed.piece.events, refused - self._refused, step)
             self._refused = refused
 
-    def sample(self, twin: MessageStore) -> int:
+    def sample(self, twin: Twin) -> int:
         """Sample the structure; return the number of the STEP."""
         assert isinstance(twin, StructureTwin)
         store = twin.tables.store

@@ -8,7 +8,7 @@ Described in docs/what-if.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -208,7 +208,8 @@ class _Prover:
         return asking(self.moment, self.advice.promise, self.advice.traffic)(settings)
 
     def _replay(self, title: str, settings: Settings) -> Proof:
-        return replay_with(self.recording, self.moment.estate, self.advice.store, title, settings)
+        estate, store = self.moment.estate, self.advice.store
+        return replay_with(pieces_of(self.recording, estate, store), estate, store, title, settings)
 
 
 # --- replays -----------------------------------------------------------------------------------------------------------
@@ -222,17 +223,28 @@ class Rehearsed(NamedTuple):
     alerts: list[Alert]
 
 
-def rehearse(recording: Path, estate: Estate, store: str, settings: Settings) -> Iterator[Rehearsed]:
-    """Replay a store's own events under settings, its puts as requests, by the STEP; others do not change it."""
+def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Decoded]:
+    """Yield the events of a store in a recording, by the STEP. UsageError: it cannot be read, or has none."""
+    is_own, count = np.array([route.store == store for route in estate.routes]), 0
+    for decoded in decoded_chunks(recording, estate):
+        own = decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+        count += len(own)
+        yield from split_by_step(own)
+    if not count:
+        raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
+
+
+def rehearse(pieces: Iterable[Decoded], estate: Estate, store: str, settings: Settings) -> Iterator[Rehearsed]:
+    """Replay a store's own events under settings, its puts as requests; others do not change it."""
     config = changed_config(estate.stores[store], settings)
     estate = replace(estate, stores={**estate.stores, store: config})
     player = Player(estate, {store: open_message_store(estate, store, forecasts=False)}, demands=True)
-    for piece, alerts in play(_events_of(recording, estate, store), player, split_by_step):
+    for piece, alerts in play(pieces, player):
         yield Rehearsed(piece, player, alerts)
 
 
 def replay_with(
-    recording: Path,
+    pieces: Iterable[Decoded],
     estate: Estate,
     store: str,
     title: str,
@@ -242,26 +254,21 @@ def replay_with(
     """Return the proof of settings.
 
     Args:
-        recording: the recording.
+        pieces: the events of the store, as of `pieces_of`.
         estate: the estate.
         store: name of the store.
         title: that of the proof.
         settings: of the store, from the beginning.
         watch: called with each piece.
-
-    Raises:
-        UsageError: the recording cannot be read, or has no event of the store.
     """
     samples, full, player = Samples(estate, usage_of), dict[str, None](), Player(estate)
-    for rehearsed in rehearse(recording, estate, store, settings):
+    for rehearsed in rehearse(pieces, estate, store, settings):
         player = rehearsed.player
         samples.add(rehearsed.piece, player.twins)
         opened = [alert for alert in rehearsed.alerts if alert.condition == Condition.FULL]
         full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
         if watch is not None:
             watch(rehearsed)
-    if store not in player.refusals:
-        raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
     refusals, sampled = player.refusals[store], samples.by_store[store]
     first_full = refusals.replayed.first_full
     fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
@@ -277,10 +284,3 @@ def replay_with(
         times=tuple((step + 1) * STEP / SECOND for step in sampled),
         usage_pct=tuple(fullest),
     )
-
-
-def _events_of(recording: Path, estate: Estate, store: str) -> Iterator[Decoded]:
-    """Yield the events of a store in a recording."""
-    is_own = np.array([route.store == store for route in estate.routes])
-    for decoded in decoded_chunks(recording, estate):
-        yield decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
