@@ -77,9 +77,7 @@ def rebuild(structure: str) -> str:
     return f"SETXCF START,REBUILD,STRNAME={structure}"
 
 
-def change_policy(
-    structure: str, policy: str | None, sizes: Iterable[str] = (), without: str = ""
-) -> tuple[Step, ...]:
+def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (), without: str = "") -> tuple[Step, ...]:
     """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
 
     Args:

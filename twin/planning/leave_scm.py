@@ -40,7 +40,7 @@ from twin.playback.samples import STEP, Usage, usage_of
 from twin.state.arrays import Array
 from twin.stores.open import Twin
 from twin.stores.structure import StructureTwin
-from twin.units import as_text
+from twin.units import as_text, percent
 
 WITHOUT_SCM = "without SCM"  # title of the proof without SCM and without any other change
 GROWN = f"{WITHOUT_SCM}, {LARGER}"  # title of the plan in which SIZE alone changes
@@ -91,11 +91,26 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     peaks: dict[str, float]
 
 
+class Course(msgspec.Struct, frozen=True, kw_only=True):
+    """A replay over time, n samples.
+
+    Attributes:
+        times: microseconds since 1970.
+        usage: percent in use of each resource, of "scm" percent of SCMMAXSIZE.
+        refused: messages refused since the previous sample.
+    """
+
+    times: tuple[int, ...]
+    usage: dict[str, tuple[float, ...]]
+    refused: tuple[int, ...]
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A recording replayed with settings: its proof, and what applications have from SCM and data sets."""
 
     proof: Proof
     effect: Effect
+    course: Course
 
 
 class Leaving(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,13 +190,13 @@ def leave_scm(
         UsageError: no such structure, it has no SCM, or the recording cannot be read or has no event of it.
     """
     _check(estate, store, margin_pct)
-    course, pieces = _Course(store), list(pieces_of(recording, estate, store))
-    proof = replay_with(pieces, estate, store, AS_IT_IS, {}, course.add)
-    peak = max(course.uses(), key=lambda use: use.peak_bytes, default=None)
+    watch, pieces = _Watch(store), list(pieces_of(recording, estate, store))
+    proof = replay_with(pieces, estate, store, AS_IT_IS, {}, watch.add)
+    peak = max(watch.uses(), key=lambda use: use.peak_bytes, default=None)
     moment = at_moment(recording, estate, store, None if peak is None else peak.began)
-    first = Trial(proof=proof, effect=course.effect())
+    first = watch.trial(proof)
     promise = Promise(hours=_hours(peak), confidence=confidence)
-    return _Planner(moment, promise, traffic, margin_pct, pieces, first).leaving(course.uses())
+    return _Planner(moment, promise, traffic, margin_pct, pieces, first).leaving(watch.uses())
 
 
 def leave_scm_now(
@@ -189,9 +204,9 @@ def leave_scm_now(
 ) -> Leaving:
     """Return what a structure needs without SCM in the next hours. Arguments and errors as of `leave_scm`."""
     _check(moment.estate, moment.twin.name, margin_pct)
-    course = _Course(moment.twin.name)
-    course.sample(moment.twin)
-    return _Planner(moment, promise, traffic, margin_pct, (), None).leaving(course.uses())
+    watch = _Watch(moment.twin.name)
+    watch.sample(moment.twin)
+    return _Planner(moment, promise, traffic, margin_pct, (), None).leaving(watch.uses())
 
 
 def facility_sizes(estate: Estate, leavings: Sequence[Leaving]) -> tuple[FacilitySizes, ...]:
@@ -206,9 +221,7 @@ def facility_sizes(estate: Estate, leavings: Sequence[Leaving]) -> tuple[Facilit
             if plans:
                 total = sum(_size_with(estate, structure, plans.get(structure)) for structure in facility.structures)
                 planned = tuple(plans)
-                sums.append(
-                    FacilitySizes(facility=name, title=title, total=total, size=facility.size, planned=planned)
-                )
+                sums.append(FacilitySizes(facility=name, title=title, total=total, size=facility.size, planned=planned))
     return tuple(sums)
 
 
@@ -294,9 +307,8 @@ class _Planner:
             plans.append(plan_of(self.moment.twin, title, settings, outcome))
 
     def _trial(self, title: str, settings: Settings) -> Trial:
-        course = _Course(self._config.name)
-        proof = replay_with(self.pieces, self.moment.estate, self._config.name, title, settings, course.add)
-        return Trial(proof=proof, effect=course.effect())
+        watch = _Watch(self._config.name)
+        return watch.trial(replay_with(self.pieces, self.moment.estate, self._config.name, title, settings, watch.add))
 
     def _grown(self) -> Settings | None:
         """Return the least SIZE that holds with rules and data sets as they are; None, and why: none does."""
@@ -338,7 +350,10 @@ class _Planner:
         if self.as_it_is is None:
             return _NO_SCM | chosen
         in_use = self._trial(OFFLOADED, room | chosen).effect.datasets
-        return self._with_data_sets({qmgr: int(size / (1 - self.margin_pct / 100)) for qmgr, size in in_use.items()}) | chosen
+        return (
+            self._with_data_sets({qmgr: int(size / (1 - self.margin_pct / 100)) for qmgr, size in in_use.items()})
+            | chosen
+        )
 
     def _with_data_sets(self, room: Mapping[str, int]) -> Settings:
         """Return settings without SCM and with data sets of at least so many bytes, by queue manager, in steps."""
@@ -366,19 +381,19 @@ class _Planner:
     def _replay(self, settings: Settings) -> Tried:
         if self.as_it_is is None:
             return Tried(True)
-        name, course, full = self._config.name, _Course(self._config.name), dict[str, None]()
+        name, watch, full = self._config.name, _Watch(self._config.name), dict[str, None]()
         for rehearsed in rehearse(self.pieces, self.moment.estate, name, settings):
             if not len(rehearsed.piece):
                 continue
-            course.sample(rehearsed.player.twins[name])
+            watch.sample(rehearsed.player.twins[name])
             opened = [alert for alert in rehearsed.alerts if alert.condition == Condition.FULL]
             full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
             refusals = rehearsed.player.refusals.get(name)
             if refusals is not None and refusals.replayed.full:
-                return Tried(False, tuple(full) or (course.fullest,))
-            if beyond := self._beyond(course.closed):
+                return Tried(False, tuple(full) or (watch.fullest,))
+            if beyond := self._beyond(watch.closed):
                 return Tried(False, beyond)
-        return Tried(not (beyond := self._beyond(course.effect().peaks)), beyond)
+        return Tried(not (beyond := self._beyond(watch.effect().peaks)), beyond)
 
     def _beyond(self, peaks: Usage) -> tuple[str, ...]:
         """Return the resources with a peak beyond the margin: of a data set also beyond its peak as it is."""
@@ -391,7 +406,7 @@ class _Planner:
 # --- the course of a replay ------------------------------------------------------------------------------------------
 
 
-class _Course:
+class _Watch:
     """What a structure comes to in a replay, sampled at the end of each STEP of event time, as `Samples` does."""
 
     def __init__(self, store: str) -> None:
@@ -404,7 +419,9 @@ class _Course:
         self._offloaded = self._faults = self._fault_wait_s = 0.0
         self._in_force = np.zeros(RULES)
         self._refused = 0
+        self._refused_in: dict[int, int] = {}  # messages by number of the STEP
         self._step = -1
+        self._scm_max = 0
         self.closed: Usage = {}  # usage of the last STEP that is over
 
     def add(self, rehearsed: Rehearsed) -> None:
@@ -415,6 +432,7 @@ class _Course:
             refused = rehearsed.player.refusals[self._store].replayed.full
             step = self.sample(twin)
             self._count(twin, rehearsed.piece.events, refused - self._refused, step)
+            self._refused_in[step] = self._refused_in.get(step, 0) + refused - self._refused
             self._refused = refused
 
     def sample(self, twin: Twin) -> int:
@@ -427,6 +445,7 @@ class _Course:
             self.closed, self._step = self._usage.get(self._step, {}), step
         self._usage[step] = usage_of(twin)
         self._times[step] = clock
+        self._scm_max = twin.config.scm_max_size or 0
         self._scm[step] = twin.scm_used, int(scm["messages"])
         self._faults, self._fault_wait_s = float(scm["faults"]), float(scm["fault_wait_us"]) / 1e6
         for row, qmgr in enumerate(twin.qmgrs):
@@ -464,6 +483,20 @@ class _Course:
             peak_bytes=self._scm[top][0],
             peak_messages=self._scm[top][1],
         )
+
+    def trial(self, proof: Proof) -> Trial:
+        """Return the trial whose replay was watched."""
+        steps = sorted(self._usage)
+        names = {name: None for usage in self._usage.values() for name in usage}
+        usage = {name: tuple(round(self._usage[step].get(name, 0.0), 3) for step in steps) for name in names}
+        if self._scm_max:
+            usage["scm"] = tuple(round(percent(self._scm[step][0], self._scm_max), 3) for step in steps)
+        course = Course(
+            times=tuple(self._times[step] for step in steps),
+            usage=usage,
+            refused=tuple(self._refused_in.get(step, 0) for step in steps),
+        )
+        return Trial(proof=proof, effect=self.effect(), course=course)
 
     def effect(self) -> Effect:
         """Return what applications had from SCM and data sets."""

@@ -212,7 +212,7 @@ class _Prover:
         return replay_with(pieces_of(self.recording, estate, store), estate, store, title, settings)
 
 
-# --- replays -----------------------------------------------------------------------------------------------------------
+# --- replays --------------------------------------------------------------------------------------------------------
 
 
 class Rehearsed(NamedTuple):

@@ -219,7 +219,9 @@ class ScmDay(Scenario):
     """What SCM is there for: nobody notices. It is not drawn for the scorecard, as it plays on several structures."""
 
     name = "scm-day"
-    sentence = "A day with two outages of the getter: storage class memory holds what the structure cannot; no put fails."
+    sentence = (
+        "A day with two outages of the getter: storage class memory holds what the structure cannot; no put fails."
+    )
     hard = False
 
     hours: float = parameter(24.0, "length of the recording, hours of event time", **lasting(24.0, 48.0))
@@ -227,7 +229,9 @@ class ScmDay(Scenario):
     short: float = parameter(0.8, "hours of the first outage", low=0.01)
     long_after: float = parameter(18.0, "hours until it stops again")
     long: float = parameter(2.0, "hours of the second outage", low=0.01)
-    reach: float = parameter(0.6, "of what fits into structure and SCM: how much there is at the peak", low=0.01, high=10)
+    reach: float = parameter(
+        0.6, "of what fits into structure and SCM: how much there is at the peak", low=0.01, high=10
+    )
     later: float = parameter(1.5, "hours later that each further structure with SCM of the facility plays the same")
     getter_speed: float = parameter(3.0, "what the getter can do, as a multiple of the puts", low=1.0)
 
