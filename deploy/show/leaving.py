@@ -64,16 +64,16 @@ def _print_uses(leaving: Leaving, recording: str) -> None:
         held = f"{readable_size(use.peak_bytes)}, {use.peak_messages:,} messages"
         _print(f"{scm}, at {_clock(leaving.time)} {held} in it.")
         return
-    _print(f"{scm}, in use {len(leaving.uses)} times {where}:")
+    _print(f"{scm}, in use {where}:")
     highest = sorted(leaving.uses, key=lambda use: -use.peak_bytes)[:_MAX_USES]
     for use in sorted(highest, key=lambda use: use.began):
         _print(f"  {_use_text(use)}", "    ")
 
 
 def _use_text(use: ScmUse) -> str:
-    ended = "the end" if use.ended is None else _clock(use.ended)
-    peak = f"{readable_size(use.peak_bytes)} and {use.peak_messages:,} messages at {_clock(use.peak_time)}"
-    return f"{_clock(use.began)} to {ended}, at most {peak}"
+    ended = "the end" if use.ended is None else _later(use.ended, use.began)
+    peak = f"{readable_size(use.peak_bytes)}, {use.peak_messages:,} messages, at {_later(use.peak_time, use.began)}"
+    return f"{_clock(use.began)} to {ended}: at most {peak}"
 
 
 def _cells(estate: Estate, leaving: Leaving, trial: Trial) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def _cells(estate: Estate, leaving: Leaving, trial: Trial) -> tuple[str, ...]:
     assert isinstance(size, int)
     effect = trial.effect
     wait = f" ({as_span(effect.fault_wait_s)})" if effect.faults else ""
-    rate = f", up to {effect.pages_per_s:,.0f} pages/s" if effect.pages else ""
+    rate = f", at most {effect.pages_per_s:,.1f} pages/s" if effect.pages else ""
     return (
         trial.proof.title,
         format_size(size),
@@ -98,6 +98,11 @@ def _cells(estate: Estate, leaving: Leaving, trial: Trial) -> tuple[str, ...]:
 
 def _clock(time: str) -> str:
     return time[:16].replace("T", " ")
+
+
+def _later(time: str, before: str) -> str:
+    """Return a time without its date, if that is the date of the time before."""
+    return _clock(time)[11:] if time[:10] == before[:10] else _clock(time)
 
 
 def _print(line: str, indent: str = "") -> None:

@@ -14,7 +14,7 @@ forward from where SCM came into use before its highest peak, keeps a promise up
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -31,6 +31,7 @@ from twin.estate import ALWAYS_OFFLOADED_ABOVE, CouplingFacility, Estate, Struct
 from twin.estate.model import SMDS_MAX_SIZE
 from twin.estate.settings import DataSetSetting, Settings, changed_config
 from twin.events import Decoded
+from twin.events.decoded import merge
 from twin.planning.advise import LARGER, STEPS, Plan, Promise, Tried, asking, enlarge, least_of, new_warnings, plan_of
 from twin.planning.levers import offload_above, sizes, with_size
 from twin.planning.moment import Moment, at_moment
@@ -47,6 +48,7 @@ GROWN = f"{WITHOUT_SCM}, {LARGER}"  # title of the plan in which SIZE alone chan
 OFFLOADED = f"{WITHOUT_SCM}, offload to SMDS"  # title of the plan of rules and data sets
 _NO_SCM: Settings = {"scm_max_size": 0}
 _THRESHOLDS = (80, 70, 60, 50, 40, 30, 20, 10, 0)  # percent: OFFLD3TH that a plan may have, the least effect first
+_QUIET_PCT = 50.0  # of a structure in use, up to which a plan is not looked at: the least limit of a margin
 _MAX_DOUBLINGS = 6  # of what is full, until a plan is left out
 _POOLS = (str(ENTRIES), str(ELEMENTS))
 
@@ -196,7 +198,7 @@ def leave_scm(
     moment = at_moment(recording, estate, store, None if peak is None else peak.began)
     first = watch.trial(proof)
     promise = Promise(hours=_hours(peak), confidence=confidence)
-    return _Planner(moment, promise, traffic, margin_pct, pieces, first).leaving(watch.uses())
+    return _Planner(moment, promise, traffic, margin_pct, pieces, first, watch.joined(pieces)).leaving(watch.uses())
 
 
 def leave_scm_now(
@@ -250,7 +252,8 @@ def _hours(peak: ScmUse | None) -> float:
     if peak is None:
         return 2.0
     times = np.array([peak.began.rstrip("Z"), peak.peak_time.rstrip("Z")], "datetime64[us]").astype(np.int64)
-    return float(np.clip((times[1] - times[0]) / SECOND, 60.0, MAX_HORIZON_S)) / 3600
+    hours = np.ceil(100 * (times[1] - times[0]) / SECOND / 3600) / 100
+    return float(np.clip(hours, 0.02, MAX_HORIZON_S / 3600))
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------
@@ -258,7 +261,13 @@ def _hours(peak: ScmUse | None) -> float:
 
 @dataclass(slots=True)
 class _Planner:
-    """Search for the plans of one structure. pieces: its events in a recording; as_it_is: None without one."""
+    """Search for the plans of one structure.
+
+    Attributes:
+        pieces: its events in a recording, by the STEP; none without one.
+        as_it_is: the recording as it is; None without one.
+        joined: the same events in fewer pieces, with which settings are tried.
+    """
 
     moment: Moment
     promise: Promise
@@ -266,6 +275,7 @@ class _Planner:
     margin_pct: float
     pieces: Sequence[Decoded]
     as_it_is: Trial | None
+    joined: Sequence[Decoded] = ()
     _tried: dict[str, Tried] = field(default_factory=dict)
     _left_out: list[str] = field(default_factory=list)
 
@@ -284,8 +294,11 @@ class _Planner:
             self._add(plans, f"{OFFLOADED}, and {LARGER}" if "size" in offloaded else OFFLOADED, offloaded)
         trials: list[Trial] = []
         if self.as_it_is is not None:
-            trials = [self.as_it_is, self._trial(WITHOUT_SCM, _NO_SCM)]
-            trials += [self._trial(plan.title, plan.settings) for plan in plans]
+            proven = {plan.title: self._trial(plan.title, plan.settings) for plan in plans}
+            refuted = {title: self._refuted(trial) for title, trial in proven.items()}
+            self._left_out += [f"{title}: {reason}" for title, reason in refuted.items() if reason]
+            plans = [plan for plan in plans if not refuted[plan.title]]
+            trials = [self.as_it_is, self._trial(WITHOUT_SCM, _NO_SCM), *(proven[plan.title] for plan in plans)]
         return Leaving(
             store=self._config.name,
             time=as_text(int(self.moment.twin.tables.store.scalars[0]["clock"])),
@@ -309,6 +322,12 @@ class _Planner:
     def _trial(self, title: str, settings: Settings) -> Trial:
         watch = _Watch(self._config.name)
         return watch.trial(replay_with(self.pieces, self.moment.estate, self._config.name, title, settings, watch.add))
+
+    def _refuted(self, trial: Trial) -> str:
+        """Return why a recording refutes a plan that held with joined pieces; "": it does not."""
+        beyond = ", ".join(f"{name} {trial.effect.peaks[name]:.1f} %" for name in self._beyond(trial.effect.peaks))
+        refused = f"{trial.proof.refused:,} of {trial.proof.puts:,} refused" if trial.proof.refused else ""
+        return refused or (f"at most {beyond} in use" if beyond else "")
 
     def _grown(self) -> Settings | None:
         """Return the least SIZE that holds with rules and data sets as they are; None, and why: none does."""
@@ -382,7 +401,7 @@ class _Planner:
         if self.as_it_is is None:
             return Tried(True)
         name, watch, full = self._config.name, _Watch(self._config.name), dict[str, None]()
-        for rehearsed in rehearse(self.pieces, self.moment.estate, name, settings):
+        for rehearsed in rehearse(self.joined, self.moment.estate, name, settings):
             if not len(rehearsed.piece):
                 continue
             watch.sample(rehearsed.player.twins[name])
@@ -497,6 +516,24 @@ class _Watch:
             refused=tuple(self._refused_in.get(step, 0) for step in steps),
         )
         return Trial(proof=proof, effect=self.effect(), course=course)
+
+    def joined(self, pieces: Sequence[Decoded]) -> list[Decoded]:
+        """Return pieces joined while the structure was at most half full and nothing in SCM: a plan holds there too.
+
+        What a plan has in the structure, it had there or in SCM, and no plan has a smaller SIZE.
+        """
+        joined: list[Decoded] = []
+        run: list[Decoded] = []
+        for number, piece in enumerate(pieces):
+            step = int(piece.events["time"].max()) // STEP
+            usage = self._usage.get(step, {})
+            if step in self._usage and not self._scm[step][0] and max(usage[name] for name in _POOLS) <= _QUIET_PCT:
+                run.append(replace(piece, record=np.full(len(piece), number, np.int32)))  # `merge` keeps that order
+                continue
+            joined += [merge(run)] if run else []
+            joined.append(piece)
+            run = []
+        return joined + ([merge(run)] if run else [])
 
     def effect(self) -> Effect:
         """Return what applications had from SCM and data sets."""

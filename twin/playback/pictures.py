@@ -154,11 +154,11 @@ class Panel(NamedTuple):
 def draw_panels(panels: Sequence[Panel]) -> Figure:
     """Draw the same recording under several settings, a panel each, with the times at which puts fail."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 0.5 + 1.9 * len(panels)), layout="constrained")
+        figure = Figure(figsize=(8.4, 0.5 + 2.0 * len(panels)), layout="constrained")
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for axes, panel in zip(all_axes, panels, strict=True):
             draw_usage(axes, panel.times, panel.usage)
-            axes.set_title(panel.title, fontsize=9, loc="left", pad=18)
+            axes.set_title(panel.title, fontsize=9, loc="left", pad=26)
             failing = [time for time, refused in zip(panel.times, panel.refused, strict=True) if refused]
             axes.plot(dates(failing), [106] * len(failing), "s", color=RED, markersize=3)
         mark_hours(all_axes[-1])
