@@ -1,9 +1,10 @@
-"""Picture of the terminal of `mqtwin demo`, docs/images/demo.svg, drawn by the code of the demo.
+"""Pictures of the terminal of `mqtwin demo`, docs/images/demo.svg, and of a day without SCM, docs/images/leave-scm.svg.
 
     .venv/bin/python -m docs.make_pictures
 
 The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
-`deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture.
+`deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture. The other one is
+drawn by `mqtwin advise --leave-scm` (docs/leave-scm.md).
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
+import twin
+from deploy.show.leaving import draw_leaving
 from deploy.show.picture import picture
-from twin.estate import Estate
+from twin.estate import Estate, load_estate
+from twin.planning.leave_scm import Leaving
 from twin.playback.replays import Player, decoded_chunks
 from twin.records import AlertRecord
 from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
+LEAVE_SCM = OUT.with_name("leave-scm.svg")
 SEED = 1  # default of `mqtwin demo`
 SECONDS = 60.0  # wall time of the demo for its six hours
 BEFORE = 900  # seconds of event time before the first 2192
+SCM_ESTATE = Path(twin.__file__).parent / "simulation" / "scm.toml"
 WIDTH = 110  # characters
 PIECE = 500  # events between two comparisons with the time of the picture
 
@@ -109,6 +115,15 @@ def draw() -> str:
     return console.export_svg(title="mqtwin demo", theme=THEME, code_format=FRAME, unique_id="demo")
 
 
+def leave_scm(store: str = "QSG1/APP1") -> Leaving:
+    """Return the advice of docs/leave-scm.md: the scenario scm-day on the estate scm.toml."""
+    with tempfile.TemporaryDirectory() as folder:
+        recording, estate = Path(folder) / "day.arrow", load_estate(SCM_ESTATE)
+        simulate(make_scenario("scm-day"), estate, recording)
+        return twin.leave_scm(recording, estate, store)
+
+
 if __name__ == "__main__":
+    draw_leaving(LEAVE_SCM, [leave_scm()])
     OUT.write_text(draw(), encoding="utf-8")
     print(OUT)

@@ -11,6 +11,7 @@
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
+| `leave_scm` | `twin.planning.leave_scm` | find what a structure needs without storage class memory |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
+    from twin.planning.leave_scm import leave_scm
     from twin.planning.moment import at_moment
     from twin.planning.proof import prove
     from twin.planning.whatif import Traffic, what_if
@@ -58,6 +60,7 @@ _MODULES = {
     "at_moment": "planning.moment",
     "commission": "playback.commission",
     "demo_estate": "simulation",
+    "leave_scm": "planning.leave_scm",
     "load_estate": "estate",
     "make_scenario": "simulation",
     "open_store": "stores.open",
@@ -84,6 +87,7 @@ __all__ = [
     "at_moment",
     "commission",
     "demo_estate",
+    "leave_scm",
     "load_estate",
     "make_scenario",
     "open_store",

@@ -77,17 +77,19 @@ def rebuild(structure: str) -> str:
     return f"SETXCF START,REBUILD,STRNAME={structure}"
 
 
-def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = ()) -> tuple[Step, ...]:
+def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (), without: str = "") -> tuple[Step, ...]:
     """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
 
     Args:
         structure: its name in the policy.
         policy: name of the policy; None: not known.
         sizes: the parts of its STRUCTURE statement that change, its name in front; none: the reader chooses.
+        without: keywords that are to be removed from it; "": none.
     """
     statement = " ".join(sizes) or None
     where = f"policy {policy}" if policy else "the CFRM policy"
-    change = f"Change this in {where}, keep the rest, and run IXCMIAPU with the whole policy"
+    removed = f"remove {without}, " if without else ""
+    change = f"Change this in {where}, {removed}keep the rest, and run IXCMIAPU with the whole policy"
     if statement is None:
         change = f"Change the STRUCTURE statement of {structure} in {where}, and run IXCMIAPU with the whole policy"
     if policy:
@@ -122,14 +124,14 @@ def structure_sizes(structure: str, size: int | None, init_size: int | None, scm
         structure: its name in the policy.
         size: SIZE, bytes; None: it stays.
         init_size: INITSIZE, bytes; None: it stays.
-        scm_max_size: SCMMAXSIZE, bytes; None: it stays.
+        scm_max_size: SCMMAXSIZE, bytes; None: it stays; 0: it goes, and has no text.
     """
     parts = [f"STRUCTURE NAME({structure})"]
     if size is not None:
         parts.append(f"SIZE({policy_size(size)})")
     if init_size is not None:
         parts.append(f"INITSIZE({policy_size(init_size)})")
-    if scm_max_size is not None:
+    if scm_max_size:
         parts.append(f"SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({policy_size(scm_max_size)})")
     return parts
 
@@ -177,14 +179,14 @@ def steps(config: StoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a plan asks people to do, with commands, in order. Arguments as of `mqsc`."""
     lines: list[str] = []
     command = mqsc(config, settings).strip()
-    if isinstance(config, Structure):
+    if isinstance(config, Structure) and settings.get("scm_max_size") == 0:
+        lines += _leave_scm_steps(config, settings, command)
+    elif isinstance(config, Structure):
         if any(name.startswith("offld") for name in settings):
             lines.append(f"Offload sooner: {command}")
         elif command:
             lines.append(f"Let data sets expand: {command}")
-        lines += _policy_steps(config, settings)
-        for qmgr in dict.fromkeys(setting.qmgr for name in settings if (setting := DataSetSetting.parse(name))):
-            lines.append(_data_set_step(config, qmgr, settings))
+        lines += [*_policy_steps(config, settings), *_data_set_steps(config, settings)]
     elif isinstance(config, PageSet):
         lines += _page_set_steps(config, settings, command)
     elif "max_size" in settings:
@@ -202,6 +204,41 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
     return [f"Raise the sizes of {name}: {as_sentence(change_policy(name, config.cfrm_policy, words))}"]
+
+
+def _leave_scm_steps(config: Structure, settings: Mapping[str, Any], command: str) -> list[str]:
+    """Return how a structure gives up its SCM, in the order in which it can be done.
+
+    MQSC is taken while data is in SCM, size and ratio cannot change until then [IBM: How storage class memory works];
+    a rebuild brings into the structure what is in SCM, so that has to come back first. The policy takes effect by it.
+
+    Args:
+        config: the structure as it is.
+        settings: those that the plan changes.
+        command: its MQSC command; "": none.
+    """
+    name = config.policy_name
+    lines = _data_set_steps(config, settings)
+    if command:
+        lines.append(f"Offload sooner, in effect at once, also while data is in SCM: {command}")
+    drained = "it comes back when getters have taken the structure to 70 % or below"
+    lines.append(f"Wait until no data is in SCM, {drained}: {display_structure(name)}")
+    if "size" in settings and config.coupling_facility is not None:
+        size = format_size(settings["size"])
+        lines.append(
+            f"See that {config.coupling_facility} has {size} free, as both structures exist during a rebuild:"
+            f" {display_facility(config.coupling_facility)}"
+        )
+    words = structure_sizes(name, settings.get("size", config.size), settings.get("init_size"), 0)
+    policy = change_policy(name, config.cfrm_policy, words, "SCMALGORITHM and SCMMAXSIZE")
+    lines.append(f"Take SCM out of {name}: {as_sentence(policy)}")
+    lines.append(f"See that no change of the policy is pending: {display_structure(name)}")
+    return lines
+
+
+def _data_set_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
+    qmgrs = dict.fromkeys(setting.qmgr for name in settings if (setting := DataSetSetting.parse(name)))
+    return [_data_set_step(config, qmgr, settings) for qmgr in qmgrs]
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:

@@ -6,7 +6,8 @@ documents advise.
 Sources: [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand), [IBM: z/OS MVS Setting Up a
 Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 times INITSIZE), [IBM: Health Checker,
 XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
-(FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [published] (no alter while data is in
+(FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z 9175-ME1, CFCC Level 26
+Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
 storage class memory; augmented space reduces what structures can use), [IBM: Specifying offload options for shared
 messages], [IBM: How storage class memory works with IBM MQ for z/OS], [IBM: WebSphere MQ internals, distributed].
 """
@@ -19,6 +20,7 @@ from twin.estate.model import (
     ALWAYS_OFFLOADED_ABOVE,
     DYNAMIC_AUGMENTED_PPM,
     FIXED_AUGMENTED,
+    NO_SCM_FROM_CFLEVEL,
     PRESTAGES_ABOVE_PCT,
     SMDS_MAX_SIZE,
     CouplingFacility,
@@ -164,6 +166,13 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
     if facility.size is not None:
         yield from _augmented_space(facility, structures, facility.size)
     with_scm = [structure.name for structure in structures if structure.scm_max_size is not None]
+    if (facility.cflevel or 0) >= NO_SCM_FROM_CFLEVEL:
+        for name in with_scm:
+            yield (
+                f"{facility.name}: CFLEVEL {facility.cflevel} has no storage class memory, so {name} cannot have its"
+                " SCMMAXSIZE: find its size without, and the steps, by"
+                f" mqtwin advise --leave-scm {name} --recording FILE --estate FILE"
+            )
     if with_scm and facility.size is None:
         yield (
             f"{facility.name}: the SCM of {', '.join(with_scm)} cannot be checked for over-commitment: the estate does"

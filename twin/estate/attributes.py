@@ -22,6 +22,7 @@ from twin.estate.checks import (
     number,
     one_of,
     or_none,
+    or_none_for_0,
     size,
     text,
 )
@@ -56,7 +57,7 @@ STRUCTURE: Mapping[str, Check] = {
     "init_size": size(1),
     "full_threshold": integer(0, 100),
     "allow_auto_alter": boolean,
-    "scm_max_size": size(1),
+    "scm_max_size": or_none_for_0(size(0)),
     "scm_prestage_rate": size(MIB),
     "scm_prefetch_rate": size(MIB),
     "scm_read_us": integer(0, 1_000_000),
@@ -99,7 +100,7 @@ QUEUE_FILE: Mapping[str, Check] = {
     "drift_tolerance_pct": number(0, 100),
     **FORECAST,
 }
-COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
+COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0), "cflevel": integer(1, 99)}
 UNIFORM_CLUSTER: Mapping[str, Check] = {
     "queue_managers": names(QMGR_NAME, "queue managers"),
     "messages_per_second": number(0, 1e9),
@@ -121,19 +122,20 @@ _ASSUMPTIONS = (  # of the model, not settings of MQ
     *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
 )
 _AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # in effect from the next start of the queue manager
+_OF_MACHINE = ("cflevel",)  # no command changes it: another machine does
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
 
 
 def _settings(table: Mapping[str, Check]) -> Mapping[str, Check]:
     """Return the attributes of a table that may change while the store exists."""
-    return {key: check for key, check in table.items() if key not in (*_ASSUMPTIONS, *_AT_START)}
+    return {key: check for key, check in table.items() if key not in (*_ASSUMPTIONS, *_AT_START, *_OF_MACHINE)}
 
 
 _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
     "structure": _settings(STRUCTURE),
     "page_set": _settings(PAGE_SET),
     "queue_file": _settings(QUEUE_FILE),
-    "coupling_facility": COUPLING_FACILITY,
+    "coupling_facility": _settings(COUPLING_FACILITY),
     "uniform_cluster": UNIFORM_CLUSTER,
     "queue_manager": {},
 }

@@ -212,6 +212,11 @@ def or_none(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
+def or_none_for_0(check: Check) -> Check:
+    """Return a check that converts 0 to None: the attribute is absent, also where an imported text has it."""
+    return lambda value: check(value) or None
+
+
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a string."""
     return frozenset(words.split())

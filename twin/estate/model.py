@@ -16,6 +16,7 @@ RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offlo
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
 MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [published]
 PRESTAGES_ABOVE_PCT = 90  # usage above which SCM is used, `kernels.scm.PRESTAGE_ABOVE` [IBM: How SCM works]
+NO_SCM_FROM_CFLEVEL = 26  # of IBM z17: "Remove support for Coupling Facility Virtual Flash Memory" [IBM: CFCC Level 26]
 FIXED_AUGMENTED = 8 * MIB  # bytes of a structure that is configured for SCM [assumed]
 DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
@@ -251,6 +252,7 @@ class CouplingFacility:
     name: str
     size: int | None = None  # None: only its CFRM policy is known
     scm: int | None = None  # None: no storage class memory
+    cflevel: int | None = None  # of its control code, not MQ's `cf_level`; None: not known
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
     queue_managers: tuple[str, ...] = ()  # of those structures, sorted
     queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its structures
@@ -264,7 +266,8 @@ class CouplingFacility:
     def details(self) -> str:
         """Main attributes as text, for a summary of the estate."""
         scm = f"SCM {format_size(self.scm)}" if self.scm else "no SCM" if self.size is not None else "SCM not known"
-        return f"{scm}, {len(self.structures)} structure{'' if len(self.structures) == 1 else 's'}"
+        level = "" if self.cflevel is None else f"CFLEVEL {self.cflevel}, "
+        return f"{level}{scm}, {len(self.structures)} structure{'' if len(self.structures) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

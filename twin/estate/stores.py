@@ -302,6 +302,7 @@ def coupling_facilities(sources: Sources, all_structures: Mapping[str, Structure
             name=name,
             size=settings["size"].value if "size" in settings else None,
             scm=(settings["scm"].value or None) if "scm" in settings else None,
+            cflevel=settings["cflevel"].value if "cflevel" in settings else None,
             structures=tuple(sorted(structure.name for structure in on_it)),
             queue_managers=tuple(sorted({qmgr for structure in on_it for qmgr in structure.queue_managers})),
         )

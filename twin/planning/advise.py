@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,17 @@ from twin.stores.message_store import MessageStore
 
 Ask = Callable[[Settings], FillOutcome]
 """Returns the outcome with settings."""
+
+
+class Tried(NamedTuple):
+    """Settings that were tried. full: the resources that were too full, if they do not hold."""
+
+    holds: bool
+    full: tuple[str | None, ...] = ()
+
+
+Test = Callable[[Settings], Tried]
+"""Tries settings. UsageError: a size is larger than it may be."""
 
 LARGER = "larger"  # title of the plan that begins with nothing else, and end of others that are
 _MAX_ROUNDS = 16  # in which the resource that is full first is doubled
@@ -135,11 +147,16 @@ def _plans(moment: Moment, promise: Promise, ask: Ask) -> tuple[tuple[Plan, ...]
     twin = moment.twin
     plans: list[Plan] = []
     left_out: list[str] = []
+
+    def test(settings: Settings) -> Tried:
+        outcome = ask(settings)
+        return Tried(promise.is_kept(outcome), (outcome.resource,))
+
     for title, beginning in beginnings(twin, moment.estate):
-        settings = _enlarge(twin, beginning, promise, ask)
+        settings = enlarge(twin, beginning, test)
         if settings is None:
             continue
-        least = _least(twin, settings, promise, ask)
+        least = least_of(twin, settings, test)
         if "scm_max_size" in beginning and "scm_max_size" not in least:
             continue  # what goes with it is enough: another plan
         full_title = title if set(least) <= set(beginning) or not beginning else f"{title}, and {LARGER}"
@@ -165,14 +182,14 @@ def plan_of(twin: MessageStore, title: str, settings: Settings, outcome: FillOut
 
 def new_warnings(estate: Estate, changed: StoreConfig) -> list[str]:
     """Return the warnings that an estate has with a changed store and has not without."""
-    before = {_without_numbers(warning) for warning in _warnings(estate, estate.stores)}
+    before = {_kind_of(warning, changed.name) for warning in _warnings(estate, estate.stores)}
     after = _warnings(estate, {**estate.stores, changed.name: changed})
-    return [warning for warning in after if _without_numbers(warning) not in before]
+    return [warning for warning in after if _kind_of(warning, changed.name) not in before]
 
 
-def _without_numbers(warning: str) -> str:
-    """Return a warning without its sizes and percentages: the same one with other numbers is not new."""
-    return re.sub(r"\d+[KMGT]?\b", "#", warning)
+def _kind_of(warning: str, store: str) -> str:
+    """Return a warning without sizes, percentages and the store in a list: with others of these it is not new."""
+    return re.sub(r"\d+[KMGT]?\b", "#", warning.replace(f"{store}, ", "").replace(f", {store}", ""))
 
 
 def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
@@ -180,17 +197,17 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
-def _enlarge(twin: MessageStore, beginning: Settings, promise: Promise, ask: Ask) -> Settings | None:
-    """Double what is full first until the promise is kept; None where that leads nowhere."""
+def enlarge(twin: MessageStore, beginning: Settings, test: Test, rounds: int = _MAX_ROUNDS) -> Settings | None:
+    """Double what is full until settings hold; None where that leads nowhere."""
     settings = dict(beginning)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(rounds):
         try:
-            outcome = ask(settings)
+            tried = test(settings)
         except UsageError:
             return None  # larger than the attribute may be
-        if promise.is_kept(outcome):
+        if tried.holds:
             return settings
-        doubled = with_doubled(twin, settings, [outcome.resource])
+        doubled = with_doubled(twin, settings, tried.full)
         if doubled is None:
             return None
         settings = doubled
@@ -208,26 +225,33 @@ def with_doubled(twin: MessageStore, settings: Settings, full: Iterable[str | No
     return None if doubled == settings else doubled
 
 
-def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Ask) -> Settings:
-    """Make each size of a plan as small as the promise allows, one after the other; one not needed goes.
+def least_of(twin: MessageStore, settings: Settings, test: Test, *, is_close: bool = False) -> Settings:
+    """Make each size of settings that hold as small as it can be, one after the other; one not needed goes.
 
     The structure comes first: storage of a coupling facility is scarcer than that of a data set.
+
+    Args:
+        twin: the store.
+        settings: those that hold.
+        test: tries others.
+        is_close: True if sizes are probably the least already, so that what is a step smaller is tried first.
     """
     least, known = dict(settings), sizes(twin)
-    names = [name for name in settings if name in known or name == "scm_max_size"]
+    names = [name for name in settings if (name in known or name == "scm_max_size") and settings[name] != 0]
     for name in sorted(names, key=lambda name: name != "size"):
         if name not in least:
             continue  # it went with another one
         now, planned = known.get(name, 0), size_in(least, name)
         step = max(1, (now or planned) // STEPS)
-        low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` keeps it
+        low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` holds
+        middle = high - 1 if is_close else high // 2
         while low < high:
-            middle = (low + high) // 2
             tried = with_size(twin.config, without_size(least, name), name, now + middle * step)
-            if promise.is_kept(ask(tried if now + middle * step else without_size(least, name))):
+            if test(tried if now + middle * step else without_size(least, name)).holds:
                 high = middle
             else:
                 low = middle + 1
+            middle = (low + high) // 2
         least = without_size(least, name)
         if high:
             least = with_size(twin.config, least, name, now + high * step)

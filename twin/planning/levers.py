@@ -110,7 +110,7 @@ def beginnings(twin: MessageStore, estate: Estate) -> list[tuple[str, Settings]]
     changes: list[tuple[str, Settings]] = []
     if isinstance(config, Structure):
         if has_rules(config) and not offloads_all_by(config, SOONER_TH):
-            changes.append(("offload sooner", _sooner(config)))
+            changes.append(("offload sooner", offload_above(config, SOONER_TH)))
         if config.offload == "SMDS" and not config.ds_expand:
             changes.append(("let data sets expand", {"ds_expand": True}))
         scm = _free_scm(config, estate)
@@ -121,9 +121,9 @@ def beginnings(twin: MessageStore, estate: Estate) -> list[tuple[str, Settings]]
     return [*changes, ("larger", {})]
 
 
-def _sooner(config: Structure) -> Settings:
-    """Return all six offload values with which all data is offloaded sooner."""
-    rules = with_all_offloaded_above(config, SOONER_TH)
+def offload_above(config: Structure, threshold: int) -> Settings:
+    """Return all six offload values with which all data is offloaded above a threshold, percent."""
+    rules = with_all_offloaded_above(config, threshold)
     return {f"offld{rule.number}_{name}": value for rule in rules for name, value in (("th", rule.th), ("sz", rule.sz))}
 
 
@@ -136,7 +136,7 @@ def _with_scm(config: Structure, scm: int) -> Settings:
     if config.allow_auto_alter:
         settings["allow_auto_alter"] = False
     if has_rules(config) and any(not rule.off and rule.th >= PRESTAGES_ABOVE_PCT for rule in config.rules):
-        settings |= _sooner(config)
+        settings |= offload_above(config, SOONER_TH)
     return settings
 
 

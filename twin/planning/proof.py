@@ -8,7 +8,7 @@ Described in docs/what-if.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
+from twin.alerts.episodes import Alert
 from twin.conditions import Condition
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -207,36 +208,79 @@ class _Prover:
         return asking(self.moment, self.advice.promise, self.advice.traffic)(settings)
 
     def _replay(self, title: str, settings: Settings) -> Proof:
-        """Return the proof of settings: the store's own events are replayed, as others do not change it."""
-        estate, name = self.moment.estate, self.advice.store
-        config = changed_config(estate.stores[name], settings)
-        estate = replace(estate, stores={**estate.stores, name: config})
-        player = Player(estate, {name: open_message_store(estate, name, forecasts=False)}, demands=True)
-        samples, full = Samples(estate, usage_of), dict[str, None]()
-        for piece, alerts in play(self._chunks(estate, name), player, split_by_step):
-            samples.add(piece, player.twins)
-            opened = [alert for alert in alerts if alert.condition == Condition.FULL]
-            full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
-        if name not in player.refusals:
-            raise UsageError(f"{self.recording} has no event of {name}; expected: a recording of it")
-        refusals, sampled = player.refusals[name], samples.by_store[name]
-        first_full = refusals.replayed.first_full
-        fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
-        return Proof(
-            title=title,
-            recorded=refusals.recorded.full,
-            puts=refusals.replayed.puts,
-            refused=refusals.replayed.full,
-            first_full=None if first_full is None else as_text(first_full),
-            full=tuple(full),
-            unserved_gets=refusals.unserved_gets,
-            peak_pct=max(fullest, default=0.0),
-            times=tuple((step + 1) * STEP / SECOND for step in sampled),
-            usage_pct=tuple(fullest),
-        )
+        estate, store = self.moment.estate, self.advice.store
+        return replay_with(pieces_of(self.recording, estate, store), estate, store, title, settings)
 
-    def _chunks(self, estate: Estate, name: str) -> Iterator[Decoded]:
-        """Yield the events of a store in the recording."""
-        is_own = np.array([route.store == name for route in estate.routes])
-        for decoded in decoded_chunks(self.recording, estate):
-            yield decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+
+# --- replays --------------------------------------------------------------------------------------------------------
+
+
+class Rehearsed(NamedTuple):
+    """A piece of a recording, applied. events: EVENT[n], as they were applied; alerts: of this piece."""
+
+    piece: Decoded
+    player: Player
+    alerts: list[Alert]
+
+
+def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Decoded]:
+    """Yield the events of a store in a recording, by the STEP. UsageError: it cannot be read, or has none."""
+    is_own, count = np.array([route.store == store for route in estate.routes]), 0
+    for decoded in decoded_chunks(recording, estate):
+        own = decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+        count += len(own)
+        yield from split_by_step(own)
+    if not count:
+        raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
+
+
+def rehearse(pieces: Iterable[Decoded], estate: Estate, store: str, settings: Settings) -> Iterator[Rehearsed]:
+    """Replay a store's own events under settings, its puts as requests; others do not change it."""
+    config = changed_config(estate.stores[store], settings)
+    estate = replace(estate, stores={**estate.stores, store: config})
+    player = Player(estate, {store: open_message_store(estate, store, forecasts=False)}, demands=True)
+    for piece, alerts in play(pieces, player):
+        yield Rehearsed(piece, player, alerts)
+
+
+def replay_with(
+    pieces: Iterable[Decoded],
+    estate: Estate,
+    store: str,
+    title: str,
+    settings: Settings,
+    watch: Callable[[Rehearsed], None] | None = None,
+) -> Proof:
+    """Return the proof of settings.
+
+    Args:
+        pieces: the events of the store, as of `pieces_of`.
+        estate: the estate.
+        store: name of the store.
+        title: that of the proof.
+        settings: of the store, from the beginning.
+        watch: called with each piece.
+    """
+    samples, full, player = Samples(estate, usage_of), dict[str, None](), Player(estate)
+    for rehearsed in rehearse(pieces, estate, store, settings):
+        player = rehearsed.player
+        samples.add(rehearsed.piece, player.twins)
+        opened = [alert for alert in rehearsed.alerts if alert.condition == Condition.FULL]
+        full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
+        if watch is not None:
+            watch(rehearsed)
+    refusals, sampled = player.refusals[store], samples.by_store[store]
+    first_full = refusals.replayed.first_full
+    fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
+    return Proof(
+        title=title,
+        recorded=refusals.recorded.full,
+        puts=refusals.replayed.puts,
+        refused=refusals.replayed.full,
+        first_full=None if first_full is None else as_text(first_full),
+        full=tuple(full),
+        unserved_gets=refusals.unserved_gets,
+        peak_pct=max(fullest, default=0.0),
+        times=tuple((step + 1) * STEP / SECOND for step in sampled),
+        usage_pct=tuple(fullest),
+    )

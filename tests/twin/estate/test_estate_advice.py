@@ -168,3 +168,16 @@ def test_a_page_set_that_cannot_expand(load: Load, page_set: str, warning: str |
     assert [item.partition(": ")[2].partition(";")[0].split(",")[0] for item in values] == (
         [] if warning is None else [warning.split(",", maxsplit=1)[0]]
     )
+
+
+def test_a_coupling_facility_without_scm_for_its_structures_is_named_with_them(load: Load) -> None:
+    low = 'scm_max_size = "2G"\noffld3_th = 85'
+    text = TOML.format(app1=low, more="")
+    head = "[coupling_facility.CF01]\n"
+    assert head in text
+    assert load(text.replace(head, f"{head}cflevel = 25\n")).warnings == ()
+    (warning,) = load(text.replace(head, f"{head}cflevel = 26\n")).warnings
+    assert warning.startswith("CF01: CFLEVEL 26 has no storage class memory, so QSG1/APP1 cannot have its SCMMAXSIZE")
+    assert "mqtwin advise --leave-scm QSG1/APP1" in warning
+    without = TOML.format(app1=low.replace('"2G"', "0"), more="").replace(head, f"{head}cflevel = 26\n")
+    assert load(without).warnings == ()

@@ -9,9 +9,9 @@ import numpy as np
 from typing_extensions import override
 
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Structure
+from twin.estate import CouplingFacility, Estate, Structure
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
-from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site, stores_of
 from twin.simulation.stories.filling import GetterOutage
 
@@ -211,6 +211,56 @@ class ScmOverCommitted(StoreScenario):
             f"{self.name}: {site.store.name} is alone; expected: two structures on {site.store.coupling_facility} "
             "whose SCMMAXSIZE is more than its SCM together"
         )
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class ScmDay(Scenario):
+    """What SCM is there for: nobody notices. It is not drawn for the scorecard, as it plays on several structures."""
+
+    name = "scm-day"
+    sentence = (
+        "A day with two outages of the getter: storage class memory holds what the structure cannot; no put fails."
+    )
+    hard = False
+
+    hours: float = parameter(24.0, "length of the recording, hours of event time", **lasting(24.0, 48.0))
+    short_after: float = parameter(9.0, "hours until the getter stops for the first time")
+    short: float = parameter(0.8, "hours of the first outage", low=0.01)
+    long_after: float = parameter(18.0, "hours until it stops again")
+    long: float = parameter(2.0, "hours of the second outage", low=0.01)
+    reach: float = parameter(
+        0.6, "of what fits into structure and SCM: how much there is at the peak", low=0.01, high=10
+    )
+    later: float = parameter(1.5, "hours later that each further structure with SCM of the facility plays the same")
+    getter_speed: float = parameter(3.0, "what the getter can do, as a multiple of the puts", low=1.0)
+
+    @override
+    def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
+        trial, arrivals, chance = rng.spawn(3)
+        first = Site.find(estate, self.store, self.queue, chance, (Structure,))
+        scm_of(first, self.name)
+        assert isinstance(first.store, Structure)
+        facility = first.store.coupling_facility
+        others = [
+            name
+            for name, config in stores_of(estate, (Structure,)).items()
+            if isinstance(config, Structure) and config.scm_max_size and name != first.store.name
+            if facility is not None and config.coupling_facility == facility
+        ]
+        sites = [first, *(Site.find(estate, name, None, chance, (Structure,)) for name in others)]
+        flows: list[Flow] = []
+        for number, site in enumerate(sites):
+            rate = self.reach * site.capacity(self.traffic, trial).messages / (self.long * HOUR)
+            flows += self._flows(site, rate if self.rate is None or number else self.rate, number * self.later * HOUR)
+        return arrivals, flows
+
+    def _flows(self, site: Site, rate: float, later: float) -> list[Flow]:
+        outages = ((self.short_after, self.short), (self.long_after, self.long))
+        begins = [0.0, *(time * HOUR + later for after, lasts in outages for time in (after, after + lasts))]
+        gets = rate * self.getter_speed
+        getter = steps(np.array(begins), np.array([gets, 0.0, gets, 0.0, gets]))
+        return [*site.puts(constant(rate), self.traffic), *site.gets(getter, self.traffic)]
 
 
 @scenario
