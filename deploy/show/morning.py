@@ -24,6 +24,7 @@ _NAMES = {TWIN: "mqtwin", "static 80 %": "fixed line at 80 %", "static 85 %": "f
 _CLOSE_PCT = 50.0  # from which a store came close
 _MIN_STORES, _MAX_STORES = 5, 20  # that are listed
 _MAX_NAMED = 8  # stores, in a sentence
+_MAX_RISES = 4  # of a store that are told one by one
 _MANY_DAYS = 365
 
 
@@ -220,10 +221,15 @@ def room_text(growth: Growth | None) -> str:
 
 
 def rise_lines(report: Report) -> Iterator[str]:
-    """Yield how the rises of each store ended."""
+    """Yield how the highest rises of each store ended, in order of time, and the number of others."""
     for store in report.stores:
-        if store.rises:
-            yield f"{store.store}: {'; '.join(_rise_text(rise, report) for rise in store.rises)}"
+        ranked = sorted(store.rises, key=lambda rise: (-rise.refused, -rise.usage_pct, rise.ended))
+        texts = [_rise_text(rise, report) for rise in store.rises if rise in ranked[:_MAX_RISES]]
+        rest = ranked[_MAX_RISES:]
+        if rest:
+            texts.append(f"{len(rest):,} more up to {max(rise.usage_pct for rise in rest):.0f} %")
+        if texts:
+            yield f"{store.store}: {'; '.join(texts)}"
 
 
 def _rise_text(rise: EndedRise, report: Report) -> str:
