@@ -94,7 +94,7 @@ test-nightly`, beside three fresh seeds.
 The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
 recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
 reports are read. What it does not cover: several hosts (a [cluster](cluster.md) has tests of its own), spans, a
-system clock that jumps, and a power failure, which loses what the system had not written to the disk.
+system clock of the job that jumps, and a power failure, which loses what the system had not written to the disk.
 """
 
 

@@ -19,12 +19,12 @@ from streams import seams
 JAVA_INSTANTS = ("planning", "state commit", "sink", "offset commit")  # of a batch, seen by the runner
 INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state commit", "sink", "offset commit")
 SEAMS = seams.POINTS
-LONG_FAULTS = 2  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
+LONG_FAULTS = 1  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
 ACTIONS = 15  # of a plan, validations apart; with its validations it takes two or three minutes
-BEFORE_VALIDATE = 3  # at most this many actions between two validations
+BEFORE_VALIDATE = 4  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
-Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock"]
+Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock", "two"]
 Whom = Literal["java", "driver", "daemon", "worker", "broker", "all"]
 Do = Literal["kill", "stop", "raise", "delay", "hold"]
 
@@ -36,7 +36,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: a key of `KINDS`.
         events: that are published with it; a fault strikes while they are processed.
         form: content type of the records.
-        flaw: what is wrong with them.
+        flaw: what is wrong with them; two: two producers publish them at once.
         do: a fault; `raise` and `delay` happen in a worker.
         whom: process that is killed or stopped.
         instant: instant of the batch at which it strikes; empty: at once after publishing.
@@ -125,9 +125,10 @@ KINDS = {
     "estate": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "damage": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "full-disk": _kind(0, requires="state small-disk", provides="changed", removes="drained"),
+    "low-memory": _kind(0, requires="state", provides="changed", removes="drained"),
     "validate": _kind(0, requires="changed", provides="state drained", removes="changed"),
 }
-LONG_KINDS = ("restart", "estate", "damage", "full-disk")
+LONG_KINDS = ("restart", "estate", "damage", "full-disk", "low-memory")
 _LONG_WHOM: tuple[Whom, ...] = ("java", "driver", "all")
 
 
@@ -180,18 +181,21 @@ def make_plan(seed: int) -> Plan:
 
 
 def _turns(draw: random.Random, seed: int) -> list[Action]:
-    """Return the actions of a seed after which Spark starts again.
+    """Return a kill and perhaps an action of which each has its turn, so that seeds in a row come to all.
 
-    Instants and kinds take turns, so that seeds in a row come to each; their numbers have no divisor in common.
+    The kill of an even seed takes Java along, at each instant in turn; an odd seed has a long action of another kind,
+    each kind in turn.
     """
-    whom: Whom = draw.choice(_LONG_WHOM)
-    kill = Action(kind="fault", whom=whom, instant=INSTANTS[seed % len(INSTANTS)], events=300)
-    turns = [kill, _action(draw, LONG_KINDS[seed % len(LONG_KINDS)])]
+    instant = INSTANTS[seed % len(INSTANTS)]
+    if seed % 2 == 0:
+        return [Action(kind="fault", whom=draw.choice(_LONG_WHOM), instant=instant, events=300)]
+    kill = Action(kind="fault", whom=draw.choice(("daemon", "broker")), instant=instant, events=300)
+    turns = [kill, _action(draw, LONG_KINDS[seed // 2 % len(LONG_KINDS)])]
     return draw.sample(turns, len(turns))
 
 
 def _publish(draw: random.Random) -> Action:
-    flaw: Flaw = draw.choice(("", "", "", "repeat", "shuffle", "poison", "huge", "clock"))
+    flaw: Flaw = draw.choice(("", "", "repeat", "shuffle", "poison", "huge", "clock", "two"))
     form: Form = draw.choice(("json", "ndjson", "arrow"))
     return Action(kind="publish", events=draw.choice((50, 200, 500)), form=form, flaw=flaw)
 

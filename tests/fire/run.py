@@ -28,7 +28,7 @@ from twin.estate import load_estate
 
 INSTANT_SECONDS = 45.0  # until a batch comes to an instant; a batch takes a second or two
 SINK_SECONDS = 0.5  # from the release of a worker until its records are with the producer
-FULL_SECONDS = 25.0  # until the job has noticed a full disk
+FULL_SECONDS = 25.0  # until the job has noticed a full disk, or that there is no memory
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class Run:
         records = self._traffic.records(action)
         self.outcome.records += len(records)
         self.outcome.events += sum(record.events for record in records)
-        self._world.publish(records)
+        self._world.publish(records, flaw=action.flaw)
 
     def _fault(self, action: Action) -> None:
         world = self._world
@@ -269,10 +269,22 @@ class Run:
         restarts = len(self._world.restarts)
         filler = self._world.fill_disk()
         self._publish(action)
+        self._wait_for_restart(restarts)
+        filler.unlink()
+
+    def _low_memory(self, action: Action) -> None:
+        self._world.wait_until_ready()
+        restarts = len(self._world.restarts)
+        with self._world.starve() as starved:
+            self._publish(action)
+            self._wait_for_restart(restarts)
+        self._say(f"     {starved} processes starved; restarts: {self._world.restarts[restarts:]}")
+
+    def _wait_for_restart(self, restarts: int) -> None:
+        """Wait until the supervisor has started the job again, or has not for `FULL_SECONDS`."""
         deadline = time.monotonic() + FULL_SECONDS
         while time.monotonic() < deadline and len(self._world.restarts) == restarts:
             time.sleep(0.1)
-        filler.unlink()
 
     # --- the job -----------------------------------------------------------------------------------------------------
 

@@ -71,11 +71,11 @@ def test_an_action_too_early_is_named() -> None:
 def test_all_kinds_and_a_long_kill_at_each_instant_come_within_some_seeds() -> None:
     actions = [action for seed in SEEDS for action in make_plan(seed).actions]
     assert {action.kind for action in actions} == set(KINDS)
-    week = [action for seed in range(1, 8) for action in make_plan(seed).actions]
-    assert {action.instant for action in week if is_long(action) and action.kind == "fault"} >= set(INSTANTS)
-    month = [action for seed in range(8, 36) for action in make_plan(seed).actions]
-    counts = Counter(action.kind for action in month)
-    assert [counts[kind] for kind in LONG_KINDS] == [7] * len(LONG_KINDS)
+    some = [action for seed in range(1, 15) for action in make_plan(seed).actions]
+    assert {action.instant for action in some if is_long(action) and action.kind == "fault"} >= set(INSTANTS)
+    more = [action for seed in range(1, 31) for action in make_plan(seed).actions]
+    counts = Counter(action.kind for action in more)
+    assert [counts[kind] for kind in LONG_KINDS] == [3] * len(LONG_KINDS)
     assert counts["partitions"] >= 7
     assert set(INSTANTS) == {*JAVA_INSTANTS, *seams.POINTS} - {seams.SENDING}
 
@@ -118,7 +118,7 @@ def test_the_oracle_is_the_replay_of_a_recording(tmp_path: Path) -> None:
 
 
 def test_the_oracle_goes_on_with_another_estate_and_counts_everything_once(tmp_path: Path) -> None:
-    flaws: tuple[Flaw, ...] = ("", "repeat", "shuffle", "poison", "clock", "huge")
+    flaws: tuple[Flaw, ...] = ("", "repeat", "shuffle", "poison", "clock", "huge", "two")
     forms: tuple[Form, ...] = ("json", "ndjson", "arrow")
     actions = [Action(kind="publish", events=80, flaw=flaw, form=forms[i % 3]) for i, flaw in enumerate(flaws)]
     records, segments, events = publish(tmp_path, actions, ESTATES)
