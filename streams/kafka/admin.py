@@ -209,9 +209,8 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
         MqtwinError: no broker answers, or a partition has no leader.
     """
     partitions = {name: partitions_of(kafka, name)}
-    admin = admin_client(kafka)  # futures complete only while the client exists
-    try:
-        ends = _ask_again(lambda: list_offsets(admin, partitions, OffsetSpec.latest()), _NO_LEADER)
+    try:  # with a new client each time: one that knows no leader may go on knowing none
+        ends = _ask_again(lambda: list_offsets(admin_client(kafka), partitions, OffsetSpec.latest()), _NO_LEADER)
     except KafkaException as error:
         raise MqtwinError(f"topic {name}: its end cannot be read: {reason_of(error)}") from error
     return {number: end for (_, number), end in ends.items()}
