@@ -274,10 +274,14 @@ class Run:
 
     def _low_memory(self, action: Action) -> None:
         self._world.wait_until_ready()
+        self._publish(action)
+        self._world.flush()
+        self._world.drain()  # so that there are workers
         restarts = len(self._world.restarts)
         with self._world.starve() as starved:
             self._publish(action)
             self._wait_for_restart(restarts)
+        self.outcome.missed += not starved
         self._say(f"     {starved} processes starved; restarts: {self._world.restarts[restarts:]}")
 
     def _wait_for_restart(self, restarts: int) -> None:

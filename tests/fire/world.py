@@ -395,8 +395,8 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 def _limit_memory(process: psutil.Process, spare: int | None) -> None:
     """Set the limit of address space to what a process has and `spare` bytes; None: as much as it may have."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        _, most = process.rlimit(psutil.RLIMIT_AS)
-        process.rlimit(psutil.RLIMIT_AS, (most if spare is None else process.memory_info().vms + spare, most))
+        _, hard = process.rlimit(psutil.RLIMIT_AS)
+        process.rlimit(psutil.RLIMIT_AS, (hard if spare is None else process.memory_info().vms + spare, hard))
 
 
 def _mount(folder: Path) -> bool:
