@@ -125,10 +125,9 @@ KINDS = {
     "estate": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "damage": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "full-disk": _kind(0, requires="state small-disk", provides="changed", removes="drained"),
-    "low-memory": _kind(0, requires="state", provides="changed", removes="drained"),
     "validate": _kind(0, requires="changed", provides="state drained", removes="changed"),
 }
-LONG_KINDS = ("restart", "estate", "damage", "full-disk", "low-memory")
+LONG_KINDS = ("restart", "estate", "damage", "full-disk")
 _LONG_WHOM: tuple[Whom, ...] = ("java", "driver", "all")
 
 

@@ -28,7 +28,7 @@ from twin.estate import load_estate
 
 INSTANT_SECONDS = 45.0  # until a batch comes to an instant; a batch takes a second or two
 SINK_SECONDS = 0.5  # from the release of a worker until its records are with the producer
-FULL_SECONDS = 25.0  # until the job has noticed a full disk, or that there is no memory
+FULL_SECONDS = 25.0  # until the job has noticed a full disk
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -188,6 +188,10 @@ class Run:
         """Kill or stop processes. instant: that they are at."""
         world = self._world
         processes = world.processes(action.whom)
+        if not processes:  # a worker outlives its daemon
+            self.outcome.missed += 1
+            self._say(f"     missed: there is no {action.whom}")
+            return
         if action.do == "stop":
             for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -271,18 +275,6 @@ class Run:
         self._publish(action)
         self._wait_for_restart(restarts)
         filler.unlink()
-
-    def _low_memory(self, action: Action) -> None:
-        self._world.wait_until_ready()
-        self._publish(action)
-        self._world.flush()
-        self._world.drain()  # so that there are workers
-        restarts = len(self._world.restarts)
-        with self._world.starve() as starved:
-            self._publish(action)
-            self._wait_for_restart(restarts)
-        self.outcome.missed += not starved
-        self._say(f"     {starved} processes starved; restarts: {self._world.restarts[restarts:]}")
 
     def _wait_for_restart(self, restarts: int) -> None:
         """Wait until the supervisor has started the job again, or has not for `FULL_SECONDS`."""

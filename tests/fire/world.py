@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import subprocess
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -38,7 +37,6 @@ from twin.errors import MqtwinError
 LIVENESS_SECONDS = 180.0  # after the last fault, until nothing is left to read; on a busy machine
 FLUSH_SECONDS = 120.0
 DISK_MB = 64
-SPARE_BYTES = 1 << 20  # of address space that a starved process can still get
 WRONG_CLOCK_MS = 30 * 60 * 1000  # Kafka takes an hour at most
 _PRODUCER = {"linger.ms": 2, "enable.idempotence": True, "message.max.bytes": 8_000_000}
 
@@ -246,18 +244,6 @@ class World:
             "worker": [worker for daemon in daemons for worker in _children(daemon)],
         }[whom]
 
-    @contextlib.contextmanager
-    def starve(self) -> Iterator[int]:
-        """Leave Spark's Python processes and their children no memory within the block; yield their number."""
-        starved = [*self.processes("daemon"), *self.processes("worker")]
-        for process in starved:
-            _limit_memory(process, SPARE_BYTES)
-        try:
-            yield len(starved)
-        finally:
-            for process in [*starved, *self.processes("daemon"), *self.processes("worker")]:
-                _limit_memory(process, None)
-
     # --- Kafka -------------------------------------------------------------------------------------------------------
 
     def publish(self, records: Iterable[Record], *, flaw: Flaw = "") -> None:
@@ -390,13 +376,6 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
         return process.children()
     except psutil.NoSuchProcess:
         return []
-
-
-def _limit_memory(process: psutil.Process, spare: int | None) -> None:
-    """Set the limit of address space to what a process has and `spare` bytes; None: as much as it may have."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        _, hard = process.rlimit(psutil.RLIMIT_AS)
-        process.rlimit(psutil.RLIMIT_AS, (hard if spare is None else process.memory_info().vms + spare, hard))
 
 
 def _mount(folder: Path) -> bool:
