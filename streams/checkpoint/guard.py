@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from streams.checkpoint.files import PARTITIONS
-from streams.checkpoint.local_files import CheckpointFiles
+from streams.checkpoint.local_files import CheckpointFiles, drop_uncommitted_state
 from streams.checkpoint.manifest import (
     Guard,
     LocalGuard,
@@ -125,9 +125,15 @@ class CheckpointGuard:
         return guard is not None and guard.manifest is None and guard.files.has_state
 
     def note_start(self, partitions: int) -> None:
-        """Write the manifest of this start. partitions: partitions of the state, if it is new."""
+        """Write the manifest of this start, and make way for a batch that will be run again.
+
+        Args:
+            partitions: partitions of the state, if it is new.
+        """
         if self._guard is None:
             return
+        if isinstance(self._guard.files, CheckpointFiles):
+            drop_uncommitted_state(self._guard.files)
         newest = self._guard.files.newest
         frozen = newest[1].get(PARTITIONS) if newest is not None else None
         kafka = describe_cluster(self._client, self._topics.read)

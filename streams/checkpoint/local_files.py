@@ -377,6 +377,25 @@ class CheckpointFiles(BatchLogs):
         return str(path.relative_to(self.directory))
 
 
+def drop_uncommitted_state(files: CheckpointFiles) -> None:
+    """Remove the state that a batch wrote which was not committed, and which therefore will be run again.
+
+    Spark's file manager for this machine does not replace a file that exists: it would keep a changelog that was cut,
+    or that an estate which has been changed since then has led to.
+    """
+    last = files.last_batch
+    if last is not None and files.version == last:
+        for folder in files.directory.glob("state/0/[0-9]*"):
+            remove_numbered(folder, last + 1)
+
+
+def remove_numbered(folder: Path, number: int) -> None:
+    """Remove the files of a number in a folder of Spark's, with their checksum files and drafts."""
+    for path in (*folder.glob(f"{number}*"), *folder.glob(f".{number}.*"), *folder.glob(f"..{number}.*")):
+        if path.name.lstrip(".").partition(".")[0] == str(number):
+            path.unlink()
+
+
 def _consequence(*, is_needed: bool) -> tuple[str, bool]:
     """Return `remedy` and `is_blocking` of a damaged file."""
     return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from streams.checkpoint.guard import open_stopped
-from streams.checkpoint.local_files import OPERATORS, CheckpointFiles
+from streams.checkpoint.local_files import OPERATORS, CheckpointFiles, drop_uncommitted_state, remove_numbered
 from streams.checkpoint.manifest import LocalGuard, check_readable, check_sound
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
@@ -73,12 +73,9 @@ def _drop_uncommitted(files: CheckpointFiles) -> None:
     last = files.last_batch
     if last is None or last <= files.commits[-1]:
         return
-    root = files.directory
-    for number, folders in ((last + 1, root.glob("state/0/[0-9]*")), (last, (root / OPERATORS, root / "offsets"))):
-        for folder in folders:
-            for path in (*folder.glob(f"{number}*"), *folder.glob(f".{number}.*")):
-                if path.name.strip(".").partition(".")[0] == str(number):
-                    path.unlink()
+    drop_uncommitted_state(files)
+    for name in (OPERATORS, "offsets"):
+        remove_numbered(files.directory / name, last)
 
 
 def _run(directory: Path, partitions: int, java: SparkJava | None, session: SparkSession | None) -> None:

@@ -89,12 +89,13 @@ The longest time from the last action before a validation to the end of the back
     make fire ARGS="--plan FILE --shorten"     # a plan again; one that fails is made shorter
 
 {failed}A plan that fails is kept in `tests/fire/plans` with its commit and its first difference, and run again by `make
-test-nightly`, beside three fresh seeds.
+test-nightly`, beside two fresh seeds.
 
 The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
 recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
-reports are read. What it does not cover: several hosts (a [cluster](cluster.md) has tests of its own), spans, a
-system clock that jumps, and a power failure, which loses what the system had not written to the disk.
+reports are read. What it does not cover: several hosts (a [cluster](cluster.md#what-was-tested) has tests of its
+own), spans, a system clock of the job that jumps, too little memory, and a power failure, which loses what the
+system had not written to the disk.
 """
 
 

@@ -19,12 +19,12 @@ from streams import seams
 JAVA_INSTANTS = ("planning", "state commit", "sink", "offset commit")  # of a batch, seen by the runner
 INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state commit", "sink", "offset commit")
 SEAMS = seams.POINTS
-LONG_FAULTS = 2  # in a plan: those after which Spark starts again, 15 seconds or more each
-ACTIONS = 32  # of a plan, validations apart
-BEFORE_VALIDATE = 3  # at most this many actions between two validations
+LONG_FAULTS = 1  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
+ACTIONS = 15  # of a plan, validations apart; with its validations it takes two or three minutes
+BEFORE_VALIDATE = 4  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
-Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock"]
+Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock", "two"]
 Whom = Literal["java", "driver", "daemon", "worker", "broker", "all"]
 Do = Literal["kill", "stop", "raise", "delay", "hold"]
 
@@ -36,7 +36,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: a key of `KINDS`.
         events: that are published with it; a fault strikes while they are processed.
         form: content type of the records.
-        flaw: what is wrong with them.
+        flaw: what is wrong with them; two: two producers publish them at once.
         do: a fault; `raise` and `delay` happen in a worker.
         whom: process that is killed or stopped.
         instant: instant of the batch at which it strikes; empty: at once after publishing.
@@ -98,7 +98,7 @@ class Kind:
     """The frequency and the conditions of a kind of action.
 
     Args:
-        weight: how often it is drawn, of all whose requirements hold.
+        weight: how often it is drawn, of all whose requirements hold; 0: it comes in its turn.
         requires: facts that must hold before it.
         provides: facts that hold after it.
         removes: facts that do not hold any more.
@@ -120,63 +120,56 @@ KINDS = {
     "publish": _kind(30, provides="changed", removes="drained"),
     "fault": _kind(45, requires="state", provides="changed", removes="drained"),
     "lose-mirror": _kind(5, requires="state", provides="changed", removes="drained"),
-    "restart": _kind(4, requires="state", provides="changed"),
-    "estate": _kind(4, requires="state drained", provides="changed"),
-    "partitions": _kind(3, requires="state drained", provides="changed"),
-    "damage": _kind(3, requires="state drained", provides="changed"),
-    "full-disk": _kind(6, requires="state small-disk", provides="changed", removes="drained"),
+    "partitions": _kind(8, requires="state drained", provides="changed", removes="drained"),
+    "restart": _kind(0, requires="state", provides="changed", removes="drained"),
+    "estate": _kind(0, requires="state drained", provides="changed", removes="drained"),
+    "damage": _kind(0, requires="state drained", provides="changed", removes="drained"),
+    "full-disk": _kind(0, requires="state small-disk", provides="changed", removes="drained"),
     "validate": _kind(0, requires="changed", provides="state drained", removes="changed"),
 }
-_LONG_KINDS = ("restart", "estate", "damage", "full-disk")
+LONG_KINDS = ("restart", "estate", "damage", "full-disk")
 _LONG_WHOM: tuple[Whom, ...] = ("java", "driver", "all")
 
 
 def is_long(action: Action) -> bool:
     """Return True for an action after which Spark starts again."""
-    return action.kind in _LONG_KINDS or (action.kind == "fault" and action.do == "kill" and action.whom in _LONG_WHOM)
+    return action.kind in LONG_KINDS or (action.kind == "fault" and action.do == "kill" and action.whom in _LONG_WHOM)
 
 
 def make_plan(seed: int) -> Plan:
     """Return the plan of a seed: always the same."""
     draw = random.Random(f"fire {seed}")
-    small_disk = draw.random() < 0.25
+    turns = _turns(draw, seed)
+    small_disk = any("small-disk" in KINDS[action.kind].requires for action in turns)
     facts = {"small-disk"} if small_disk else set()
     actions: list[Action] = []
-    long_left, since = LONG_FAULTS, 0
+    done, since = 0, 0  # actions, and those after the last validation
 
     def add(action: Action) -> None:
-        nonlocal long_left, since
+        nonlocal done, since
         kind = KINDS[action.kind]
         assert kind.requires <= facts, action
         facts.difference_update(kind.removes)
         facts.update(kind.provides)
         actions.append(action)
-        long_left -= is_long(action)
-        since = 0 if action.kind == "validate" else since + 1
+        is_validate = action.kind == "validate"
+        done, since = done + (not is_validate), 0 if is_validate else since + 1
 
     add(_publish(draw))
     add(Action(kind="validate"))
-    # The instants take turns, so that seeds in a row come to each.
-    whom: Whom = draw.choice(_LONG_WHOM)
-    forced = [Action(kind="fault", whom=whom, instant=INSTANTS[seed % len(INSTANTS)], events=300)]
-    while len(actions) - sum(action.kind == "validate" for action in actions) < ACTIONS:
-        if since >= draw.randint(1, BEFORE_VALIDATE):
+    while done < ACTIONS:
+        is_turn = done + len(turns) >= ACTIONS or draw.random() < 0.2
+        if since >= draw.randint(1, BEFORE_VALIDATE) or (
+            turns and is_turn and not KINDS[turns[0].kind].requires <= facts
+        ):
             add(Action(kind="validate"))
-            continue
-        if forced and draw.random() < 0.2:
-            add(forced.pop())
-            continue
-        possible = {
-            name: kind.weight
-            for name, kind in KINDS.items()
-            if kind.requires <= facts and (long_left > len(forced) or name not in _LONG_KINDS)
-        }
-        (name,) = draw.choices(list(possible), list(possible.values()))
-        add(_action(draw, name, may_be_long=long_left > len(forced)))
-    for action in forced:
-        add(action)
-    if "changed" in facts:
-        add(Action(kind="validate"))
+        elif turns and is_turn:
+            add(turns.pop(0))
+        else:
+            possible = {name: kind.weight for name, kind in KINDS.items() if kind.requires <= facts}
+            (name,) = draw.choices(list(possible), list(possible.values()))
+            add(_action(draw, name))
+    add(Action(kind="validate"))
     return Plan(
         seed=seed,
         actions=tuple(actions),
@@ -186,25 +179,41 @@ def make_plan(seed: int) -> Plan:
     )
 
 
+def _turns(draw: random.Random, seed: int) -> list[Action]:
+    """Return a kill and perhaps an action of which each has its turn, so that seeds in a row come to all.
+
+    The kill of an even seed takes Java along, at each instant in turn; an odd seed has a long action of another kind,
+    each kind in turn.
+    """
+    instant = INSTANTS[seed % len(INSTANTS)]
+    if seed % 2 == 0:
+        return [Action(kind="fault", whom=draw.choice(_LONG_WHOM), instant=instant, events=300)]
+    kill = Action(kind="fault", whom=draw.choice(("daemon", "broker")), instant=instant, events=300)
+    turns = [kill, _action(draw, LONG_KINDS[seed // 2 % len(LONG_KINDS)])]
+    return draw.sample(turns, len(turns))
+
+
 def _publish(draw: random.Random) -> Action:
-    flaw: Flaw = draw.choice(("", "", "", "repeat", "shuffle", "poison", "huge", "clock"))
+    flaw: Flaw = draw.choice(("", "", "repeat", "shuffle", "poison", "huge", "clock", "two"))
     form: Form = draw.choice(("json", "ndjson", "arrow"))
     return Action(kind="publish", events=draw.choice((50, 200, 500)), form=form, flaw=flaw)
 
 
-def _action(draw: random.Random, name: str, *, may_be_long: bool) -> Action:
+def _action(draw: random.Random, name: str) -> Action:
     if name == "publish":
         return _publish(draw)
     if name == "fault":
-        return _fault(draw, may_be_long=may_be_long)
+        return _fault(draw)
     if name == "restart":
         return Action(kind=name, max_records=draw.choice((50, 500, 5000)), cores=draw.choice((1, 2, 3)))
-    if name in ("estate", "damage"):
+    if name == "estate":
+        return Action(kind=name, number=draw.randrange(1, 4), events=100)
+    if name == "damage":
         return Action(kind=name, number=draw.randrange(4), events=100)
     return Action(kind=name, events=200)
 
 
-def _fault(draw: random.Random, *, may_be_long: bool) -> Action:
+def _fault(draw: random.Random) -> Action:
     do: Do = draw.choices(("kill", "stop", "raise", "delay"), (60, 20, 12, 8))[0]
     events, instant = draw.choice((100, 300)), draw.choice(INSTANTS)
     form: Form = draw.choice(("json", "ndjson", "arrow"))
@@ -213,7 +222,7 @@ def _fault(draw: random.Random, *, may_be_long: bool) -> Action:
             kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form, seconds=0.5
         )
     short: tuple[Whom, ...] = ("worker", "daemon", "broker")
-    long = _LONG_WHOM if may_be_long or do == "stop" else ()
+    long = _LONG_WHOM if do == "stop" else ()
     whom = draw.choice((*short, *long))
     if whom == "worker" and instant in JAVA_INSTANTS:
         instant = draw.choice(SEAMS)  # a worker has nothing to do at the others

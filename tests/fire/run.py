@@ -132,7 +132,7 @@ class Run:
         records = self._traffic.records(action)
         self.outcome.records += len(records)
         self.outcome.events += sum(record.events for record in records)
-        self._world.publish(records)
+        self._world.publish(records, flaw=action.flaw)
 
     def _fault(self, action: Action) -> None:
         world = self._world
@@ -188,6 +188,10 @@ class Run:
         """Kill or stop processes. instant: that they are at."""
         world = self._world
         processes = world.processes(action.whom)
+        if not processes:  # a worker outlives its daemon
+            self.outcome.missed += 1
+            self._say(f"     missed: there is no {action.whom}")
+            return
         if action.do == "stop":
             for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -269,10 +273,14 @@ class Run:
         restarts = len(self._world.restarts)
         filler = self._world.fill_disk()
         self._publish(action)
+        self._wait_for_restart(restarts)
+        filler.unlink()
+
+    def _wait_for_restart(self, restarts: int) -> None:
+        """Wait until the supervisor has started the job again, or has not for `FULL_SECONDS`."""
         deadline = time.monotonic() + FULL_SECONDS
         while time.monotonic() < deadline and len(self._world.restarts) == restarts:
             time.sleep(0.1)
-        filler.unlink()
 
     # --- the job -----------------------------------------------------------------------------------------------------
 

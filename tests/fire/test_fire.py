@@ -48,7 +48,7 @@ def fresh(seed: int) -> Plan:
     )
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_fresh_seed(broker: Broker, topic_prefix: str, temporary: Path, seed: int) -> None:
     outcome = run_plan(fresh(seed), broker, topic_prefix, temporary / "run", print)
     assert outcome.difference == ""

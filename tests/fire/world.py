@@ -26,7 +26,7 @@ from streams.kafka.topics import Topics
 from streams.seams import VARIABLE
 from tests.fire.instants import Orders
 from tests.fire.oracle import Outputs
-from tests.fire.plan import Whom
+from tests.fire.plan import Flaw, Whom
 from tests.fire.traffic import CONTENT_TYPES, Record
 from tests.soak.job import JobProcess
 from tests.support.java import QUICK_SPARK
@@ -37,6 +37,7 @@ from twin.errors import MqtwinError
 LIVENESS_SECONDS = 180.0  # after the last fault, until nothing is left to read; on a busy machine
 FLUSH_SECONDS = 120.0
 DISK_MB = 64
+WRONG_CLOCK_MS = 30 * 60 * 1000  # Kafka takes an hour at most
 _PRODUCER = {"linger.ms": 2, "enable.idempotence": True, "message.max.bytes": 8_000_000}
 
 
@@ -158,6 +159,7 @@ class World:
         self.orders = Orders(self._orders_folder)
         self.limits = prepare_topics(self.topics, self.kafka)
         self._producer: Producer = new_producer(self.kafka, _PRODUCER, LastError())
+        self._others: list[Producer] = []  # that have published beside it since the last flush
         self.subscriber = Subscriber(broker.bootstrap_servers, self.topics)
         self.published: Counter[int] = Counter()
         self.lost: list[str] = []
@@ -244,9 +246,19 @@ class World:
 
     # --- Kafka -------------------------------------------------------------------------------------------------------
 
-    def publish(self, records: Iterable[Record]) -> None:
-        """Hand records over to the producer, in their order."""
-        for record in records:
+    def publish(self, records: Iterable[Record], *, flaw: Flaw = "") -> None:
+        """Hand records over to the producer, in their order.
+
+        Args:
+            records: the records.
+            flaw: two: a new producer gets every other record, so that their orders mix; clock: every other record has
+                the time of a producer whose clock is wrong.
+        """
+        producers = [self._producer]
+        if flaw == "two":
+            producers.append(new_producer(self.kafka, _PRODUCER, LastError()))
+            self._others.append(producers[-1])
+        for number, record in enumerate(records):
 
             def note(error: Any, message: Any, events: int = record.events) -> None:
                 if error is not None:
@@ -255,14 +267,26 @@ class World:
                     self.published[message.partition()] += events
 
             headers: list[tuple[str, str | bytes | None]] = [("content-type", CONTENT_TYPES[record.form])]
-            self._producer.produce(self.topics.events, record.value, record.key, headers=headers, on_delivery=note)
-            self._producer.poll(0)
-        self._producer.flush(0.01)
+            wrong_ms = WRONG_CLOCK_MS * (-1) ** (number // 2) if flaw == "clock" and number % 2 else 0
+            producer = producers[number % len(producers)]
+            producer.produce(
+                self.topics.events,
+                record.value,
+                record.key,
+                headers=headers,
+                on_delivery=note,
+                timestamp=time.time_ns() // 1_000_000 + wrong_ms,
+            )
+            producer.poll(0)
+        for producer in producers:
+            producer.flush(0.01)
 
     def flush(self) -> None:
         """Wait until all records are delivered. MqtwinError: some were not."""
-        if self._producer.flush(FLUSH_SECONDS) or self.lost:
+        left = sum(producer.flush(FLUSH_SECONDS) for producer in (self._producer, *self._others))
+        if left or self.lost:
             raise MqtwinError(f"the runner's own records were not delivered: {self.lost[:1]}")
+        self._others.clear()
 
     def add_partitions(self, count: int) -> None:
         """Add partitions to the events topic, and begin to publish to them."""
@@ -308,10 +332,14 @@ class World:
 
     def is_drained(self) -> bool:
         """Return True if all events that exist are committed."""
-        ends = {topic: end_offsets(self.kafka, topic) for topic in self.topics.read}
         try:
+            ends = {topic: end_offsets(self.kafka, topic) for topic in self.topics.read}
             bounds = self.bounds()
-        except (OSError, ValueError):  # a file is being written
+        except (
+            OSError,
+            ValueError,
+            MqtwinError,
+        ):  # a file is being written, or a broker that was stopped has no leaders
             return False
         return bounds.committed == bounds.last and all(
             bounds.ends(topic).get(number, 0) == end for topic in ends for number, end in ends[topic].items()

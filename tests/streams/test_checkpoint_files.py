@@ -11,7 +11,7 @@ import pytest
 import xxhash
 
 from streams.checkpoint.checksums import changelog_problem, file_problem, xxhash32
-from streams.checkpoint.local_files import CheckpointFiles, Finding
+from streams.checkpoint.local_files import CheckpointFiles, Finding, drop_uncommitted_state
 from tests.streams.checkpoints import changelog, snapshot, with_crc, write_checkpoint
 
 LAST, BATCHES = 5, 6
@@ -62,6 +62,17 @@ def test_a_sound_checkpoint_has_no_findings(tmp_path: Path, committed: int, thor
     assert (files.last_batch, files.version) == (LAST, committed)
     offset = 10 * committed  # a batch that was not committed is run again from its start
     assert files.next_offsets() == {"mqtwin.events": {0: offset}, "mqtwin.reports": {0: offset // 2}}
+
+
+def test_the_state_of_a_batch_that_will_be_run_again_makes_way(tmp_path: Path) -> None:
+    for committed in (BATCHES, BATCHES - 1):
+        directory = write_checkpoint(tmp_path / str(committed), committed=committed)
+        for partition in ("0", "1"):
+            with_crc(directory / "state" / "0" / partition / f"{BATCHES}.changelog", changelog(b"the last batch"))
+        before = {path for path in directory.rglob("*") if path.is_file()}
+        drop_uncommitted_state(CheckpointFiles(directory))
+        gone = {path.name for path in before if not path.exists()}
+        assert gone == (set() if committed == BATCHES else {f"{BATCHES}.changelog", f".{BATCHES}.changelog.crc"})
 
 
 def test_an_empty_directory_is_a_new_checkpoint(tmp_path: Path) -> None:

@@ -33,10 +33,11 @@ class Command:
         *options: str,
         temporary: Path | None = None,
         max_records: int = MAX_RECORDS,
+        master: str = "local[2]",
     ) -> None:
         command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate)]
         command += ["--checkpoint", str(stream.checkpoint), "--bootstrap-servers", stream.servers]
-        command += ["--topic-prefix", stream.prefix, "--master", "local[2]", "--log", "json"]
+        command += ["--topic-prefix", stream.prefix, "--master", master, "--log", "json"]
         command += ["--max-records", str(max_records), *options]
         self.lines: list[str] = []
         self.process = subprocess.Popen(

@@ -164,6 +164,17 @@ def check_remedies(stream: Stream, spark: SparkSession) -> None:
         (directory / "commits" / name).unlink()
     stream.run()
     assert stream.states()[STORE] == expected
+    # The state of the last batch is damaged: run again, the batch writes sound state.
+    for path in (directory / "state" / "0").glob(f"[0-9]*/{last + 1}.changelog"):
+        cut(path)
+    findings = CheckpointFiles(directory).check(thorough=True)
+    assert findings
+    assert all(finding.remedy.startswith(f"remove commits/{last} and commits/.{last}.crc") for finding in findings)
+    for name in (str(last), f".{last}.crc"):
+        (directory / "commits" / name).unlink()
+    stream.run()
+    assert stream.states()[STORE] == expected
+    assert CheckpointFiles(directory).check(thorough=True) == []
     # Offsets and commit of the last batch are missing: its state must be removed, too.
     last = CheckpointFiles(directory).last_batch
     assert last is not None

@@ -1,4 +1,4 @@
-"""A real standalone cluster of Spark: what its hosts do not share, and executors that cannot start."""
+"""A real standalone cluster of Spark: what its hosts do not share, and executors that are killed or cannot start."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+import psutil
 import pyspark
 import pytest
 
 from deploy.java.class_archives import find_spark_java
+from streams.checkpoint.files import PARTITIONS
 from tests.support.estates import small_estate
+from tests.system.harness import Played, Stream, check_equal
+from tests.system.job_process import Command, name_of, running
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 PATIENCE = 240.0  # seconds, on a busy machine
+BATCH_RECORDS = 8  # so that the recording of an outage is some batches
 
 
 def free_port() -> int:
@@ -81,14 +86,19 @@ def cluster(folder: Path, *prefixes: tuple[str, ...]) -> Iterator[str]:
             yield master
 
 
-def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
+def settings(*others: str) -> list[str]:
+    """Return options of a job on a cluster that reads what there is. others: settings of Spark."""
+    pairs = f"spark.driver.host={HOST}", f"spark.executorEnv.PYTHONPATH={ROOT}", *others
+    return [*(word for pair in pairs for word in ("--conf", pair)), "--available-now"]
+
+
+def stream(folder: Path, kafka: str, prefix: str, master: str, *others: str) -> tuple[int, str]:
     """Return exit status and last line of a job on a cluster."""
     estate, checkpoint = small_estate(folder), folder / "checkpoint"
     places = ["--estate", str(estate), "--checkpoint", str(checkpoint), "--bootstrap-servers", kafka]
     command = [sys.executable, "-m", "deploy", "stream", *places, "--topic-prefix", prefix, "--master", master]
-    settings = ["--conf", f"spark.driver.host={HOST}", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}", *arguments]
     done = subprocess.run(
-        [*command, *settings, "--available-now"],
+        [*command, *settings(*others)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -96,6 +106,29 @@ def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) 
         check=False,
     )
     return done.returncode, done.stderr.splitlines()[-1]
+
+
+def executors(folder: Path) -> list[psutil.Process]:
+    """Return the executors of a worker. folder: its folder."""
+    family = psutil.Process().children(recursive=True)
+    return [process for process in family if name_of(process) == "java" and Path(process.cwd()).is_relative_to(folder)]
+
+
+def test_two_workers_that_share_only_the_checkpoint_lose_an_executor_and_are_equal_to_a_replay(
+    published: Stream, outage: Played, tmp_path: Path
+) -> None:
+    with cluster(tmp_path, (), ()) as master:
+        options = settings(f"{PARTITIONS}=2")
+        job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
+        with running(job) as command:
+            command.read_until("batch")
+            (killed,) = executors(tmp_path / "work-1")
+            killed.kill()
+            command.read_until("batch", 2)
+            assert command.end() == 0, command.lines
+    assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
+    assert len(list((tmp_path / "work-1").glob("app-*/*"))) == 2  # it was replaced
+    check_equal(published, outage.replayed)
 
 
 def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
@@ -116,6 +149,6 @@ def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_pr
 def test_executors_that_cannot_start_are_named_with_their_logs(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     with cluster(tmp_path, ()) as master:
         broken = "spark.executor.extraJavaOptions=-XX:MaxMetaspaceSize=little"
-        status, line = stream(tmp_path, kafka, topic_prefix, master, "--conf", broken)
+        status, line = stream(tmp_path, kafka, topic_prefix, master, broken)
     assert re.match(r"mqtwin: .*: its executors failed .* stderr in the folder work/", line), line
     assert status == 1
