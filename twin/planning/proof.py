@@ -216,7 +216,7 @@ class _Prover:
 
 
 class Rehearsed(NamedTuple):
-    """A piece of a recording, applied. events: EVENT[n], as they were applied; alerts: those of the piece."""
+    """A piece of a recording, applied. alerts: those of the piece."""
 
     piece: Decoded
     player: Player
