@@ -1,4 +1,4 @@
-"""What structures need without storage class memory: text and picture of `mqtwin advise --leave-scm`."""
+"""Text and picture of what structures need without SCM, `mqtwin advise --leave-scm`."""
 
 from __future__ import annotations
 

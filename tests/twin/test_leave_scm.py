@@ -76,10 +76,10 @@ def recorded(folder: Path, length: int, held: int, speed: int, own: str = "") ->
         for _ in range(ticks):
             driver.put("A.QUEUE", length=length, count=puts)
             left += puts
-            taken = min(left, gets)
-            if taken:
-                driver.get("A.QUEUE", count=taken)
-                left -= taken
+            got = min(left, gets)
+            if got:
+                driver.get("A.QUEUE", count=got)
+                left -= got
             driver.wait(seconds=10)
     return write_lines(folder / "day.ndjson", driver.lines), driver.estate
 

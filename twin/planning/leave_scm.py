@@ -71,7 +71,7 @@ class ScmUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What applications have from SCM and data sets in a replay.
+    """Use of SCM and data sets by applications in a replay.
 
     Attributes:
         faults: gets of messages in SCM, which wait for a read.
@@ -374,7 +374,7 @@ class _Planner:
         )
 
     def _with_data_sets(self, room: Mapping[str, int]) -> Settings:
-        """Return settings without SCM and with data sets of at least so many bytes, by queue manager, in steps."""
+        """Return settings without SCM and with data sets of at least these sizes, bytes by queue manager, in steps."""
         known, settings = sizes(self.moment.twin), dict(_NO_SCM)
         for qmgr, size in room.items():
             names = (str(DataSetSetting(qmgr, attribute)) for attribute in ("max_size", "size"))
@@ -385,7 +385,7 @@ class _Planner:
         return settings
 
     def _test(self, settings: Settings) -> Tried:
-        """Return whether settings keep the promise, and the recording goes on with the margin; asked again, the same.
+        """Return whether settings keep the promise, and the recording goes on with the margin.
 
         The replay ends where it is clear that they do not.
         """
@@ -425,7 +425,7 @@ class _Planner:
 
 
 class _Watch:
-    """What a structure comes to in a replay, sampled at the end of each STEP of event time, as `Samples` does."""
+    """Usage of a structure in a replay, sampled at the end of each STEP of event time, as `Samples` does."""
 
     def __init__(self, store: str) -> None:
         self._store = store

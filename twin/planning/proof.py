@@ -216,7 +216,7 @@ class _Prover:
 
 
 class Rehearsed(NamedTuple):
-    """A piece of a recording, applied. events: EVENT[n], as they were applied; alerts: of this piece."""
+    """A piece of a recording, applied. alerts: those of the piece."""
 
     piece: Decoded
     player: Player
@@ -258,7 +258,7 @@ def replay_with(
         estate: the estate.
         store: name of the store.
         title: that of the proof.
-        settings: of the store, from the beginning.
+        settings: attributes of the store, from the beginning.
         watch: called with each piece.
     """
     samples, full, player = Samples(estate, usage_of), dict[str, None](), Player(estate)

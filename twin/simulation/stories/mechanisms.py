@@ -216,7 +216,7 @@ class ScmOverCommitted(StoreScenario):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class ScmDay(Scenario):
-    """What SCM is there for: nobody notices. It is not drawn for the scorecard, as it plays on several structures."""
+    """Nobody notices that SCM holds the peaks. It is not drawn for the scorecard, as it plays on several structures."""
 
     name = "scm-day"
     sentence = (
