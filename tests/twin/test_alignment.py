@@ -43,7 +43,7 @@ def naive_score(model: list[float], measured: list[float]) -> float:
 def test_as_many_match_as_in_the_best_alignment(pairs: list[tuple[float, float]]) -> None:
     model, measured = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     alignment = align(model, measured, TOLERANCE)
-    paired = sum(abs(one - other) <= TOLERANCE for one, other in pairs)
+    paired = sum(abs(ours - other) <= TOLERANCE for ours, other in pairs)
     score = naive_score(model, measured)
     # Every sample is matched, mismatched with a partner (-1) or alone (-0.5 each): the same sum either way.
     distance = 0.0 if alignment.distance_pct is None else alignment.distance_pct * alignment.matched

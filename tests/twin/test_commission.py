@@ -188,7 +188,7 @@ def test_names_that_the_estate_lacks(unknown: int, verdict: Verdict) -> None:
 
 
 def test_forecasts_worse_than_the_frequency_or_too_sure_limit() -> None:
-    def of(brier: float, inside: int, looks: int = 40) -> Verdict:
+    def verdict_of(brier: float, inside: int, looks: int = 40) -> Verdict:
         scores = ForecastScores(
             days=3,
             horizons=(HorizonScore(horizon_s=900, looks=looks, full=4, brier=brier, climatology=0.09, bins=()),),
@@ -197,10 +197,10 @@ def test_forecasts_worse_than_the_frequency_or_too_sure_limit() -> None:
         )
         return verdicts(check_stores([a_store(scores=scores)]))["forecasts"]
 
-    assert of(0.05, 32) == Verdict.FIT
-    assert of(0.10, 32) == Verdict.LIMITED
-    assert of(0.10, 32, looks=5) == Verdict.FIT
-    assert of(0.05, 20) == Verdict.LIMITED
+    assert verdict_of(0.05, 32) == Verdict.FIT
+    assert verdict_of(0.10, 32) == Verdict.LIMITED
+    assert verdict_of(0.10, 32, looks=5) == Verdict.FIT
+    assert verdict_of(0.05, 20) == Verdict.LIMITED
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,8 @@ def test_it_is_the_share_of_the_hours_of_the_last_day(matches: list[bool], gap_s
     for time, is_match in zip(times, matches, strict=True):
         drift.note_test({ENTRIES: (50, 50 if is_match else 90, 100)}, 5.0, time * 10**6)
     last = times[-1] // HOUR_S if times else 0
-    kept = [is_match for time, is_match in zip(times, matches, strict=True) if time // HOUR_S > last - 24]
-    assert drift.fidelity == (round(sum(kept) / len(kept), 4) if len(kept) >= MIN_TESTS else None)
+    recent = [is_match for time, is_match in zip(times, matches, strict=True) if time // HOUR_S > last - 24]
+    assert drift.fidelity == (round(sum(recent) / len(recent), 4) if len(recent) >= MIN_TESTS else None)
     assert len(drift.hours) <= 24
 
 
@@ -133,9 +133,9 @@ def test_a_miss_in_four_opens_nothing(matched: int) -> None:
 
 
 def test_the_same_events_give_the_same_figure_in_any_pieces() -> None:
-    one, other = counted(), counted()
+    at_once, other = counted(), counted()
     matches = [True, False, True, True] * 8
-    whole = measure_all(one, matches)
+    whole = measure_all(at_once, matches)
     for is_match in matches:
         measure_all(other, [is_match])
         other.reopen()

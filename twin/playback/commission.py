@@ -61,7 +61,7 @@ def commission(
     Args:
         recording: the recording.
         estate: the estate, or its file.
-        hours: of event time before the end, within which measurements count; None: all. Events count from the first.
+        hours: event time before the end, within which measurements count; None: all. Events count from the first.
         job: what a running job shows of itself.
 
     Raises:

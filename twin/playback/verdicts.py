@@ -101,7 +101,7 @@ class ResourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of a store.
+    """Observations of a store.
 
     Attributes:
         store: its name.
@@ -153,7 +153,7 @@ class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What only a running job has.
+    """Figures that only a running job has.
 
     Attributes:
         latency: None where the topic has no state record of the time.
@@ -188,9 +188,9 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
         ("forecasts", _check_forecasts, _all_forecast),
     ):
         by_store = [(store, check(store)) for store in own_stores if store.events or subject == "coverage"]
-        own = [msgspec.structs.replace(found, subject=subject, store=store.store) for store, found in by_store if found]
-        checks += sorted(own, key=lambda found: (-found.verdict.rank, found.store or ""))
-        fit = [store for store, found in by_store if found is None]
+        own = [msgspec.structs.replace(limit, subject=subject, store=store.store) for store, limit in by_store if limit]
+        checks += sorted(own, key=lambda limit: (-limit.verdict.rank, limit.store or ""))
+        fit = [store for store, limit in by_store if limit is None]
         if fit:
             checks.append(Check(subject=subject, verdict=Verdict.FIT, reason=summary(fit)))
     return checks
