@@ -12,6 +12,7 @@ from tests.support import seen
 from tests.support.estates import small_estate
 from tests.twin.simulation import test_memory_stories as memory
 from tests.twin.simulation import test_other_stores as others
+from twin import simulation
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, Condition, Pool, Resource
 from twin.estate import Estate, load_estate
@@ -35,6 +36,8 @@ def estate_for(name: str, folder: Path) -> Path:
     elif module == "cluster":
         members = ", ".join(f'"UC01QM{number:02}"' for number in range(1, 13))
         text = others.CLUSTER.replace("{members}", members)
+    elif name == "scm-day":
+        text = Path(simulation.__file__).with_name("scm.toml").read_text(encoding="utf-8")
     elif name in ("scm-fills-behind", "scm-over-committed", "priority-inversion"):
         text = memory.ESTATE.replace("{scm}", "24M") + memory.SMDS
     else:
