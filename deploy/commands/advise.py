@@ -24,11 +24,12 @@ from twin.estate.model import policy_name_of
 from twin.estate.settings import changed_config
 from twin.planning.advise import Advice, Plan, Promise
 from twin.planning.advise import advise as find_advice
-from twin.planning.leave_scm import Course, FacilitySizes, Leaving, Trial, facility_sizes, leave_scm_now
+from twin.planning.leave_scm import FacilitySizes, Leaving, facility_sizes, leave_scm_now
 from twin.planning.leave_scm import leave_scm as find_leaving
 from twin.planning.members import advise_members
 from twin.planning.moment import moment_of
 from twin.planning.proof import Proof, prove
+from twin.planning.scm_watch import Course, Trial
 from twin.planning.whatif import Traffic
 from twin.stores.uniform_cluster import UniformClusterTwin
 

@@ -18,7 +18,7 @@ from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.playback.commission import commission as judge
-from twin.playback.verdicts import JobFigures, LimitUse, Verdict
+from twin.playback.verdicts import Fitness, JobFigures, LimitUse
 
 _LIVE_HOURS = 24.0
 
@@ -66,7 +66,7 @@ def commission(
     if html is not None:
         _write("--html", html, commission_page(report, "the running job" if recording is None else recording.name))
     print_commission(report)
-    return 1 if report.verdict == Verdict.UNFIT else 0
+    return 1 if report.verdict == Fitness.UNFIT else 0
 
 
 def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigures:

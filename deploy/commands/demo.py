@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
-from deploy.show.terminal import print_table, wrapped
+from deploy.show.terminal import print_table, print_wrapped
 from deploy.show.verdict import comparison_lines, next_commands
 from streams.host.signals import StopRequestedError, raise_on_stop
 
@@ -55,7 +55,7 @@ def demo(
 def _report(run: DemoRun, output: Path) -> bool:
     """Print the results of a run; return True if the alert opened in time."""
     passed, line = run.judge()
-    print(wrapped(line, is_terminal=sys.stdout.isatty()))
+    print_wrapped(line, "  ")
     headings, lines = comparison_lines(run.compared)
     print_table(headings, lines, right=set(headings[1:]))
     print(f"\nEstate and recording are in {output}. To try next:")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from datetime import datetime
 from html import escape
 
 from deploy.show.html_page import Curve, draw_curves, page, table
-from deploy.show.terminal import print_table, wrapped
+from deploy.show.terminal import print_table, print_wrapped
 from kernels.clock import SECOND
 from twin.playback.commission import Commission
-from twin.playback.verdicts import Check, ResourceFidelity, StoreCommission, Verdict
-from twin.units import as_count, as_span
+from twin.playback.verdicts import Check, Fitness, ResourceFidelity, StoreCommission
+from twin.units import as_count, as_seconds, as_span
 
-_WIDTH = max(len(verdict) for verdict in Verdict)
+_WIDTH = max(len(verdict) for verdict in Fitness)
 _SUBJECT_WIDTH = 9
 _HOUR_S = 3600.0
 _MAX_PICTURES = 40
@@ -30,15 +28,14 @@ _METHOD = (
 
 def print_commission(report: Commission) -> None:
     """Print the verdict, the checks with what to do, and a line per resource that was measured."""
-    is_terminal = sys.stdout.isatty()
-    print(wrapped(f"{report.verdict}: {_scope(report)}", is_terminal=is_terminal))
+    print_wrapped(f"{report.verdict}: {_scope(report)}", "  ")
     print()
     indent = " " * (_WIDTH + _SUBJECT_WIDTH + 4)
     for check in report.checks:
         line = f"{check.verdict:<{_WIDTH}}  {check.subject:<{_SUBJECT_WIDTH}}  {_reason(check)}"
-        print(wrapped(line, indent, is_terminal=is_terminal))
+        print_wrapped(line, indent)
         if check.remedy:
-            print(wrapped(f"{indent}-> {check.remedy}", indent + "   ", is_terminal=is_terminal))
+            print_wrapped(f"{indent}-> {check.remedy}", indent + "   ")
     rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
     if rows:
         print()
@@ -124,7 +121,7 @@ def _pictures(report: Commission) -> Iterator[str]:
         times = [point.time / SECOND for point in resource.points]
         model = [100 * point.model / point.total for point in resource.points]
         measured = [100 * point.measured / point.total for point in resource.points]
-        shaded = [(begin := datetime.fromisoformat(hour.hour).timestamp(), begin + _HOUR_S) for hour in resource.apart]
+        shaded = [(begin := as_seconds(hour.hour), begin + _HOUR_S) for hour in resource.apart]
         name = f"{store.store}, {resource.resource}"
         label = f"{name}: {_cells(store, resource)[3]} of {as_count(resource.measurements, 'measurement')} matched"
         curves = [Curve("measured", times, measured), Curve("twin, just before", times, model)]

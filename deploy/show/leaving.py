@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.show.planning import futures
-from deploy.show.terminal import print_table, wrapped
+from deploy.show.terminal import print_table, print_wrapped
 from twin.estate import Estate, Structure, format_size
-from twin.planning.leave_scm import FacilitySizes, Leaving, ScmUse, Trial
+from twin.planning.leave_scm import FacilitySizes, Leaving
+from twin.planning.scm_watch import ScmUse, Trial
 from twin.units import as_span, readable_size
 
 _HEADINGS = ("", "SIZE", "refused", "at most in use", "faults", "written to SMDS", "SMDS at most")
@@ -38,18 +38,18 @@ def print_leaving(
             since = f"from {_clock(leaving.time)} on {ahead} (at most {100 * (1 - leaving.promise.confidence):.0f} %)"
             proven = "" if leaving.trials else "; not proven: no recording"
             print()
-            _print(f"Plan {number}, {plan.title}: {since}{proven}.")
+            print_wrapped(f"Plan {number}, {plan.title}: {since}{proven}.")
             for step in plan.steps:
-                _print(f"  -> {step}", "     ")
+                print_wrapped(f"  -> {step}", "     ")
         for text in leaving.left_out:
             print()
-            _print(f"Left out, {text}.")
+            print_wrapped(f"Left out, {text}.")
         print()
     for sizes in facilities:
         enough = "" if sizes.is_enough else ": not all of them can reach their SIZE"
         own = ", ".join(sizes.planned)
         total, size = format_size(sizes.total), format_size(sizes.size)
-        _print(
+        print_wrapped(
             f"{sizes.facility}, with {own} {sizes.title}: its structures may grow to {total}, it has {size}{enough}."
         )
 
@@ -57,17 +57,17 @@ def print_leaving(
 def _print_uses(leaving: Leaving, recording: str) -> None:
     scm, where = f"{leaving.store}: SCMMAXSIZE {format_size(leaving.scm_max_size)}", f"in {recording}"
     if not leaving.uses:
-        _print(f"{scm}, never used {where if recording else f'at {_clock(leaving.time)}'}.")
+        print_wrapped(f"{scm}, never used {where if recording else f'at {_clock(leaving.time)}'}.")
         return
     if not recording:
         (use,) = leaving.uses
         held = f"{readable_size(use.peak_bytes)}, {use.peak_messages:,} messages"
-        _print(f"{scm}, at {_clock(leaving.time)} {held} in it.")
+        print_wrapped(f"{scm}, at {_clock(leaving.time)} {held} in it.")
         return
-    _print(f"{scm}, in use {where}:")
+    print_wrapped(f"{scm}, in use {where}:")
     highest = sorted(leaving.uses, key=lambda use: -use.peak_bytes)[:_MAX_USES]
     for use in sorted(highest, key=lambda use: use.began):
-        _print(f"  {_use_text(use)}", "    ")
+        print_wrapped(f"  {_use_text(use)}", "    ")
 
 
 def _use_text(use: ScmUse) -> str:
@@ -103,10 +103,6 @@ def _clock(time: str) -> str:
 def _later(time: str, before: str) -> str:
     """Return a time without its date, if that is the date of the time before."""
     return _clock(time)[11:] if time[:10] == before[:10] else _clock(time)
-
-
-def _print(line: str, indent: str = "") -> None:
-    print(wrapped(line, indent, is_terminal=sys.stdout.isatty()))
 
 
 def draw_leaving(path: Path, leavings: Sequence[Leaving]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from deploy.show.alerts import printable
-from deploy.show.terminal import print_table, wrapped
+from deploy.show.terminal import print_table, print_wrapped
 from twin.alerts.texts import is_full_now
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
@@ -64,7 +63,7 @@ def _head(console: Console, text: str) -> None:
 
 
 def _say(line: str, indent: str = "  ") -> None:
-    print(wrapped(printable(line), indent, is_terminal=sys.stdout.isatty()))
+    print_wrapped(printable(line), indent)
 
 
 # --- summary ---------------------------------------------------------------------------------------------------------

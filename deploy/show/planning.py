@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.show.terminal import print_table, wrapped
+from deploy.show.terminal import print_table, print_wrapped
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
@@ -119,27 +118,29 @@ def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = 
         recording: name of the recording.
     """
     promise, outcome = advice.promise, advice.outcome
-    _print(f"{advice.store} at {advice.time[:19]}Z: {expected(outcome, promise)}.")
+    print_wrapped(f"{advice.store} at {advice.time[:19]}Z: {expected(outcome, promise)}.")
     allowed = f"at most {100 * (1 - promise.confidence):.0f} %"
     if not advice.is_kept and not advice.plans:
-        _print(f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}.")
+        print_wrapped(f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}.")
     for i, plan in enumerate(advice.plans, 1):
         print()
         claimed = f"{futures(plan.outcome, promise)} ({allowed} was asked for)"
-        _print(f"Plan {i}, {plan.title}: {claimed}; {proof_text(proofs, plan.title, recording)}.")
+        print_wrapped(f"Plan {i}, {plan.title}: {claimed}; {proof_text(proofs, plan.title, recording)}.")
         for step in plan.steps:
-            _print(f"  -> {step}", "     ")
+            print_wrapped(f"  -> {step}", "     ")
     pool = Resource.parse(outcome.resource or "").pool
     no_member = not advice.is_kept and pool in (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)
     for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}." for text in advice.left_out)]:
         print()
-        _print(text)
+        print_wrapped(text)
     if advice.is_kept:
         smaller = "" if advice.smaller else " nothing."
         print()
-        _print(f"That is {allowed}. Smaller, one at a time, would do for {promise.hours:g} h of this traffic:{smaller}")
+        print_wrapped(
+            f"That is {allowed}. Smaller, one at a time, would do for {promise.hours:g} h of this traffic:{smaller}"
+        )
         for name, settings in advice.smaller.items():
-            _print(f"  {settings_text(settings)}; {proof_text(proofs, name, recording)}", "    ")
+            print_wrapped(f"  {settings_text(settings)}; {proof_text(proofs, name, recording)}", "    ")
 
 
 def expected(outcome: FillOutcome, promise: Promise) -> str:
@@ -173,14 +174,14 @@ def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
 def print_members(advice: MemberAdvice) -> None:
     """Print how many members carry the load, and what to do."""
     rates = f"{advice.load_per_s:,.0f} messages/s to carry, {advice.active} active members carry"
-    _print(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")
+    print_wrapped(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")
     if advice.is_enough:
         spare = advice.active - advice.members
         print(f"That is enough. {spare} fewer would do." if spare else "That is enough, and none could be spared.")
         return
     print(f"\nPlan, {advice.members} members:")
     for step in advice.steps:
-        _print(f"  -> {step}", "     ")
+        print_wrapped(f"  -> {step}", "     ")
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
@@ -190,7 +191,3 @@ def settings_text(settings: Mapping[str, Any]) -> str:
         for name, value in settings.items()
     )
     return f"{first} (with {', '.join(along)})" if along else first
-
-
-def _print(line: str, indent: str = "") -> None:
-    print(wrapped(line, indent, is_terminal=sys.stdout.isatty()))

@@ -40,6 +40,11 @@ def wrapped(line: str, indent: str = "  ", *, is_terminal: bool) -> str:
     return fill(line, shutil.get_terminal_size().columns, indent) if is_terminal else line
 
 
+def print_wrapped(line: str, indent: str = "") -> None:
+    """Print a line as this terminal shows it, further parts indented; elsewhere as it is."""
+    print(wrapped(line, indent, is_terminal=sys.stdout.isatty()))
+
+
 class Wrapped:
     """A text for rich, in a table or panel, which rich alone would break at any space."""
 

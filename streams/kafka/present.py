@@ -8,7 +8,6 @@ holds from the record, as from a measurement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from math import ceil
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from twin.playback.replays import Player, play
 from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
+from twin.units import as_seconds
 
 _READ_SECONDS = 0.5
 
@@ -130,7 +130,7 @@ def _latencies(record: TopicRecord) -> Iterator[tuple[float, float]]:
     state = None if record.value is None else read_state_record(record.value)
     if state is not None and state.time is not None:
         written_s = record.written_ms / 1000
-        yield written_s, written_s - datetime.fromisoformat(state.time).timestamp()
+        yield written_s, written_s - as_seconds(state.time)
 
 
 def measurement_of(state: StateRecord, estate: Estate) -> Event:

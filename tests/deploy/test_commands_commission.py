@@ -17,7 +17,7 @@ from tests.streams.kafka_help import create, send
 from tests.support.measured import simulate_measured, without_puts
 from twin.playback.commission import Commission
 from twin.playback.replays import replay
-from twin.playback.verdicts import Verdict
+from twin.playback.verdicts import Fitness
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commission.md"
 
@@ -42,7 +42,7 @@ def test_the_verdict_the_reasons_and_the_files_of_a_recording(
     assert main(arguments(site, "--recording", str(site / "bad.ndjson"), *files)) == 1
     out = capsys.readouterr().out
     report = msgspec.json.decode(json.read_bytes(), type=Commission)
-    assert report.verdict == Verdict.UNFIT
+    assert report.verdict == Fitness.UNFIT
     assert out.startswith("not fit: 2 stores, 2026-11-20 00:00 to ")
     for check in report.checks:
         assert check.reason in out and check.remedy in out
@@ -109,7 +109,7 @@ def test_the_topics_of_a_job_give_latency_and_the_status_file_its_limits(
     status.write_bytes(msgspec.json.encode(JobStatus(started_s=1.0, beat_s=4e9, behind=3, figures=figures)))
     assert main(arguments(site, *client, "--status-file", str(status), "--json", str(json))) == 0
     report = msgspec.json.decode(json.read_bytes(), type=Commission)
-    assert report.verdict == Verdict.LIMITED
+    assert report.verdict == Fitness.LIMITED
     assert report.job is not None and report.job.latency is not None and report.job.limits is not None
     assert report.job.latency == read_latency({"bootstrap.servers": kafka}, topics, 24.0)
     assert report.job.latency.records == sum(state.time is not None for state in states.values())
@@ -117,7 +117,7 @@ def test_the_topics_of_a_job_give_latency_and_the_status_file_its_limits(
         ("descriptors of the JVM", 850, 1000),
         ("bytes of memory", 1, 10),
     ]
-    limited = {check.subject for check in report.checks if check.verdict == Verdict.LIMITED}
+    limited = {check.subject for check in report.checks if check.verdict == Fitness.LIMITED}
     assert limited == {"job", "latency"}  # the events of the recording are history
     assert main(arguments(site, *client, "--status-file", str(tmp_path / "none"))) == 2
 

@@ -23,11 +23,11 @@ from twin.playback.verdicts import (
     FIT_FIDELITY,
     LIMITED_FIDELITY,
     Check,
+    Fitness,
     JobFigures,
     Latency,
     LimitUse,
     StoreCommission,
-    Verdict,
     check_job,
     check_names,
     check_stores,
@@ -53,7 +53,7 @@ def judge(site: Path, name: str, hours: float | None = None) -> Commission:
     return twin.commission(site / f"{name}.ndjson", site / "estate.toml", hours=hours)
 
 
-def verdicts(checks: Sequence[Check]) -> dict[str, Verdict]:
+def verdicts(checks: Sequence[Check]) -> dict[str, Fitness]:
     """Return the least fit verdict by subject."""
     return {check.subject: worst([own for own in checks if own.subject == check.subject]) for check in checks}
 
@@ -65,7 +65,7 @@ def of_store(report: Commission) -> StoreCommission:
 
 def test_a_good_feed_is_fit(site: Path) -> None:
     report = judge(site, "good")
-    assert set(verdicts(report.checks).values()) == {report.verdict} == {Verdict.FIT}
+    assert set(verdicts(report.checks).values()) == {report.verdict} == {Fitness.FIT}
     store = of_store(report)
     assert [resource.resource for resource in store.fidelity] == ["elements", "entries", "smds/QM01", "smds/QM02"]
     for resource in store.fidelity:
@@ -78,15 +78,15 @@ def test_a_good_feed_is_fit(site: Path) -> None:
 
 def test_a_twentieth_of_the_puts_missing_is_not_fit_and_says_why_and_when(site: Path) -> None:
     report = judge(site, "bad")
-    assert report.verdict == Verdict.UNFIT
+    assert report.verdict == Fitness.UNFIT
     assert verdicts(report.checks) == {
-        "coverage": Verdict.UNFIT,
-        "numbering": Verdict.UNFIT,
-        "units": Verdict.FIT,
-        "fidelity": Verdict.UNFIT,
-        "forecasts": Verdict.FIT,
+        "coverage": Fitness.UNFIT,
+        "numbering": Fitness.UNFIT,
+        "units": Fitness.FIT,
+        "fidelity": Fitness.UNFIT,
+        "forecasts": Fitness.FIT,
     }
-    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Verdict.UNFIT}
+    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Fitness.UNFIT}
     assert "are missing by `seq`" in reasons["numbering"]
     assert "found no message: their puts are missing" in reasons["coverage"]
     assert reasons["fidelity"].startswith("entries matched in")
@@ -115,13 +115,13 @@ def as_hour(time: int) -> str:
 
 def test_statistics_alone_are_fit_with_limits_that_name_what_cannot_be_known(site: Path) -> None:
     report = judge(site, "statistics")
-    assert report.verdict == Verdict.LIMITED
-    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Verdict.LIMITED}
+    assert report.verdict == Fitness.LIMITED
+    reasons = {check.subject: check.reason for check in report.checks if check.verdict == Fitness.LIMITED}
     assert reasons.keys() == {"numbering", "units", "fidelity"}
     assert "have no `seq`: events that are missing cannot be seen" in reasons["numbering"]
     assert "stand for several messages: their lengths are means" in reasons["units"]
     assert reasons["fidelity"] == "no measurement has shown whether it holds what the store holds"
-    assert all(check.remedy for check in report.checks if check.verdict != Verdict.FIT)
+    assert all(check.remedy for check in report.checks if check.verdict != Fitness.FIT)
 
 
 def test_only_measurements_of_the_last_hours_count(site: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_recording_without_events_is_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "nothing.ndjson"
     path.write_text("", encoding="utf-8")
     report = twin.commission(path, write_estate(tmp_path))
-    assert (report.verdict, report.begin, report.end) == (Verdict.UNFIT, None, None)
+    assert (report.verdict, report.begin, report.end) == (Fitness.UNFIT, None, None)
     assert report.silent_queue_managers == ("QM01", "QM02")
 
 
@@ -169,26 +169,26 @@ def a_store(**fields: object) -> StoreCommission:
 
 
 @pytest.mark.parametrize(
-    ("gaps", "verdict"), [(0, Verdict.FIT), (1, Verdict.LIMITED), (10, Verdict.LIMITED), (11, Verdict.UNFIT)]
+    ("gaps", "verdict"), [(0, Fitness.FIT), (1, Fitness.LIMITED), (10, Fitness.LIMITED), (11, Fitness.UNFIT)]
 )
-def test_a_missing_number_limits_and_more_than_a_hundredth_are_too_many(gaps: int, verdict: Verdict) -> None:
+def test_a_missing_number_limits_and_more_than_a_hundredth_are_too_many(gaps: int, verdict: Fitness) -> None:
     assert verdicts(check_stores([a_store(gaps=gaps)]))["numbering"] == verdict
 
 
 def test_a_silent_store_and_a_silent_queue_manager_limit() -> None:
-    assert verdicts(check_stores([a_store(events=0, calls=0)]))["coverage"] == Verdict.LIMITED
-    assert check_names([], 2, 0, 10)[0].verdict == Verdict.FIT
-    assert check_names(["QM02"], 2, 0, 10)[0].verdict == Verdict.LIMITED
-    assert check_names(["QM01", "QM02"], 2, 0, 0)[0].verdict == Verdict.UNFIT
+    assert verdicts(check_stores([a_store(events=0, calls=0)]))["coverage"] == Fitness.LIMITED
+    assert check_names([], 2, 0, 10)[0].verdict == Fitness.FIT
+    assert check_names(["QM02"], 2, 0, 10)[0].verdict == Fitness.LIMITED
+    assert check_names(["QM01", "QM02"], 2, 0, 0)[0].verdict == Fitness.UNFIT
 
 
-@pytest.mark.parametrize(("unknown", "verdict"), [(1, Verdict.LIMITED), (100, Verdict.UNFIT)])
-def test_names_that_the_estate_lacks(unknown: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("unknown", "verdict"), [(1, Fitness.LIMITED), (100, Fitness.UNFIT)])
+def test_names_that_the_estate_lacks(unknown: int, verdict: Fitness) -> None:
     assert worst(check_names([], 2, unknown, 1000)) == verdict
 
 
 def test_forecasts_worse_than_the_frequency_or_too_sure_limit() -> None:
-    def verdict_of(brier: float, inside: int, looks: int = 40) -> Verdict:
+    def verdict_of(brier: float, inside: int, looks: int = 40) -> Fitness:
         scores = ForecastScores(
             days=3,
             horizons=(HorizonScore(horizon_s=900, looks=looks, full=4, brier=brier, climatology=0.09, bins=()),),
@@ -197,32 +197,32 @@ def test_forecasts_worse_than_the_frequency_or_too_sure_limit() -> None:
         )
         return verdicts(check_stores([a_store(scores=scores)]))["forecasts"]
 
-    assert verdict_of(0.05, 32) == Verdict.FIT
-    assert verdict_of(0.10, 32) == Verdict.LIMITED
-    assert verdict_of(0.10, 32, looks=5) == Verdict.FIT
-    assert verdict_of(0.05, 20) == Verdict.LIMITED
+    assert verdict_of(0.05, 32) == Fitness.FIT
+    assert verdict_of(0.10, 32) == Fitness.LIMITED
+    assert verdict_of(0.10, 32, looks=5) == Fitness.FIT
+    assert verdict_of(0.05, 20) == Fitness.LIMITED
 
 
 @pytest.mark.parametrize(
     ("latency", "verdict"),
     [
-        (Latency(records=9, p50_s=0.3, p99_s=1.2), Verdict.FIT),
-        (Latency(records=9, p50_s=0.3, p99_s=30.0), Verdict.LIMITED),
-        (Latency(records=9, p50_s=0.3, p99_s=90.0), Verdict.UNFIT),
-        (Latency(records=9, p50_s=9e5, p99_s=9e5), Verdict.LIMITED),
-        (None, Verdict.LIMITED),
+        (Latency(records=9, p50_s=0.3, p99_s=1.2), Fitness.FIT),
+        (Latency(records=9, p50_s=0.3, p99_s=30.0), Fitness.LIMITED),
+        (Latency(records=9, p50_s=0.3, p99_s=90.0), Fitness.UNFIT),
+        (Latency(records=9, p50_s=9e5, p99_s=9e5), Fitness.LIMITED),
+        (None, Fitness.LIMITED),
     ],
 )
-def test_latency(latency: Latency | None, verdict: Verdict) -> None:
+def test_latency(latency: Latency | None, verdict: Fitness) -> None:
     assert verdicts(check_job(JobFigures(latency=latency)))["latency"] == verdict
 
 
-@pytest.mark.parametrize(("used", "verdict"), [(80, Verdict.FIT), (85, Verdict.LIMITED), (95, Verdict.UNFIT)])
-def test_limits_of_the_job(used: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("used", "verdict"), [(80, Fitness.FIT), (85, Fitness.LIMITED), (95, Fitness.UNFIT)])
+def test_limits_of_the_job(used: int, verdict: Fitness) -> None:
     use = LimitUse(noun="descriptors", used=used, limit=100, remedy="raise it")
     job = JobFigures(latency=None, limits=(use,), behind=0, beat_age_s=1.0)
     assert verdicts(check_job(job))["job"] == verdict
-    assert verdicts(check_job(msgspec.structs.replace(job, beat_age_s=700.0)))["job"] == Verdict.UNFIT
+    assert verdicts(check_job(msgspec.structs.replace(job, beat_age_s=700.0)))["job"] == Fitness.UNFIT
 
 
 def test_the_line_below_which_a_twin_is_not_fit_is_that_of_the_alert() -> None:

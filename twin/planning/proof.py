@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
@@ -27,7 +26,7 @@ from twin.planning.advise import LARGER, STEPS, Advice, Plan, asking, new_warnin
 from twin.planning.levers import sizes, with_size
 from twin.planning.moment import Moment
 from twin.planning.whatif import FillOutcome
-from twin.playback.replays import Player, decoded_chunks, play
+from twin.playback.replays import Player, chunks_of, decoded_chunks, play
 from twin.playback.samples import STEP, Samples, split_by_step, usage_of
 from twin.stores.open import open_message_store
 from twin.units import as_text
@@ -222,12 +221,17 @@ class Rehearsed(NamedTuple):
     player: Player
     alerts: list[Alert]
 
+    @property
+    def full(self) -> dict[str, None]:
+        """The resources that its alerts say are full, in their order."""
+        opened = [alert for alert in self.alerts if alert.condition == Condition.FULL]
+        return dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
+
 
 def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Decoded]:
     """Yield the events of a store in a recording, by the STEP. UsageError: it cannot be read, or has none."""
-    is_own, count = np.array([route.store == store for route in estate.routes]), 0
-    for decoded in decoded_chunks(recording, estate):
-        own = decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+    count = 0
+    for own in chunks_of(decoded_chunks(recording, estate), estate, store):
         count += len(own)
         yield from split_by_step(own)
     if not count:
@@ -265,8 +269,7 @@ def replay_with(
     for rehearsed in rehearse(pieces, estate, store, settings):
         player = rehearsed.player
         samples.add(rehearsed.piece, player.twins)
-        opened = [alert for alert in rehearsed.alerts if alert.condition == Condition.FULL]
-        full |= dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
+        full |= rehearsed.full
         if watch is not None:
             watch(rehearsed)
     refusals, sampled = player.refusals[store], samples.by_store[store]

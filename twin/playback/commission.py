@@ -16,11 +16,11 @@ from twin.playback.alignment import align
 from twin.playback.drift import DriftPoint, Observation, Observed, observe
 from twin.playback.verdicts import (
     Check,
+    Fitness,
     HourApart,
     JobFigures,
     ResourceFidelity,
     StoreCommission,
-    Verdict,
     check_job,
     check_names,
     check_stores,
@@ -44,7 +44,7 @@ class Commission(msgspec.Struct, frozen=True, kw_only=True):
         job: what only a running job has; null of a recording.
     """
 
-    verdict: Verdict
+    verdict: Fitness
     checks: tuple[Check, ...]
     begin: str | None
     end: str | None
@@ -70,7 +70,7 @@ def commission(
     Examples:
         >>> report = twin.commission("friday.arrow", "estate.toml")
         >>> report.verdict
-        <Verdict.LIMITED: 'fit with limits'>
+        <Fitness.LIMITED: 'fit with limits'>
         >>> [check.reason for check in report.checks if check.subject == "numbering"]
         ['2 stores: no number of `seq` is missing']
     """

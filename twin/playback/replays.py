@@ -288,6 +288,13 @@ def decoded_chunks(
             on_chunk(chunk, events)
 
 
+def chunks_of(chunks: Iterable[Decoded], estate: Estate, store: str) -> Iterator[Decoded]:
+    """Yield the events of a store in each chunk. estate: by which they were decoded."""
+    is_own = np.array([route.store == store for route in estate.routes])
+    for decoded in chunks:
+        yield decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+
+
 def chunks_until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
     """Yield the events up to a time, microseconds, and stop at the first chunk without one.
 

@@ -33,7 +33,7 @@ FIT_BEHIND_S, LIMITED_BEHIND_S = 60.0, 600.0  # seconds without a beat of the jo
 FIT_BEHIND = 100_000  # records of a partition, a second of the largest throughput measured (docs/performance.md)
 
 
-class Verdict(StrEnum):
+class Fitness(StrEnum):
     """How fit a twin is, in order."""
 
     FIT = "fit"
@@ -43,7 +43,7 @@ class Verdict(StrEnum):
     @property
     def rank(self) -> int:
         """The place in the order: 0 is fit."""
-        return list(Verdict).index(self)
+        return list(Fitness).index(self)
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     subject: str
     store: str | None = None
-    verdict: Verdict
+    verdict: Fitness
     reason: str
     remedy: str = ""
 
@@ -168,9 +168,9 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
     beat_age_s: float | None = None
 
 
-def worst(checks: Iterable[Check]) -> Verdict:
+def worst(checks: Iterable[Check]) -> Fitness:
     """Return the verdict on all checks together: the least fit."""
-    return max((check.verdict for check in checks), key=lambda verdict: verdict.rank, default=Verdict.FIT)
+    return max((check.verdict for check in checks), key=lambda verdict: verdict.rank, default=Fitness.FIT)
 
 
 def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
@@ -192,7 +192,7 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
         checks += sorted(own, key=lambda limit: (-limit.verdict.rank, limit.store or ""))
         fit = [store for store, limit in by_store if limit is None]
         if fit:
-            checks.append(Check(subject=subject, verdict=Verdict.FIT, reason=summary(fit)))
+            checks.append(Check(subject=subject, verdict=Fitness.FIT, reason=summary(fit)))
     return checks
 
 
@@ -208,14 +208,14 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
     checks = []
     if not silent_qmgrs:
         reason = f"{qmgrs} of {as_count(qmgrs, 'queue manager')} of the estate heard"
-        checks.append(Check(subject="coverage", verdict=Verdict.FIT, reason=reason))
+        checks.append(Check(subject="coverage", verdict=Fitness.FIT, reason=reason))
     else:
-        verdict = Verdict.UNFIT if len(silent_qmgrs) == qmgrs else Verdict.LIMITED
+        verdict = Fitness.UNFIT if len(silent_qmgrs) == qmgrs else Fitness.LIMITED
         reason = f"no event of {', '.join(silent_qmgrs)}, {len(silent_qmgrs)} of {as_count(qmgrs, 'queue manager')}"
         remedy = "look at their feed; one that is idle sends HEARTBEAT events"
         checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
     if unknown:
-        verdict = _of_loss(unknown / (unknown + events), at_least=Verdict.LIMITED)
+        verdict = _of_loss(unknown / (unknown + events), at_least=Fitness.LIMITED)
         reason = f"{as_count(unknown, 'event')} of {unknown + events:,} name queues or stores that the estate lacks"
         remedy = "add them to the estate: `mqtwin estate import` writes it from the site's definitions"
         checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
@@ -234,7 +234,7 @@ def check_job(job: JobFigures) -> list[Check]:
         reason = f"its last sign of life is {as_span(job.beat_age_s)} old"
         checks.append(_check("job", verdict, reason, "look at the log of the job: it may have ended"))
     if job.behind is not None:
-        verdict = Verdict.FIT if job.behind <= FIT_BEHIND else Verdict.LIMITED
+        verdict = Fitness.FIT if job.behind <= FIT_BEHIND else Fitness.LIMITED
         reason = f"{as_count(job.behind, 'record')} of a partition not yet read"
         checks.append(_check("job", verdict, reason, "wait until it has caught up, or give it more cores"))
     for use in job.limits:
@@ -254,7 +254,7 @@ def _check_coverage(store: StoreCommission) -> Check | None:
     share = store.unmatched / store.gets
     verdict, remedy = _of_loss(share), "look for puts that are not reported"
     reason = f"{store.unmatched:,} of {store.gets:,} gets ({_pct(share)}) found no message: their puts are missing"
-    return None if verdict == Verdict.FIT else _check("coverage", verdict, reason, remedy)
+    return None if verdict == Fitness.FIT else _check("coverage", verdict, reason, remedy)
 
 
 def _check_numbering(store: StoreCommission) -> Check | None:
@@ -267,7 +267,7 @@ def _check_numbering(store: StoreCommission) -> Check | None:
     share = store.gaps / (store.gaps + store.numbered)
     reason = f"{store.gaps:,} events ({_pct(share)}) are missing by `seq`"
     remedy = "look for errors of the producers, then resync the store"
-    return _check("numbering", _of_loss(share, at_least=Verdict.LIMITED), reason, remedy)
+    return _check("numbering", _of_loss(share, at_least=Fitness.LIMITED), reason, remedy)
 
 
 def _check_units(store: StoreCommission) -> Check | None:
@@ -286,9 +286,9 @@ def _check_fidelity(store: StoreCommission) -> Check | None:
         return _limited("fidelity", f"{had} shown whether it holds what the store holds", remedy)
     low = min(store.fidelity, key=lambda resource: resource.share)
     verdict = _graded(-low.share, -FIT_FIDELITY, -LIMITED_FIDELITY)
-    if verdict == Verdict.FIT:
+    if verdict == Fitness.FIT:
         return None
-    reason = f"{low.resource} matched in {_pct(low.share)} of {low.measurements:,} measurements, {_hours_apart(low)}"
+    reason = f"{low.resource} matched in {_pct(low.share)} of {low.measurements:,} measurements, {_apart_text(low)}"
     if low.alignment.lag and low.alignment.matched > low.matched and low.lag_s is not None:
         when = "late" if low.alignment.lag > 0 else "early"
         aligned = _pct(low.alignment.matched / low.measurements)
@@ -311,7 +311,7 @@ def _check_forecasts(store: StoreCommission) -> Check | None:
     return _limited("forecasts", "; ".join(poor), remedy) if poor else None
 
 
-def _hours_apart(resource: ResourceFidelity) -> str:
+def _apart_text(resource: ResourceFidelity) -> str:
     """Return the hours (UTC) in which it parts: the first and the last of them, and the worst."""
     first, last = resource.apart[0].hour, resource.apart[-1].hour
     worst_hour = max(resource.apart, key=lambda own: abs(own.worst_pct))
@@ -358,19 +358,19 @@ def _all_forecast(stores: Sequence[StoreCommission]) -> str:
     return f"{as_count(looks, 'look')} ahead settled, better than the mere frequency or too few to say{held}"
 
 
-def _check(subject: str, verdict: Verdict, reason: str, remedy: str) -> Check:
-    return Check(subject=subject, verdict=verdict, reason=reason, remedy="" if verdict == Verdict.FIT else remedy)
+def _check(subject: str, verdict: Fitness, reason: str, remedy: str) -> Check:
+    return Check(subject=subject, verdict=verdict, reason=reason, remedy="" if verdict == Fitness.FIT else remedy)
 
 
 def _limited(subject: str, reason: str, remedy: str) -> Check:
-    return _check(subject, Verdict.LIMITED, reason, remedy)
+    return _check(subject, Fitness.LIMITED, reason, remedy)
 
 
-def _graded(value: float, fit: float, limited: float) -> Verdict:
-    return Verdict.FIT if value <= fit else Verdict.LIMITED if value <= limited else Verdict.UNFIT
+def _graded(value: float, fit: float, limited: float) -> Fitness:
+    return Fitness.FIT if value <= fit else Fitness.LIMITED if value <= limited else Fitness.UNFIT
 
 
-def _of_loss(share: float, *, at_least: Verdict = Verdict.FIT) -> Verdict:
+def _of_loss(share: float, *, at_least: Fitness = Fitness.FIT) -> Fitness:
     return max(at_least, _graded(share, FIT_LOSS, LIMITED_LOSS), key=lambda verdict: verdict.rank)
 
 

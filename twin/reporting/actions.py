@@ -24,7 +24,7 @@ from twin.events import Decoded, EventBlock
 from twin.planning.moment import Moment
 from twin.planning.whatif import FillOutcome, what_if
 from twin.playback.demands import as_demands
-from twin.playback.replays import chunks_until, decoded_chunks
+from twin.playback.replays import chunks_of, chunks_until, decoded_chunks
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
@@ -248,9 +248,8 @@ def _apply(
 
 def _pieces(recording: str | Path, estate: Estate, store: str, indexes: Iterable[int], until: int) -> Iterator[Decoded]:
     """Yield the events of a store, each change in a piece of its own."""
-    is_own, listed = np.array([route.store == store for route in estate.routes]), np.array(list(indexes), np.int64)
-    for decoded in chunks_until(decoded_chunks(recording, estate), until):
-        own = decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
+    listed = np.array(list(indexes), np.int64)
+    for own in chunks_of(chunks_until(decoded_chunks(recording, estate), until), estate, store):
         rows = np.flatnonzero(np.isin(own.index, listed))
         yield from own.split(np.unique([rows, rows + 1]).tolist())
 

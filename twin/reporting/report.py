@@ -149,10 +149,7 @@ class _Source:
         series = self.played.series
         by_store = {name: fillings(own) for name, own in series.items()}
         pages = {name: from_incidents(self.records, name) for name in series}
-        verdicts = {
-            name: page_verdicts(own, by_store[name], pages[name], withdrawing_counts=True)
-            for name, own in series.items()
-        }
+        verdicts = self._verdicts(pages, by_store)
         judged = {
             page.incident: (page, verdict)
             for name in series
@@ -165,11 +162,10 @@ class _Source:
         }
         traced = self._traced(stories)
         incidents = tuple(self._incident(id_, own, judged.get(id_), by_store, traced) for id_, own in stories.items())
-        first_counts = self._counts(TWIN, pages, by_store)
-        lines = [baseline for baseline in BASELINES if baseline.name in LINES]
-        callers = [
-            self._counts(line.name, {name: line.call(own) for name, own in series.items()}, by_store) for line in lines
-        ]
+        callers = [self._counts(TWIN, pages, verdicts, by_store)]
+        for line in (baseline for baseline in BASELINES if baseline.name in LINES):
+            calls = {name: line.call(own) for name, own in series.items()}
+            callers.append(self._counts(line.name, calls, self._verdicts(calls, by_store), by_store))
         return Report(
             since=as_text(self.begin),
             until=as_text(self.end),
@@ -183,7 +179,7 @@ class _Source:
                 for change in self.log.changes
                 if self._is_inside(change.time) and not any(_has(own, change) for own in stories.values())
             ),
-            callers=(first_counts, *callers),
+            callers=tuple(callers),
         )
 
     def _is_inside(self, time: int) -> bool:
@@ -287,18 +283,27 @@ class _Source:
 
     # --- pages and fillings ----------------------------------------------------------------------------------------
 
+    def _verdicts(
+        self, pages: Mapping[str, Sequence[Alarm]], by_store: Mapping[str, Sequence[Filling]]
+    ) -> dict[str, list[Verdict]]:
+        """Return the verdicts on pages, by store, over the whole of what was played."""
+        return {
+            store: page_verdicts(series, by_store[store], pages[store], withdrawing_counts=True)
+            for store, series in self.played.series.items()
+        }
+
     def _counts(
-        self, name: str, pages: Mapping[str, Sequence[Alarm]], by_store: Mapping[str, Sequence[Filling]]
+        self,
+        name: str,
+        pages: Mapping[str, Sequence[Alarm]],
+        judged: Mapping[str, Sequence[Verdict]],
+        by_store: Mapping[str, Sequence[Filling]],
     ) -> CallerCounts:
-        """Return the counts of the pages of a method in the period; it is judged over the whole of what was played."""
+        """Return the counts of the pages of a method in the period. judged: the verdicts on them."""
         verdicts = [
             verdict
-            for store, series in self.played.series.items()
-            for page, verdict in zip(
-                pages[store],
-                page_verdicts(series, by_store[store], pages[store], withdrawing_counts=True),
-                strict=True,
-            )
+            for store, own in pages.items()
+            for page, verdict in zip(own, judged[store], strict=True)
             if self._is_inside(page.opened)
         ]
         leads = [
