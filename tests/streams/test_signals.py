@@ -51,14 +51,12 @@ def test_a_second_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch):
     assert ended.value.code == 128 + signal.SIGTERM
 
 
-def test_a_hang_up_stops_unless_nohup_has_it_ignored():
-    with stop_requests() as stop:
-        signal.raise_signal(signal.SIGHUP)
-        assert stop.is_set()
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.parametrize(("before", "stops"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_hang_up_stops_unless_nohup_has_it_ignored(before: signal.Handlers, stops: bool):
+    earlier = signal.signal(signal.SIGHUP, before)  # whatever the tests themselves run under
     try:
         with stop_requests() as stop:
             signal.raise_signal(signal.SIGHUP)
-            assert not stop.is_set()
+            assert stop.is_set() == stops
     finally:
         signal.signal(signal.SIGHUP, earlier)
