@@ -188,8 +188,9 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
     """
     structures = [store for name in facility.structures if isinstance(store := stores[name], Structure)]
     if facility.size is not None:
-        yield from _promises(facility, structures, facility.size)
-        yield from _augmented_space(facility, structures, facility.size)
+        augmented = list(_augmented_space(facility, structures, facility.size))
+        yield from _promises(facility, structures, facility.size, is_said=bool(augmented))
+        yield from augmented
     with_scm = [structure.name for structure in structures if structure.scm_max_size is not None]
     if (facility.cflevel or 0) >= NO_SCM_FROM_CFLEVEL:
         for name in with_scm:
@@ -205,8 +206,17 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
         )
 
 
-def _promises(facility: CouplingFacility, structures: list[Structure], size: int) -> Iterator[str]:
-    """Yield where the storage of a coupling facility of `size` bytes is promised twice, or has no white space."""
+def _promises(
+    facility: CouplingFacility, structures: list[Structure], size: int, *, is_said: bool
+) -> Iterator[str]:
+    """Yield where the storage of a coupling facility is promised twice, or has no white space.
+
+    Args:
+        facility: the coupling facility.
+        structures: its structures.
+        size: its storage, bytes.
+        is_said: True if a warning says already that augmented space takes too much.
+    """
     own, others = sum(structure.size for structure in structures), sum(facility.others.values())
     with_scm = [structure for structure in structures if structure.scm_max_size is not None]
     scm = min(facility.scm or 0, sum(structure.scm_max_size or 0 for structure in with_scm))
@@ -216,7 +226,7 @@ def _promises(facility: CouplingFacility, structures: list[Structure], size: int
         "augmented space to": fixed + -(-scm * DYNAMIC_AUGMENTED_PPM // 1_000_000),
         "dump space is": facility.dump_space,
     }
-    if own + sum(parts.values()) > size:
+    if own + (others + facility.dump_space if is_said else sum(parts.values())) > size:
         further = "".join(f", {name} {format_size(-(-part // MIB) * MIB)}" for name, part in parts.items() if part)
         yield (
             f"{facility.name}: its structures may grow to {format_size(own)}{further}, it has {format_size(size)}:"

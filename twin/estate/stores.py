@@ -180,8 +180,8 @@ def _unwatched(sources: Sources, known: Mapping[str, Structure]) -> Iterator[str
         is_in_use = any(structure.queue_sharing_group == group for structure in known.values())
         if described is not None and is_in_use and store not in known:
             yield (
-                f"{described.where}: {policy_name_of(store)} is not watched; when it is full the queue managers of"
-                f' {group} fail: describe [structure."{store}"]'
+                f"{group}: {policy_name_of(store)} of its CFRM policy is not watched; when it is full, queue managers"
+                f' fail: describe [structure."{store}"]'
             )
 
 
