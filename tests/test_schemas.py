@@ -49,6 +49,7 @@ from twin.records import (
     ProbabilityBin,
     ResourceForecast,
     ScmShare,
+    StorageShare,
     ScmState,
     SizePair,
     StateForecast,
@@ -278,6 +279,7 @@ def test_the_fields_of_a_state_record_are_those_of_its_struct() -> None:
         DataSetState: structure["smds"]["additionalProperties"],
         ScmState: structure["scm"],
         ScmShare: state["$defs"]["coupling_facility"]["properties"]["structures"]["additionalProperties"],
+        StorageShare: state["$defs"]["coupling_facility"]["properties"]["storage"]["additionalProperties"],
         HostState: state["$defs"]["uniform_cluster"]["properties"]["hosts"]["additionalProperties"],
         FileSize: state["$defs"]["queue_manager"]["properties"]["files"]["items"],
     }

@@ -14,7 +14,7 @@ from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.capacity.statements import display_structure
-from twin.capacity.structures import Allocation, Usage, allocate
+from twin.capacity.structures import Allocation, Usage, allocate, room_to_grow
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
@@ -301,7 +301,8 @@ class StructureTwin(MessageStore):
     @override
     def _own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
-        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted)
+        room = room_to_grow(self.estate, self.config, self.allocation.size)
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted, room)
 
     @override
     def _displays(self) -> tuple[Step, ...]:
