@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from msgspec.structs import replace
+import msgspec
+from msgspec.structs import asdict, replace
 from typing_extensions import override
 
 from kernels import layout
@@ -25,11 +26,17 @@ from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
 from twin.stores.state_record import KnownBy, all_of, any_of
-from twin.stores.structure import StructureTwin
+from twin.stores.structure import KindState, StructureTwin
 from twin.stores.structure_view import POOL_BITS
 
 _UNKNOWN = 1 << 48  # of a pool: more than any structure has, so that its share is none
 _TOTALS = {"ents_max": ENTRIES, "elems_max": ELEMENTS}
+
+
+class _MeasuredState(KindState, kw_only=True):
+    """State of a structure, and the totals that were measured, by field."""
+
+    totals: dict[str, int] = {}
 
 
 class MeasuredStructureTwin(StructureTwin):
@@ -44,31 +51,41 @@ class MeasuredStructureTwin(StructureTwin):
         "demand": (),
     }
 
+    _totals: dict[str, int]  # as they were measured, by field
+
+    @override
+    def _begin(self) -> None:
+        super()._begin()
+        self._totals = {}
+
+    @override
+    def _kind_state(self) -> _MeasuredState:
+        return _MeasuredState(**asdict(super()._kind_state()), totals=self._totals)
+
+    @override
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
+        self._totals = msgspec.msgpack.decode(kind_state, type=_MeasuredState).totals
+        super()._take_over(header_described, attributes, kind_state)
+
     @override
     def _set_params(self) -> None:
-        params = self.tables.store.params[0]
-        totals = {name: int(params[name]) or _UNKNOWN for name in _TOTALS}  # PARAMS is part of the state
         super()._set_params()
+        params = self.tables.store.params[0]
         params["alters"] = False
-        for name, total in totals.items():
-            params[name] = total
+        for name in _TOTALS:
+            params[name] = self._totals.get(name, _UNKNOWN)
 
     @override
     def _usage(self) -> Usage:
         return Usage(0, 0, holds_data=False)  # z/OS says whether a size holds what is used
-
-    def _total(self, name: str) -> int | None:
-        """Return a total as it was measured; None: it never was."""
-        total = int(self.tables.store.params[0][name])
-        return None if total == _UNKNOWN else total
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         refused = int(self.tables.store.scalars[0]["refused_alters"])
         alerts = super()._change(op, content)
         if op == layout.REBUILD and int(self.tables.store.scalars[0]["refused_alters"]) == refused:
-            for name in _TOTALS:
-                self.tables.store.params[0][name] = _UNKNOWN
+            self._totals = {}
+            self._set_params()
             self.monitor.memory.levels = Levels()
         return alerts
 
@@ -77,16 +94,16 @@ class MeasuredStructureTwin(StructureTwin):
         measured = without_nulls(content)
         if "size" in measured:
             self.allocation = self.allocation._replace(size=measured["size"])
-            self._set_params()
         for name, resource in _TOTALS.items():
-            total, before = measured.get(name), self._total(name)
+            total, before = measured.get(name), self._totals.get(name)
             if not total or total == before:
                 continue
-            self.tables.store.params[0][name] = total
+            self._totals = {**self._totals, name: total}
             if before is None:
                 self.monitor.memory.levels = Levels()  # of other resources they begin again, too
             else:
                 self.monitor.memory.levels.rescale(str(resource), before / total)
+        self._set_params()
         measured["resync"] = True
         return super()._measure(measured)
 
@@ -126,9 +143,14 @@ class MeasuredStructureTwin(StructureTwin):
     @override
     def _record(self, common: StateRecord) -> StructureState:
         record = super()._record(common)
-        totals = {name: self._total(name) for name in _TOTALS}
-        is_known = None not in totals.values()
-        return replace(record, **totals, smds={}, usage_pct=record.usage_pct if is_known else None)
+        is_known = self._totals.keys() == _TOTALS.keys()
+        return replace(
+            record,
+            ents_max=self._totals.get("ents_max"),
+            elems_max=self._totals.get("elems_max"),
+            smds={},
+            usage_pct=record.usage_pct if is_known else None,
+        )
 
     @override
     def state(self) -> StructureState:

@@ -37,7 +37,7 @@ from twin.stores.structure_view import (
 )
 
 
-class _StructureState(msgspec.Struct, kw_only=True):
+class KindState(msgspec.Struct, kw_only=True):
     """State of a structure that is in neither records nor attributes."""
 
     size_now: int
@@ -83,8 +83,8 @@ class StructureTwin(MessageStore):
         self._counted = Counters()
 
     @override
-    def _kind_state(self) -> _StructureState:
-        return _StructureState(
+    def _kind_state(self) -> KindState:
+        return KindState(
             size_now=self.allocation.size,
             ratio=self.allocation.ratio.as_integer_ratio(),
             policy_pending=self.policy_pending,
@@ -94,7 +94,7 @@ class StructureTwin(MessageStore):
 
     @override
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
-        state = msgspec.msgpack.decode(kind_state, type=_StructureState)
+        state = msgspec.msgpack.decode(kind_state, type=KindState)
         self.allocation = Allocation(state.size_now, Fraction(*state.ratio))
         self._counted = state.counted
         self.auto_alters = state.auto_alters
