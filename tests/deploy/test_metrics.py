@@ -107,7 +107,7 @@ def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples
 
 def test_labels_of_a_structure_of_another_program_have_no_group() -> None:
     labels = store_labels("LOGSTR1", "structure")
-    assert (labels["qsg"], labels["structure"], labels["platform"]) == ("", "LOGSTR1", "zos")
+    assert (labels["qsg"], labels["structure"], labels["platform"]) == ("", "LOGSTR1", "ZOS")
 
 
 def test_the_fidelity_of_a_store_and_none_while_it_is_not_known(driver: Driver) -> None:
