@@ -49,12 +49,12 @@ from twin.records import (
     ProbabilityBin,
     ResourceForecast,
     ScmShare,
-    StorageShare,
     ScmState,
     SizePair,
     StateForecast,
     StateRecord,
     Step,
+    StorageShare,
     TimeToFull,
 )
 from twin.stores.open import open_store

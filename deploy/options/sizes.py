@@ -44,7 +44,8 @@ class SizeOptions:
         fitting = {
             name: store
             for name, store in estate.stores.items()
-            if isinstance(store, kind) and not (holds_queues and isinstance(store, Structure) and not store.holds_queues)
+            if isinstance(store, kind)
+            and not (holds_queues and isinstance(store, Structure) and not store.holds_queues)
         }
         config = estate.stores.get(self.store or "")
         if isinstance(config, kind) and config.name not in fitting:

@@ -81,7 +81,10 @@ def print_administration_plan(plan: AdministrationPlan, *, as_json: bool) -> Non
     lines = [
         ["list entries", f"{plan.entries:,}"],
         *(
-            [f"least size at CFLEVEL {size.from_cflevel}{'' if size.listed else ', on the line'}", f"{size.bytes // 1024:,}K"]
+            [
+                f"least size at CFLEVEL {size.from_cflevel}{'' if size.listed else ', on the line'}",
+                f"{size.bytes // 1024:,}K",
+            ]
             for size in plan.published
         ),
         ["INITSIZE", format_size(plan.init_size)],

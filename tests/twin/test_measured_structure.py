@@ -134,10 +134,12 @@ def test_every_measurement_is_taken_over_and_alters_of_zos_are_seen(admin: Fed) 
 
 
 def test_a_larger_total_keeps_the_rise_that_is_extended(admin: Fed) -> None:
-    """Of 2 % a minute, a growth of the structure by a tenth leaves 20/11 %, and the time until full is known at once."""
+    """Of 2 % a minute, a growth of the structure by a tenth leaves 20/11 %: the time until full is known at once."""
     for minute in range(30):
         elems_max = 100_000 if minute < 20 else 110_000
-        state = admin.measure(minute, ents_used=10, ents_max=1000, elems_used=20_000 + 2000 * minute, elems_max=elems_max)
+        state = admin.measure(
+            minute, ents_used=10, ents_max=1000, elems_used=20_000 + 2000 * minute, elems_max=elems_max
+        )
     assert state.forecast is not None
     [forecast] = state.forecast.resources
     assert forecast.resource == "elements"

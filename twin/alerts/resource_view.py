@@ -77,7 +77,7 @@ class ResourceView(ABC):
 
     @property
     def consequence(self) -> str:
-        """What fails when it is full, as a sentence without its end."""
+        """Consequence of its being full, as a sentence without its end."""
         return f"puts fail with {self.resource.reason}"
 
     @property

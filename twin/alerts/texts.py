@@ -81,8 +81,8 @@ def fails_when_full(config: Structure) -> str:
         return "the programs that use it get no more of it"
     qmgrs = " and ".join(config.queue_managers) if len(config.queue_managers) < _MAX_NAMED else "the queue managers"
     return (
-        f"shared-queue work of {qmgrs} of {config.queue_sharing_group} is backed out (CSQE038E, 2003) and queue managers"
-        " may end abnormally (5C6-00C51165, 00C510AB)"
+        f"shared-queue work of {qmgrs} of {config.queue_sharing_group} is backed out (CSQE038E, 2003) and queue"
+        " managers may end abnormally (5C6-00C51165, 00C510AB)"
     )
 
 

@@ -101,9 +101,9 @@ def room_to_grow(estate: Estate, config: Structure, size_now: int) -> int | None
     if not isinstance(facility, CouplingFacility) or facility.size is None:
         return None
     others = [estate.stores[name] for name in facility.structures if name != config.name]
-    taken = sum(_allocated_bytes(store) for store in others if isinstance(store, Structure))
+    allocated = sum(_allocated_bytes(store) for store in others if isinstance(store, Structure))
     fixed = FIXED_AUGMENTED if config.scm_max_size is not None else 0
-    return facility.size - facility.dump_space - taken - size_now - fixed
+    return facility.size - facility.dump_space - allocated - size_now - fixed
 
 
 def _allocated_bytes(config: Structure) -> int:

@@ -379,7 +379,7 @@ def coupling_facilities(sources: Sources, all_structures: Mapping[str, Structure
 
 
 def _others(sources: Sources, facility: str, known: Mapping[str, Structure]) -> dict[str, int]:
-    """Return SIZE of the structures that the CFRM policy places on a coupling facility first, and that are no stores."""
+    """Return SIZE of the structures that a CFRM policy places on a coupling facility first and that are no stores."""
     watched = {structure.policy_name for structure in known.values()}
     return {
         name: structure.values["size"].value

@@ -265,12 +265,12 @@ class DisplayFeed(Feed):
         if store is None or before is None:
             self._pass_over(message, monitored, has_counts=False)
             return
-        most = max(0, threshold - _BACK_BELOW_POINTS)
+        bound_pct = max(0, threshold - _BACK_BELOW_POINTS)
         measured = before.copy()
         if "ents_used" in before:
-            measured["ents_used"] = min(before["ents_used"], before["ents_max"] * most // 100)
+            measured["ents_used"] = min(before["ents_used"], before["ents_max"] * bound_pct // 100)
         if "elems_used" in before:
-            measured["elems_used"] = min(before["elems_used"], before["elems_max"] * most // 100)
+            measured["elems_used"] = min(before["elems_used"], before["elems_max"] * bound_pct // 100)
         self._take_counts(qmgr, time, store, measured, place)
 
     def _pass_over(self, message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> None:

@@ -44,7 +44,7 @@ class AdministrationPlan:
     """Plan of an administration structure; sizes in bytes.
 
     Attributes:
-        queue_managers: of the queue-sharing group, as CSQ5PQSG has added them.
+        queue_managers: number of queue managers of the group that CSQ5PQSG has added.
         cflevel: level of the coupling facility; None: not known.
         entries: list entries that must fit.
         published: the least size by each document.
@@ -106,7 +106,8 @@ def _warnings(
     if cflevel is None:
         yield f"CFLEVEL is not known: the figures of CFLEVEL {chosen.from_cflevel} are taken; give --cflevel (D CF)"
     elif cflevel > NEWEST_CFLEVEL:
-        yield f"nothing is published for CFLEVEL {cflevel}: the figures of CFLEVEL {NEWEST_CFLEVEL} are taken; ask CFSizer"
+        published = f"the figures of CFLEVEL {NEWEST_CFLEVEL} are taken; ask CFSizer"
+        yield f"nothing is published for CFLEVEL {cflevel}: {published}"
     elif cflevel < chosen.from_cflevel:
         yield f"nothing is published for CFLEVEL {cflevel}: the figures of CFLEVEL {chosen.from_cflevel} are taken"
     if not chosen.is_listed(queue_managers):

@@ -36,7 +36,7 @@ _TOTALS = {"ents_max": ENTRIES, "elems_max": ELEMENTS}
 class _MeasuredState(KindState, kw_only=True):
     """State of a structure, and the totals that were measured, by field."""
 
-    totals: dict[str, int] = {}
+    totals: dict[str, int]
 
 
 class MeasuredStructureTwin(StructureTwin):
@@ -94,8 +94,9 @@ class MeasuredStructureTwin(StructureTwin):
         measured = without_nulls(content)
         if "size" in measured:
             self.allocation = self.allocation._replace(size=measured["size"])
+        totals = {"ents_max": measured.get("ents_max"), "elems_max": measured.get("elems_max")}
         for name, resource in _TOTALS.items():
-            total, before = measured.get(name), self._totals.get(name)
+            total, before = totals[name], self._totals.get(name)
             if not total or total == before:
                 continue
             self._totals = {**self._totals, name: total}
@@ -156,5 +157,7 @@ class MeasuredStructureTwin(StructureTwin):
     def state(self) -> StructureState:
         record = super().state()
         assert isinstance(record, StructureState)
-        nothing = dict.fromkeys(("messages", "messages_estimated", "bytes", "uncommitted", "in_doubt", "expired_held"), 0)
+        nothing = dict.fromkeys(
+            ("messages", "messages_estimated", "bytes", "uncommitted", "in_doubt", "expired_held"), 0
+        )
         return replace(record, **nothing, offloaded_messages=0, offloaded_bytes=0)

@@ -58,7 +58,7 @@ class StructureTwin(MessageStore):
 
     kind = "structure"
     conditions = POOL_BITS | SCM_BITS
-    measurable = ("messages", "ents_used", "elems_used")
+    measurable: ClassVar[tuple[str, ...]] = ("messages", "ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages", "ents_used"),
         "ents_used": any_of("ents_used"),

@@ -49,10 +49,11 @@ def test_an_administration_structure_takes_what_its_policy_says(load: Load) -> N
 
 def test_one_that_is_in_the_policy_alone_is_named(load: Load) -> None:
     estate = load((GROUP + IMPORT).format(more=""), cfrm_txt=POLICY)
-    assert [warning for warning in estate.warnings if "watched" in warning] == [
+    [text] = [warning for warning in estate.warnings if "watched" in warning]
+    assert text == (
         "QSG1: QSG1CSQ_ADMIN of its CFRM policy is not watched; when it is full, queue managers fail: describe"
         ' [structure."QSG1/CSQ_ADMIN"]'
-    ]
+    )
 
 
 def test_a_structure_of_another_program_is_of_all_queue_managers_on_zos(load: Load) -> None:
@@ -91,28 +92,30 @@ ON_CF01 = 'coupling_facility = "CF01"\n'
     ],
 )
 def test_maxspace_sums_what_structures_may_have(load: Load, size: str, more: str, expected: list[str]) -> None:
-    found = [text for text in health(load, GROUP.format(more=ON_CF01) + cf(size, more=more)) if "MAXSPACE" in text]
-    assert [text[: len(expected[i])] for i, text in enumerate(found)] == expected
-    assert all(text.endswith("(health check XCF_CF_STR_MAXSPACE)") for text in found)
+    texts = [text for text in health(load, GROUP.format(more=ON_CF01) + cf(size, more=more)) if "MAXSPACE" in text]
+    assert [text[: len(expected[i])] for i, text in enumerate(texts)] == expected
+    assert all(text.endswith("(health check XCF_CF_STR_MAXSPACE)") for text in texts)
 
 
 def test_maxspace_counts_structures_of_the_policy_that_are_no_stores(load: Load) -> None:
     toml = (GROUP + IMPORT).format(more="") + cf("7G")
     [text] = [text for text in health(load, toml, POLICY) if "MAXSPACE" in text]
-    assert text.startswith("CF01: its structures may grow to 4G, 2 more of its CFRM policy to 3136M, dump space is 2M, it")
+    assert text.startswith(
+        "CF01: its structures may grow to 4G, 2 more of its CFRM policy to 3136M, dump space is 2M, it"
+    )
 
 
 @pytest.mark.parametrize(("init_size", "is_warned"), [("2G", False), ("2047M", True)])
 def test_policysize_is_initsize_below_half_of_size(load: Load, init_size: str, is_warned: bool) -> None:
-    found = [text for text in health(load, GROUP.format(more=f'init_size = "{init_size}"')) if "POLICYSIZE" in text]
-    assert bool(found) == is_warned
+    texts = [text for text in health(load, GROUP.format(more=f'init_size = "{init_size}"')) if "POLICYSIZE" in text]
+    assert bool(texts) == is_warned
 
 
 @pytest.mark.parametrize(("size", "is_warned"), [("6828M", False), ("6826M", True), ("4G", True), ("3G", False)])
 def test_memory_utilization_is_what_is_allocated_above_sixty_percent(load: Load, size: str, is_warned: bool) -> None:
     """4G of 6827M are 60 %; what does not fit at all is the other check's."""
-    found = [text for text in health(load, GROUP.format(more=ON_CF01) + cf(size)) if "MEMORY_UTILIZATION" in text]
-    assert bool(found) == is_warned
+    texts = [text for text in health(load, GROUP.format(more=ON_CF01) + cf(size)) if "MEMORY_UTILIZATION" in text]
+    assert bool(texts) == is_warned
 
 
 @pytest.mark.parametrize(
@@ -121,8 +124,8 @@ def test_memory_utilization_is_what_is_allocated_above_sixty_percent(load: Load,
 def test_white_space_is_in_the_next_of_preflist(load: Load, other: str | None, homeless: list[str]) -> None:
     """APP1 takes 4G, CSQ_ADMIN 40M at INITSIZE; of a coupling facility of unknown size nothing is said."""
     toml = (GROUP + IMPORT).format(more='[structure."QSG1/CSQ_ADMIN"]') + cf("64G")
-    found = health(load, toml + (cf(other, "CF02") if other else ""), POLICY)
-    assert [text for text in found if "fails" in text] == [
+    texts = health(load, toml + (cf(other, "CF02") if other else ""), POLICY)
+    assert [text for text in texts if "fails" in text] == [
         f"CF01: if it fails, {names} cannot be rebuilt: CF02 of their PREFLIST have no white space for them"
         " (health check XCF_CF_MEMORY_UTILIZATION)"
         for names in homeless
@@ -134,7 +137,11 @@ def test_white_space_is_in_the_next_of_preflist(load: Load, other: str | None, h
     [
         ('size = "20M"', None, None),
         ('size = "14M"', None, "SIZE 14M is below the 15M that 2 queue managers need at CFLEVEL 21"),
-        ('size = "64M"\ninit_size = "20M"', 25, "INITSIZE 20M is below the 23M that 2 queue managers need at CFLEVEL 25"),
+        (
+            'size = "64M"\ninit_size = "20M"',
+            25,
+            "INITSIZE 20M is below the 23M that 2 queue managers need at CFLEVEL 25",
+        ),
         ('size = "64M"\ninit_size = "20M"\nallow_auto_alter = true', 25, None),
     ],
 )
@@ -145,8 +152,8 @@ def test_an_administration_structure_must_fit_its_queue_managers(
     admin = f'[structure."QSG1/CSQ_ADMIN"]\n{sizes}\ncoupling_facility = "CF01"'
     level = "" if cflevel is None else f"cflevel = {cflevel}"
     estate = load(GROUP.format(more=admin) + cf("64G", more=level))
-    found = [warning for warning in estate.warnings if "CSQE022E" in warning]
-    assert [warning.partition(": ")[2][: len(expected or "")] for warning in found] == ([expected] if expected else [])
+    texts = [warning for warning in estate.warnings if "CSQE022E" in warning]
+    assert [warning.partition(": ")[2][: len(expected or "")] for warning in texts] == ([expected] if expected else [])
 
 
 def test_a_name_is_of_one_store(load: Load) -> None:
