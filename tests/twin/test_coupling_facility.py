@@ -236,7 +236,7 @@ def test_drift_opens_after_three_measurements_beyond_five_percent(facility: Shar
 
 
 def growth(facility: Shared) -> dict[str, tuple[int, int, int | None]]:
-    return {name: (of.size, of.size_max, of.growth_left) for name, of in facility.state().storage.items()}
+    return {name: (own.size, own.size_max, own.growth_left) for name, own in facility.state().storage.items()}
 
 
 def test_size_is_a_promise_that_the_structures_share(facility: Shared) -> None:

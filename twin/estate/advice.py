@@ -8,8 +8,8 @@ Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 time
 XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: Health Checker, XCF_CF_STR_MAXSPACE, XCF_CF_STR_MAXSCM,
 XCF_CF_MEMORY_UTILIZATION] (sum of SIZE, augmented and dump space above the storage; sum of SCMMAXSIZE above the SCM;
 storage in use from which a facility may not take what another one loses), [IBM: z/OS MVS Setting Up a Sysplex,
-Updating the CFRM policy] (FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z 9175-ME1, CFCC Level 26
-Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
+Updating the CFRM policy] (FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z
+9175-ME1, CFCC Level 26 Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
 storage class memory; augmented space reduces what structures can use), [IBM: Specifying offload options for shared
 messages], [IBM: How storage class memory works with IBM MQ for z/OS], [IBM: WebSphere MQ internals, distributed].
 """
