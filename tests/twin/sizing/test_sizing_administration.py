@@ -1,4 +1,4 @@
-"""Administration structures by IBM's documents: docs/sizing.md#administration-structures."""
+"""Administration structures by IBM's documents: docs/sizing.md#an-administration-structure."""
 
 from __future__ import annotations
 
