@@ -7,6 +7,7 @@ import pytest
 from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import numbered, responses
 from tests.twin.feeds.samples import syslog as as_syslog
+from tests.twin.feeds.test_live_formats import COLUMNS, answer, report, structure
 from twin.estate import Estate, load_estate
 from twin.feeds import Page
 
@@ -148,3 +149,12 @@ def test_entries_of_cfstatus_are_measured_of_an_administration_structure_too(sit
     )
     measured = {"ents_max": 41_000, "ents_used": 5210, "size": 64 << 20}
     assert display(text, site)[0] == [(NOON, "QM01", "QSG1/CSQ_ADMIN", measured)]
+
+
+@pytest.mark.parametrize(("name", "store"), [("QSG1CSQ_ADMIN", "QSG1/CSQ_ADMIN"), ("LOG_STR1", "LOG_STR1")])
+def test_rmf_measures_structures_without_queues(site: Estate, name: str, store: str) -> None:
+    events, intake = read("dds", answer(report("CFACT", COLUMNS, structure(name))), estate=site)
+    [event] = events
+    assert (event["op"], event["store"]) == ("MEASURE", store)
+    assert {"ents_used", "ents_max", "elems_used", "elems_max"} <= event["measured"].keys()
+    assert intake.lines_for_unknown() == []
