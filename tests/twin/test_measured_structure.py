@@ -191,7 +191,7 @@ def test_its_state_is_kept_over_a_restart(estate: Estate) -> None:
         assert cut.state() == whole.state()
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     start=st.floats(0.05, 0.4),
     minutes=st.integers(45, 90),
