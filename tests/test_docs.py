@@ -379,6 +379,7 @@ def test_the_example_of_an_estate_is_one(tmp_path):
     ("heading", "table"),
     [
         ('`[structure."GROUP/NAME"]`', "structure"),
+        ("`[other_structure.NAME]`", "other_structure"),
         ('`[smds."GROUP/NAME/QMGR"]`', "smds"),
         ("`[coupling_facility.NAME]`", "coupling_facility"),
         ('`[page_set."QMGR/NUMBER"]`', "page_set"),
@@ -395,7 +396,7 @@ def test_the_attributes_of_the_smaller_tables():
     for row in rows(section("estate.md", "Tables and attributes")):
         if row[0] in SECTIONS:
             documented.setdefault(row[0], []).extend(codes(row[1]))
-    stores = {"structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
+    stores = {"structure", "other_structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
     assert set(documented) == set(SECTIONS) - stores
     assert documented == {name: list(SECTIONS[name].attributes) for name in documented}
 

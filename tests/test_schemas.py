@@ -54,6 +54,7 @@ from twin.records import (
     StateForecast,
     StateRecord,
     Step,
+    StorageShare,
     TimeToFull,
 )
 from twin.stores.open import open_store
@@ -197,7 +198,8 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
     fields = dict(state["properties"])
     for name in state["$defs"].keys() - {"late_reports"}:  # a count of ours, which nobody measures
         fields |= state["$defs"][name]["properties"]
-    for name in ("messages_estimated", "drift_pct", "fidelity", "load"):  # what the twin works out
+    worked_out = ("messages_estimated", "drift_pct", "fidelity", "load")  # by the twin
+    for name in (*worked_out, "storage_total", "storage_promised", "storage_measured"):
         del fields[name]
     integers = {name for name, own in fields.items() if own.get("type") in ("integer", ["integer", "null"])}
     numbers = {name for name, own in fields.items() if own.get("type") in ("number", ["number", "null"])}
@@ -278,6 +280,7 @@ def test_the_fields_of_a_state_record_are_those_of_its_struct() -> None:
         DataSetState: structure["smds"]["additionalProperties"],
         ScmState: structure["scm"],
         ScmShare: state["$defs"]["coupling_facility"]["properties"]["structures"]["additionalProperties"],
+        StorageShare: state["$defs"]["coupling_facility"]["properties"]["storage"]["additionalProperties"],
         HostState: state["$defs"]["uniform_cluster"]["properties"]["hosts"]["additionalProperties"],
         FileSize: state["$defs"]["queue_manager"]["properties"]["files"]["items"],
     }

@@ -38,15 +38,16 @@ ALERT_NAME = "MqtwinIncident"
 # Severity by urgency: full is critical too, as the routes of a site know no other word.
 _SEVERITIES: dict[str, str] = {WATCH: INFO, PAGE: WARNING, CRITICAL: CRITICAL, FULL: CRITICAL}
 
-# Kind of store by resource. A record of an alert does not have it; scm and augmented also exist in structures, whose
-# names have a slash.
+# Kind of store by resource. A record of an alert does not have it; scm and augmented also exist in structures with
+# queues, whose names have a slash.
 _KINDS: dict[str, str] = {
+    **dict.fromkeys((Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS), "structure"),
     Pool.PAGES: "page_set",
     Pool.FILE: "queue_file",
     Pool.BLOCKS: "queue_file",
     Pool.CAPACITY: "uniform_cluster",
 }
-_STRUCTURE = {Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS, Pool.SCM, Pool.AUGMENTED}
+_SHARED = {Pool.SCM, Pool.AUGMENTED}
 
 _log = structlog.get_logger("mqtwin.bridge")
 
@@ -56,7 +57,7 @@ Identity = tuple[tuple[str, str], ...]  # labels, sorted
 def kind_of(store: str, resource: str) -> str:
     """Return the kind of a store from a resource; empty for a silent source, which any kind may have."""
     pool = Resource.parse(resource).pool
-    if pool in _STRUCTURE:
+    if pool in _SHARED:
         return "structure" if "/" in store else "coupling_facility"
     return _KINDS.get(pool, "")
 

@@ -9,6 +9,7 @@ from cyclopts.validators import Number
 
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import (
+    print_administration_plan,
     print_page_set_plan,
     print_queue_file_plan,
     print_scm_plans,
@@ -18,7 +19,8 @@ from deploy.show.sizes import (
 )
 from twin.capacity.offload_rules import has_rules
 from twin.errors import UsageError
-from twin.estate import PageSet, QueueFile, Structure
+from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
+from twin.estate.administration import MAX_QMGRS
 from twin.estate.model import packs
 from twin.sizing import (
     backlog_of,
@@ -26,6 +28,7 @@ from twin.sizing import (
     parse_mix,
     parse_rates,
     parse_seconds,
+    plan_administration,
     plan_page_set,
     plan_queue_file,
     plan_scm,
@@ -48,16 +51,31 @@ def structure(
     messages: _Repeated = (),
     at_max_depth: _Repeated = (),
     size: str | None = None,
+    admin: Annotated[bool, Parameter(negative="")] = False,
+    queue_managers: Annotated[int | None, Parameter(validator=Number(gte=1, lte=MAX_QMGRS))] = None,
+    cflevel: Annotated[int | None, Parameter(validator=Number(gte=1, lte=99))] = None,
     options: SizeOptions = _DEFAULTS,
 ) -> None:
     """Plan the SIZE of a structure for a number of messages; with --size also how many messages fit.
+
+    With --admin the administration structure of a queue-sharing group, CSQ_ADMIN, for its queue managers.
 
     Args:
         messages: LENGTH:COUNT, such as 64K:5000; may be repeated. Without COUNT, equal shares of a mix.
         at_max_depth: LENGTH, or QUEUE=LENGTH, of the messages of the store's queues at their MAXDEPTH; may be repeated.
         size: SIZE of the structure, for the number of messages that fit.
+        admin: Plan the administration structure, which holds no messages.
+        queue_managers: With --admin: their number, also those that are down. Default: those of the store's group.
+        cflevel: With --admin: CFLEVEL of the coupling facility (D CF). Default: that of the store's, else the largest.
         options: Store and output format.
     """
+    if admin:
+        if messages or at_max_depth or size:
+            raise UsageError("--admin: the administration structure holds no messages; expected: --queue-managers")
+        _plan_admin(queue_managers, cflevel, options)
+        return
+    if queue_managers is not None or cflevel is not None:
+        raise UsageError("--queue-managers and --cflevel without --admin; expected: --admin, or --messages")
     estate, config, allocated = options.load_structure(size, needs_size=False)
     deepest, unknown = worst_case(estate, config.name, at_max_depth)
     mix = parse_mix(messages) + deepest
@@ -67,6 +85,21 @@ def structure(
     plans = plan_structure(config, mix, size_bytes, init_size)
     advice = rebuild_advice(config, mix, size_bytes) if size_bytes else []
     print_structure_plans(plans, [*unknown, *advice], init_size, size_bytes, as_json=options.json)
+
+
+def _plan_admin(queue_managers: int | None, cflevel: int | None, options: SizeOptions) -> None:
+    loaded = options.load_store(Structure, holds_queues=False)
+    config = None
+    if loaded is not None:
+        estate, config = loaded
+        facility = estate.stores.get(config.coupling_facility or "")
+        if cflevel is None and isinstance(facility, CouplingFacility):
+            cflevel = facility.cflevel
+        queue_managers = queue_managers or len(config.queue_managers)
+        config = config if config.is_administration else None
+    if queue_managers is None:
+        raise UsageError("--queue-managers is missing; expected: their number, or --estate and --store")
+    print_administration_plan(plan_administration(queue_managers, cflevel, config), as_json=options.json)
 
 
 @size.command

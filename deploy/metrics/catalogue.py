@@ -91,7 +91,10 @@ CATALOGUE = {
             scm_bytes="Storage class memory that a structure may use, or that a coupling facility has.",
             scm_used_bytes="Storage class memory in use.",
             augmented_bytes="Augmented space in use, fixed and dynamic.",
+            storage_bytes="Storage of a coupling facility.",
+            storage_promised_bytes="Storage that the structures of a coupling facility may have together.",
             storage_free_bytes="Free storage of a coupling facility.",
+            storage_measured_free_bytes="Free storage of a coupling facility as it was measured last.",
             pageset_pages="Pages of a page set for messages.",
             pageset_pages_used="Pages of a page set in use.",
             pageset_expansions="Expansions of a page set.",
@@ -174,7 +177,8 @@ def store_labels(store: str, kind: str) -> dict[str, str]:
     labels = dict.fromkeys(("qsg", "structure", "qmgr", "pageset", "queue", "platform"), "")
     match kind:
         case "structure":
-            labels |= {"qsg": owner, "structure": name, "platform": ZOS}
+            # one of another program has no queue-sharing group
+            labels |= {"qsg": owner if name else "", "structure": name or owner, "platform": ZOS}
         case "page_set":
             number = _PAGE_SET.fullmatch(name)
             labels |= {"qmgr": owner, "pageset": str(int(number[1])) if number else name, "platform": ZOS}

@@ -63,7 +63,10 @@ _FIELDS = {
     "scm_total": "scm_bytes",
     "scm_used": "scm_used_bytes",
     "augmented": "augmented_bytes",
+    "storage_total": "storage_bytes",
+    "storage_promised": "storage_promised_bytes",
     "storage_free": "storage_free_bytes",
+    "storage_measured": "storage_measured_free_bytes",
     # uniform cluster
     "members": "cluster_members",
     "rate": "cluster_puts_per_second",

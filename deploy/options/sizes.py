@@ -26,8 +26,12 @@ class SizeOptions:
     store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
     json: Annotated[bool, Parameter(help="Print one JSON object instead of a table.", negative="")] = False
 
-    def load_store(self, kind: type[Kind]) -> tuple[Estate, Kind] | None:
+    def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
         """Return the estate and its store of that kind; None without --estate.
+
+        Args:
+            kind: kind of store.
+            holds_queues: False for a structure that may be an administration structure.
 
         Raises:
             UsageError: --estate or --store is missing, or the estate has no such store.
@@ -37,11 +41,18 @@ class SizeOptions:
                 raise UsageError(f"--store {self.store} without --estate; expected: --estate, too")
             return None
         estate = load_estate(self.estate)
-        names = [name for name, store in estate.stores.items() if isinstance(store, kind)]
+        fitting = {
+            name: store
+            for name, store in estate.stores.items()
+            if isinstance(store, kind)
+            and not (holds_queues and isinstance(store, Structure) and not store.holds_queues)
+        }
         config = estate.stores.get(self.store or "")
+        if isinstance(config, kind) and config.name not in fitting:
+            raise UsageError(f"--store {config.name}: it holds no queues; expected: mqtwin size structure --admin")
         if not isinstance(config, kind):
             noun = kind.kind.replace("_", " ")
-            expected = ", ".join(names) or f"an estate with a {noun}"
+            expected = ", ".join(fitting) or f"an estate with a {noun}"
             raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}; expected: {expected}")
         if estate.warnings:
             count = as_count(len(estate.warnings), "warning")

@@ -9,8 +9,18 @@ from rich.console import Console
 
 from deploy.show.terminal import print_table, print_warnings
 from twin.estate import PageSet, format_size
-from twin.sizing import Extent, PageSetPlan, QueueFilePlan, ScmPlan, SmdsPlan, StructurePlan, ThresholdPlan
+from twin.sizing import (
+    AdministrationPlan,
+    Extent,
+    PageSetPlan,
+    QueueFilePlan,
+    ScmPlan,
+    SmdsPlan,
+    StructurePlan,
+    ThresholdPlan,
+)
 from twin.sizing.page_set import usable_pages
+from twin.units import as_count
 
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
 
@@ -64,6 +74,25 @@ def print_structure_plans(
     if size:
         headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size)}")
     _print_plan({"plans": plans}, headings, lines, warnings, {"bytes"}, as_json=as_json)
+
+
+def print_administration_plan(plan: AdministrationPlan, *, as_json: bool) -> None:
+    """Print the plan of an administration structure."""
+    lines = [
+        ["list entries", f"{plan.entries:,}"],
+        *(
+            [
+                f"least size at CFLEVEL {size.from_cflevel}{'' if size.listed else ', on the line'}",
+                f"{size.bytes // 1024:,}K",
+            ]
+            for size in plan.published
+        ),
+        ["INITSIZE", format_size(plan.init_size)],
+        ["SIZE", format_size(plan.size)],
+        ["CFRM", plan.cfrm],
+    ]
+    headings = ["administration structure", as_count(plan.queue_managers, "queue manager")]
+    _print_plan(plan, headings, lines, plan.warnings, as_json=as_json)
 
 
 def print_threshold_plan(plan: ThresholdPlan, *, as_json: bool) -> None:

@@ -312,3 +312,37 @@ def test_a_data_set_over_4_gb_needs_extended_addressability(capsys: pytest.Captu
     assert "extended addressability" in capsys.readouterr().err
     assert main(["size", "smds", "--messages", "3K:1000"]) == 0
     assert "extended addressability" not in capsys.readouterr().err
+
+
+def test_an_administration_structure_is_planned_by_its_queue_managers(plan_json: Any) -> None:
+    plan, warnings = plan_json("structure", "--admin", "--queue-managers", "8", "--cflevel", "24")
+    assert warnings == []
+    assert (plan["entries"], plan["init_size"], plan["size"]) == (8000, 21 << 20, 42 << 20)
+    assert plan["cfrm"] == "STRUCTURE NAME(QSG1CSQ_ADMIN) SIZE(42M) INITSIZE(21M)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--admin",), "--queue-managers is missing"),
+        (("--admin", "--queue-managers", "4", "--messages", "1K:5"), "holds no messages"),
+        (("--queue-managers", "4", "--messages", "1K:5"), "without --admin"),
+    ],
+)
+def test_options_of_an_administration_structure_go_together(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str
+) -> None:
+    assert main(["size", "structure", *arguments]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_a_structure_without_queues_is_planned_by_its_estate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "estate.toml"
+    path.write_text(WITH_MAX_DEPTHS + '[structure."QSG1/CSQ_ADMIN"]\nsize = "10M"\n', encoding="utf-8")
+    store = ["--estate", str(path), "--store", "QSG1/CSQ_ADMIN"]
+    assert main(["size", "structure", "--admin", *store]) == 0
+    assert "QSG1/CSQ_ADMIN is allocated with 10M, less than 23M" in capsys.readouterr().err
+    assert main(["size", "smds", *store, "--messages", "1K:5"]) == 2
+    assert "it holds no queues; expected: mqtwin size structure --admin" in capsys.readouterr().err

@@ -101,7 +101,13 @@ SCORES = ForecastScores(
 
 def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
     scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES, fidelity=0.9)
-    assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored]))) == set()
+    measured = msgspec.structs.replace(driver.state("CF01"), storage_measured=1 << 30)
+    assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored, measured]))) == set()
+
+
+def test_labels_of_a_structure_of_another_program_have_no_group() -> None:
+    labels = store_labels("LOGSTR1", "structure")
+    assert (labels["qsg"], labels["structure"], labels["platform"]) == ("", "LOGSTR1", "ZOS")
 
 
 def test_the_fidelity_of_a_store_and_none_while_it_is_not_known(driver: Driver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -229,6 +230,57 @@ def test_drift_opens_after_three_measurements_beyond_five_percent(facility: Shar
     facility.event(55, "MEASURE", measured={"scm_used": 0})
     facility.reports(*both(6))
     assert changes(facility.alerts)[-1] == ("drift", "cleared")
+
+
+# --- storage that structures may grow into ---------------------------------------------------------------------------
+
+
+def growth(facility: Shared) -> dict[str, tuple[int, int, int | None]]:
+    return {name: (own.size, own.size_max, own.growth_left) for name, own in facility.state().storage.items()}
+
+
+def test_size_is_a_promise_that_the_structures_share(facility: Shared) -> None:
+    """Of 16 GB 7 are allocated and 8 are promised; APP2 may have the one that it lacks to its SIZE."""
+    state = facility.state()
+    assert (state.storage_total, state.storage_measured) == (16 * GB, None)
+    augmented = 2 * 8 * MIB + -(-4 * GB * 20_000 // 1_000_000)
+    assert state.storage_promised == 4 * GB + 2 * GB + 2 * GB + augmented
+    assert growth(facility) == {APP1: (4 * GB, 4 * GB, 0), APP2: (GB, 2 * GB, GB), "QSG1/PLAIN": (2 * GB, 2 * GB, 0)}
+
+
+def test_what_is_left_is_what_the_facility_has_free(tmp_path: Path) -> None:
+    facility = Shared(shared_estate(tmp_path, ('size = "16G"', 'size = "7500M"')), "CF01")
+    free = 7500 * MIB - 7 * GB - 2 * 8 * MIB
+    assert facility.state().storage_free == free
+    assert growth(facility)[APP2] == (GB, 2 * GB, free), "not all of its SIZE"
+    facility.reports(structure_report(APP1, 1, size=4 * GB), structure_report(APP2, 1, size=GB + 100 * MIB, scm_max=GB))
+    assert growth(facility)[APP2] == (GB + 100 * MIB, 2 * GB, free - 100 * MIB)
+
+
+def test_a_measurement_of_the_free_storage_counts_what_others_have_taken(facility: Shared) -> None:
+    facility.reports(*both(1))
+    facility.event(15, "MEASURE", measured={"storage_free": 300 * MIB})
+    facility.reports(*both(2))
+    assert facility.state().storage_measured == 300 * MIB
+    assert growth(facility)[APP2] == (GB, 2 * GB, 300 * MIB)
+    facility.reopen(facility.estate)
+    assert facility.state().storage_measured == 300 * MIB
+
+
+def test_dump_space_is_not_free(tmp_path: Path) -> None:
+    plain, dump = (
+        Shared(shared_estate(tmp_path, ('size = "16G"', f'size = "16G"{more}')), "CF01").state()
+        for more in ("", '\ndump_space = "2G"')
+    )
+    assert plain.storage_free - dump.storage_free == dump.storage_promised - plain.storage_promised == 2 * GB
+
+
+def test_a_facility_of_unknown_size_leaves_nothing_known(tmp_path: Path) -> None:
+    estate = shared_estate(tmp_path)
+    nameless = replace(estate, stores={**estate.stores, "CF01": replace(estate.stores["CF01"], size=None)})
+    facility = Shared(nameless, "CF01")
+    assert facility.state().storage_total is None
+    assert {left for _, _, left in growth(facility).values()} == {None}
 
 
 # --- who shares it ---------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Viewer:
             time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
-            cause=f"{view.text}: {view.usage}, {texts.describe_forecast(times, probability, resource.reason)}."
+            cause=f"{view.text}: {view.usage}, {texts.describe_forecast(times, probability, view.consequence)}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
             runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
@@ -125,6 +125,8 @@ class Viewer:
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
+        if not view.has_fillers:
+            return "What takes it is not measured"
         return texts.describe_growth(fillers, view.growth_in_units(growth), view.unit, span)
 
     def _rates(self, fillers: tuple[Filler, ...]) -> str:

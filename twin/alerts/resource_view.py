@@ -38,6 +38,7 @@ class ResourceView(ABC):
         unit: unit of its growth in sentences.
         present: what its present size counts, in sentences.
         threshold_name: its threshold in sentences.
+        has_fillers: False if no queue can take any of it.
     """
 
     resource: Resource
@@ -45,6 +46,7 @@ class ResourceView(ABC):
     unit: str
     present = "size"
     threshold_name = "expansion threshold"
+    has_fillers = True
 
     def __init__(self, store: layout.Store) -> None:
         self._store = store
@@ -72,6 +74,11 @@ class ResourceView(ABC):
     def threshold_pct(self) -> float:
         """Percentage at which the condition "threshold" begins; 0: it is not watched."""
         return 0.0
+
+    @property
+    def consequence(self) -> str:
+        """Consequence of its being full, as a sentence without its end."""
+        return f"puts fail with {self.resource.reason}"
 
     @property
     def evidence(self) -> tuple[str, ...]:

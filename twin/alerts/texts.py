@@ -55,20 +55,35 @@ def is_full_now(p50: float) -> bool:
     return p50 < 1
 
 
-def describe_forecast(times: tuple[float, float, float], probability: float, reason: int) -> str:
+def describe_forecast(times: tuple[float, float, float], probability: float, consequence: str) -> str:
     """Return the clause that states when a resource is full.
 
     Args:
         times: seconds until full, p10, p50, p90.
         probability: probability of full within the horizon, 0..1.
-        reason: MQRC of a put that fails then.
+        consequence: what fails then.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
-        return f"full now: puts fail with {reason}"
+        return f"full now: {consequence}"
     middle, interval = as_estimate(p10, p50, p90)
     chance = f"probability {100 * probability:.0f} %"
-    return f"at the current rate full in {middle} ({interval}, {chance}), then puts fail with {reason}"
+    return f"at the current rate full in {middle} ({interval}, {chance}), then {consequence}"
+
+
+def fails_when_full(config: Structure) -> str:
+    """Return what fails when a structure that holds no queues is full.
+
+    Sources: [IBM: APAR PH54826] (CSQE038E, units of work are backed out with 2003), [IBM: APAR PH39578] (abend
+    5C6-00C51165, then termination with 00C510AB).
+    """
+    if not config.is_administration:
+        return "the programs that use it get no more of it"
+    qmgrs = " and ".join(config.queue_managers) if len(config.queue_managers) < _MAX_NAMED else "the queue managers"
+    return (
+        f"shared-queue work of {qmgrs} of {config.queue_sharing_group} is backed out (CSQE038E, 2003) and queue"
+        " managers may end abnormally (5C6-00C51165, 00C510AB)"
+    )
 
 
 def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
@@ -144,16 +159,30 @@ def _policy_action(
         effect=effect,
         precondition=precondition,
         steps=change_policy(name, config.cfrm_policy, structure_sizes(name, *sizes)),
-        risk=f"calls to queues of {config.name} wait during the rebuild",
+        risk=(
+            f"calls to queues of {config.name} wait during the rebuild"
+            if config.holds_queues
+            else f"what uses {config.name} waits during the rebuild"
+        ),
         undo=f"the same steps with {' '.join(structure_sizes(name, *before))}",
     )
 
 
-def _has_room(config: Structure, size: int) -> str:
-    """Return the condition that the coupling facility of a structure has room for more of it. size: bytes."""
+def _has_room(config: Structure, size: int, room: int | None) -> str:
+    """Return the condition that the coupling facility of a structure has room for more of it.
+
+    Args:
+        config: the structure.
+        size: bytes by which it is to grow.
+        room: bytes that are left by the estate; None: not known.
+    """
     facility, name = config.coupling_facility, config.policy_name
     display = display_structure(name) if facility is None else display_facility(facility)
-    return f"{facility or 'its coupling facility'} has {readable_size(size)} of free storage: {display}"
+    asked = f"{facility or 'its coupling facility'} has {readable_size(size)} of free storage: {display}"
+    if room is None:
+        return asked
+    left = f"{readable_size(room)} is left" if room > 0 else "nothing is left"
+    return f"{asked}; by the estate {left}{'' if size <= room else ', too little'}"
 
 
 def proposed_size(config: Structure) -> int:
@@ -161,7 +190,9 @@ def proposed_size(config: Structure) -> int:
     return 2 * config.size
 
 
-def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> Action:
+def _structure_size(
+    config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool, room: int | None
+) -> Action:
     if alterable and size_now < config.size:
         summary = f"Expand the structure from {format_size(size_now)} to its SIZE"
         if config.allow_auto_alter:
@@ -170,7 +201,7 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
             id=SIZE,
             summary=summary,
             effect=effects.get(SIZE),
-            precondition=_has_room(config, config.size - size_now),
+            precondition=_has_room(config, config.size - size_now, room),
             steps=(Step("Alter its size", alter_size(config.policy_name, config.size)),),
             undo=alter_size(config.policy_name, size_now),
         )
@@ -185,7 +216,7 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
         f"Raise SIZE{'' if init_size is None else ' and INITSIZE'} in the CFRM policy to {format_size(larger)}: {why}",
         (larger, init_size, None),
         (config.size, config.init_size, None),
-        _has_room(config, larger - size_now),
+        _has_room(config, larger - size_now, room),
         effects.get(CFRM_SIZE),
     )
 
@@ -198,10 +229,12 @@ def pool_actions(
     effects: Mapping[str, str] = NOTHING,
     *,
     alterable: bool,
+    room: int | None = None,
 ) -> tuple[Action, ...]:
     """Return the actions for entries or elements. Offloading saves elements, never entries.
 
-    The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`).
+    The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`). room: bytes that
+    the coupling facility has left by the estate; None: not known.
     """
     actions = getter_actions(fillers, effects, is_shared=True)
     saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
@@ -218,7 +251,27 @@ def pool_actions(
                 undo=alter_rules(config, config.rules),
             )
         )
-    return (*actions, _structure_size(config, size_now, effects, alterable))
+    return (*actions, _structure_size(config, size_now, effects, alterable, room))
+
+
+def level_actions(config: Structure, size_now: int, room: int | None) -> tuple[Action, ...]:
+    """Return the actions for a structure that holds no queues; arguments as of `pool_actions`.
+
+    Source: [IBM: APAR PH54826] (channels that retry puts to a shared queue at MAXDEPTH filled it).
+    """
+    size = _structure_size(config, size_now, NOTHING, True, room)
+    if not config.is_administration:
+        return (size,)
+    users = Action(
+        id="find-users",
+        summary="Find what takes its entries: long units of work, and channels that retry puts to a full shared queue",
+        steps=(
+            Step("See the units of work and how old they are", "DISPLAY CONN(*) TYPE(CONN) ALL"),
+            Step("See shared queues at their MAXDEPTH", "DISPLAY QSTATUS(*) TYPE(QUEUE) CURDEPTH CMDSCOPE(*)"),
+            Step("See its entries", f"DISPLAY CFSTATUS({config.short_name}) TYPE(SUMMARY)"),
+        ),
+    )
+    return (size, users)
 
 
 def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> str:

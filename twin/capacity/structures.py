@@ -69,7 +69,7 @@ def bounds(estate: Estate, config: Structure) -> tuple[int, int]:
         return scm_max, _UNBOUNDED
     others = [estate.stores[name] for name in facility.structures if name != config.name]
     allocated = sum(_allocated_bytes(store) for store in (*others, config) if isinstance(store, Structure))
-    return min(scm_max, facility.scm or 0), max(0, facility.size - allocated)
+    return min(scm_max, facility.scm or 0), max(0, facility.size - facility.dump_space - allocated)
 
 
 def assured_scm(estate: Estate, config: Structure) -> int:
@@ -85,6 +85,25 @@ def assured_scm(estate: Estate, config: Structure) -> int:
     committed = scm_max + sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
     scm = facility.scm or 0
     return scm_max if committed <= scm else scm_max * scm // committed
+
+
+def room_to_grow(estate: Estate, config: Structure, size_now: int) -> int | None:
+    """Return the bytes that a coupling facility has left for one of its structures to grow; None: not known.
+
+    The others count as they are allocated at first: what they have grown by since is in the facility's state record.
+
+    Args:
+        estate: the estate.
+        config: the structure.
+        size_now: bytes that it has.
+    """
+    facility = estate.stores.get(config.coupling_facility or "")
+    if not isinstance(facility, CouplingFacility) or facility.size is None:
+        return None
+    others = [estate.stores[name] for name in facility.structures if name != config.name]
+    allocated = sum(_allocated_bytes(store) for store in others if isinstance(store, Structure))
+    fixed = FIXED_AUGMENTED if config.scm_max_size is not None else 0
+    return facility.size - facility.dump_space - allocated - size_now - fixed
 
 
 def _allocated_bytes(config: Structure) -> int:

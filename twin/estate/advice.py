@@ -5,9 +5,11 @@ documents advise.
 
 Sources: [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand), [IBM: z/OS MVS Setting Up a
 Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 times INITSIZE), [IBM: Health Checker,
-XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
-(FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z 9175-ME1, CFCC Level 26
-Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
+XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: Health Checker, XCF_CF_STR_MAXSPACE, XCF_CF_STR_MAXSCM,
+XCF_CF_MEMORY_UTILIZATION] (sum of SIZE, augmented and dump space above the storage; sum of SCMMAXSIZE above the SCM;
+storage in use from which a facility may not take what another one loses), [IBM: z/OS MVS Setting Up a Sysplex,
+Updating the CFRM policy] (FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z
+9175-ME1, CFCC Level 26 Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
 storage class memory; augmented space reduces what structures can use), [IBM: Specifying offload options for shared
 messages], [IBM: How storage class memory works with IBM MQ for z/OS], [IBM: WebSphere MQ internals, distributed].
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from twin.estate.administration import published_for
 from twin.estate.model import (
     ALWAYS_OFFLOADED_ABOVE,
     DYNAMIC_AUGMENTED_PPM,
@@ -34,6 +37,9 @@ from twin.estate.model import (
 from twin.units import MIB, format_size
 
 _MAX_GROWTH = 2  # SIZE over INITSIZE
+_MAX_UTILIZATION_PCT = 60  # MAXUTILIZATION(60%) [IBM: Health Checker, XCF_CF_MEMORY_UTILIZATION]
+_ADMIN_CFLEVEL = 21  # of a facility whose level is not known: its administration structure is not warned of in vain
+_NO_CHOICES: Mapping[str, tuple[str, ...]] = {}
 MAX_QUEUE_SIZE = 2_097_151 * MIB  # [IBM: WebSphere MQ internals, Tuning Queue Buffers: maxQSize]
 _CF_LEVEL_5_FROM = (7, 1)  # [IBM: Specifying offload options, Selecting where the messages are stored]
 
@@ -43,6 +49,7 @@ def warnings(
     described_smds: Collection[tuple[str, str]],
     queue_managers: Mapping[str, QueueManager],
     default_persistent: Mapping[str, bool],
+    rebuild_choices: Mapping[str, tuple[str, ...]] = _NO_CHOICES,
 ) -> Iterator[str]:
     """Yield the warnings of every store in the order of the mapping, then the advice of the documents in that order.
 
@@ -51,16 +58,18 @@ def warnings(
         described_smds: (store name, queue manager) of each shared message data set that the estate describes.
         queue_managers: queue managers by name.
         default_persistent: True for each queue file whose queue has DEFPSIST(YES), by store name.
+        rebuild_choices: coupling facilities that PREFLIST has for a rebuild, by store name.
     """
     for store in stores.values():
         if isinstance(store, Structure):
-            yield from _structure(store, described_smds)
+            yield from _structure(store, described_smds) if store.holds_queues else _administration(store, stores)
             yield from _structure_policy(store)
         elif isinstance(store, PageSet):
             yield from _page_set(store)
         elif isinstance(store, CouplingFacility):
             yield from _coupling_facility(store, stores)
             yield from _facility_policy(store, stores)
+            yield from _white_space(store, stores, rebuild_choices)
     yield from document_advice(stores, queue_managers, default_persistent)
 
 
@@ -84,6 +93,24 @@ def _structure(store: Structure, described_smds: Collection[tuple[str, str]]) ->
                 yield f"{store.name}: offload rule {n}, OFFLD{n}TH({rule.th}) OFFLD{n}SZ({sz}), {reason}"
     if not store.queues:
         yield f"{store.name}: no queue of the estate is in it"
+
+
+def _administration(store: Structure, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
+    """Yield the warning about an administration structure that is too small for its queue managers."""
+    if not store.is_administration:
+        return
+    facility = stores.get(store.coupling_facility or "")
+    cflevel = facility.cflevel if isinstance(facility, CouplingFacility) else None
+    published, qmgrs = published_for(cflevel or _ADMIN_CFLEVEL), len(store.queue_managers)
+    least = published.least(qmgrs) - published.error
+    size = store.size if store.allow_auto_alter else store.init_size or store.size
+    if size < least:
+        word = "SIZE" if store.allow_auto_alter or store.init_size is None else "INITSIZE"
+        yield (
+            f"{store.name}: {word} {format_size(size)} is below the {format_size(-(-least // MIB) * MIB)} that"
+            f" {qmgrs} queue managers need at CFLEVEL {published.from_cflevel} ({published.source}): they may not start"
+            " (CSQE022E); see mqtwin size structure --admin"
+        )
 
 
 def _never_fires(rule: OffloadRule, rules: tuple[OffloadRule, ...]) -> str:
@@ -124,7 +151,7 @@ def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig
     elif total > available and store.size is not None:
         yield (
             f"{store.name}: SCM is over-committed: {', '.join(scm_max_sizes)} may use {format_size(total)}, it has"
-            f" {format_size(available)}; 2192 may come unexpectedly"
+            f" {format_size(available)}; 2192 may come unexpectedly (health check XCF_CF_STR_MAXSCM)"
         )
 
 
@@ -133,7 +160,10 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
     name, init_size = structure.name, structure.init_size
     if init_size is not None and structure.size > _MAX_GROWTH * init_size:
         sizes = f"SIZE {format_size(structure.size)} is more than twice INITSIZE {format_size(init_size)}"
-        yield f"{name}: {sizes}: controls for SIZE take much of INITSIZE; IBM recommends 1.5 to 2 times"
+        yield (
+            f"{name}: {sizes}: controls for SIZE take much of INITSIZE; IBM recommends 1.5 to 2 times"
+            " (health check XCF_CF_STR_POLICYSIZE)"
+        )
     if structure.full_threshold == 0:
         off = " and ALLOWAUTOALT(YES) does nothing" if structure.allow_auto_alter else ""
         yield f"{name}: FULLTHRESHOLD(0): its fullness is not monitored, no `threshold` alert opens{off}"
@@ -157,14 +187,10 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
         stores: all stores by name.
     """
     structures = [store for name in facility.structures if isinstance(store := stores[name], Structure)]
-    total = sum(structure.size for structure in structures)
-    if facility.size is not None and total > facility.size:
-        yield (
-            f"{facility.name}: its structures may grow to {format_size(total)}, it has {format_size(facility.size)}:"
-            " not all of them can reach their SIZE"
-        )
     if facility.size is not None:
-        yield from _augmented_space(facility, structures, facility.size)
+        augmented = list(_augmented_space(facility, structures, facility.size))
+        yield from _promises(facility, structures, facility.size, is_said=bool(augmented))
+        yield from augmented
     with_scm = [structure.name for structure in structures if structure.scm_max_size is not None]
     if (facility.cflevel or 0) >= NO_SCM_FROM_CFLEVEL:
         for name in with_scm:
@@ -178,6 +204,81 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
             f"{facility.name}: the SCM of {', '.join(with_scm)} cannot be checked for over-commitment: the estate does"
             f" not say how much there is; give scm in [coupling_facility.{facility.name}]"
         )
+
+
+def _promises(facility: CouplingFacility, structures: list[Structure], size: int, *, is_said: bool) -> Iterator[str]:
+    """Yield where the storage of a coupling facility is promised twice, or has no white space.
+
+    Args:
+        facility: the coupling facility.
+        structures: its structures.
+        size: its storage, bytes.
+        is_said: True if a warning says already that augmented space takes too much.
+    """
+    own, others = sum(structure.size for structure in structures), sum(facility.others.values())
+    with_scm = [structure for structure in structures if structure.scm_max_size is not None]
+    scm = min(facility.scm or 0, sum(structure.scm_max_size or 0 for structure in with_scm))
+    fixed = FIXED_AUGMENTED * len(with_scm)
+    parts = {
+        f"{len(facility.others)} more of its CFRM policy to": others,
+        "augmented space to": fixed + -(-scm * DYNAMIC_AUGMENTED_PPM // 1_000_000),
+        "dump space is": facility.dump_space,
+    }
+    if own + (others + facility.dump_space if is_said else sum(parts.values())) > size:
+        further = "".join(f", {name} {format_size(-(-part // MIB) * MIB)}" for name, part in parts.items() if part)
+        yield (
+            f"{facility.name}: its structures may grow to {format_size(own)}{further}, it has {format_size(size)}:"
+            " not all of them can reach their SIZE (health check XCF_CF_STR_MAXSPACE)"
+        )
+    used = sum(structure.init_size or structure.size for structure in structures) + fixed + facility.dump_space
+    if used * 100 > _MAX_UTILIZATION_PCT * size and used <= size:
+        yield (
+            f"{facility.name}: {100 * used // size} % of {format_size(size)} is taken when its structures are"
+            f" allocated, above {_MAX_UTILIZATION_PCT} % little is left for structures to grow or to move here"
+            " (health check XCF_CF_MEMORY_UTILIZATION)"
+        )
+
+
+def _white_space(
+    facility: CouplingFacility, stores: Mapping[str, StoreConfig], rebuild_choices: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    """Yield the structures that find no room when a coupling facility fails: each goes to the next of its PREFLIST.
+
+    As many as fit are placed, in the order of their names, at the size at which they are allocated.
+    """
+    sizes: dict[str, int] = {}
+    for name in facility.structures:
+        store, choices = stores[name], rebuild_choices.get(name, ())
+        if isinstance(store, Structure) and choices:
+            sizes[name] = store.init_size or store.size
+    left: dict[str, int] = {}
+    homeless = []
+    for name, needed in sizes.items():
+        known = [other for other in rebuild_choices[name] if _free(other, stores) is not None]
+        if len(known) < len(rebuild_choices[name]):
+            continue  # a coupling facility whose size is not known may have room
+        rooms = {other: left.setdefault(other, _free(other, stores) or 0) for other in known}
+        choice = next((other for other, room in rooms.items() if needed <= room), None)
+        if choice is None:
+            homeless.append(name)
+        else:
+            left[choice] -= needed
+    if homeless:
+        others = ", ".join(sorted({choice for name in homeless for choice in rebuild_choices[name]}))
+        yield (
+            f"{facility.name}: if it fails, {', '.join(homeless)} cannot be rebuilt: {others} of their PREFLIST have no"
+            " white space for them (health check XCF_CF_MEMORY_UTILIZATION)"
+        )
+
+
+def _free(name: str, stores: Mapping[str, StoreConfig]) -> int | None:
+    """Return the bytes that a coupling facility has left when its structures are allocated; None: not known."""
+    facility = stores.get(name)
+    if not isinstance(facility, CouplingFacility) or facility.size is None:
+        return None
+    own = [store for store in (stores[name] for name in facility.structures) if isinstance(store, Structure)]
+    fixed = FIXED_AUGMENTED * sum(store.scm_max_size is not None for store in own)
+    return facility.size - fixed - facility.dump_space - sum(store.init_size or store.size for store in own)
 
 
 def _augmented_space(facility: CouplingFacility, structures: list[Structure], size: int) -> Iterator[str]:

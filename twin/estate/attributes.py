@@ -27,7 +27,7 @@ from twin.estate.checks import (
     text,
 )
 from twin.estate.errors import EstateError, did_you_mean, show
-from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
+from twin.estate.model import ADMINISTRATION, MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig, Structure
 from twin.units import KIB, MIB, format_size
 
 MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
@@ -39,6 +39,11 @@ GROUP_NAME = text("[A-Z@#$][A-Z0-9@#$]{0,3}", "the name of a queue-sharing group
 STRUCTURE_NAME = text(
     "[A-Z][A-Z0-9]{0,11}", "the name of a CFSTRUCT: 1 to 12 capitals and digits, without the group's name"
 )
+_STRUCTURE_STORE = text(
+    f"[A-Z][A-Z0-9]{{0,11}}|{ADMINISTRATION}",
+    f"the name of a CFSTRUCT: 1 to 12 capitals and digits, without the group's name; or {ADMINISTRATION}",
+)
+POLICY_NAME = text("[A-Z@#$][A-Z0-9@#$_]{0,15}", "the name of a structure in the CFRM policy: 1 to 16 characters")
 STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 capitals and digits")
 FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
 HOST_NAME = text("[A-Za-z0-9._-]{1,253}", "the name of a host: 1 to 253 letters, digits and . _ -")
@@ -72,6 +77,11 @@ STRUCTURE: Mapping[str, Check] = {
     "drift_tolerance_pct": number(0, 100),
     **FORECAST,
 }
+LEVELS: Mapping[str, Check] = {  # of a structure that holds no queues
+    **{name: STRUCTURE[name] for name in ("coupling_facility", "size", "init_size", "full_threshold")},
+    "allow_auto_alter": boolean,
+    **FORECAST,
+}
 SMDS: Mapping[str, Check] = {
     "size": disk_size(1, SMDS_MAX_SIZE),
     "secondary": disk_size(0, SMDS_MAX_SIZE),
@@ -100,7 +110,12 @@ QUEUE_FILE: Mapping[str, Check] = {
     "drift_tolerance_pct": number(0, 100),
     **FORECAST,
 }
-COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0), "cflevel": integer(1, 99)}
+COUPLING_FACILITY: Mapping[str, Check] = {
+    "size": size(1),
+    "scm": size(0),
+    "cflevel": integer(1, 99),
+    "dump_space": size(0),
+}
 UNIFORM_CLUSTER: Mapping[str, Check] = {
     "queue_managers": names(QMGR_NAME, "queue managers"),
     "messages_per_second": number(0, 1e9),
@@ -122,7 +137,7 @@ _ASSUMPTIONS = (  # of the model, not settings of MQ
     *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
 )
 _AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # in effect from the next start of the queue manager
-_OF_MACHINE = ("cflevel",)  # no command changes it: another machine does
+_OF_MACHINE = ("cflevel", "dump_space")  # no event changes it: another machine or policy does
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
 
 
@@ -139,6 +154,9 @@ _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
     "uniform_cluster": UNIFORM_CLUSTER,
     "queue_manager": {},
 }
+
+
+_OF_LEVELS = _settings(LEVELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +176,8 @@ SECTIONS: Mapping[str, Section] = {
     "queue_sharing_group": Section((GROUP_NAME,), "QSG1", QUEUE_SHARING_GROUP, ("queue_managers",)),
     "queue_manager": Section((QMGR_NAME,), "QM01", QUEUE_MANAGER),
     "host": Section((HOST_NAME,), "QMHost1", HOST, ("cores",)),
-    "structure": Section((GROUP_NAME, STRUCTURE_NAME), "QSG1/APP1", STRUCTURE),
+    "structure": Section((GROUP_NAME, _STRUCTURE_STORE), "QSG1/APP1", STRUCTURE),
+    "other_structure": Section((POLICY_NAME,), "LOGSTR1", LEVELS),
     "smds": Section((GROUP_NAME, STRUCTURE_NAME, QMGR_NAME), "QSG1/APP1/QM01", SMDS, ("size",)),
     "page_set": Section((QMGR_NAME, _PSID), "QM01/4", PAGE_SET),
     "storage_class": Section((QMGR_NAME, STORAGE_CLASS_NAME), "QM01/DEFAULT", STORAGE_CLASS, ("page_set",)),
@@ -191,6 +210,8 @@ def parse_attributes(
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")
     table = _ALTERABLE[config.kind]
+    if isinstance(config, Structure) and not config.holds_queues:
+        table = _OF_LEVELS
     parsed = {}
     for key, value in attributes.items():
         if not table:

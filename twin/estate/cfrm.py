@@ -44,11 +44,19 @@ _VALID = word_set(
 
 @dataclass(frozen=True, slots=True)
 class PolicyStructure:
-    """STRUCTURE statement as checked attributes of the estate. policy: its name; None: the text does not say."""
+    """STRUCTURE statement as checked attributes of the estate.
+
+    Attributes:
+        where: file and line.
+        values: the attributes.
+        policy: name of the policy; None: the text does not say.
+        preflist: coupling facilities, in the order in which one is chosen.
+    """
 
     where: str
     values: Values
     policy: str | None = None
+    preflist: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,6 +65,7 @@ class Policies:
 
     structures: dict[str, PolicyStructure] = field(default_factory=dict)
     coupling_facilities: dict[str, str] = field(default_factory=dict)  # name -> file and line
+    dump_spaces: dict[str, SourceValue] = field(default_factory=dict)  # by coupling facility
     warnings: list[str] = field(default_factory=list)
     problems: Problems = field(default_factory=Problems)
 
@@ -79,6 +88,10 @@ class Policies:
     def _add(self, statement: _Statement, policy: str | None) -> None:
         if statement.verb == "CF":
             self.coupling_facilities.setdefault(statement.name(), statement.where)
+            words, where = statement.parameters.get("DUMPSPACE", ((), ""))
+            if words:
+                place = f"{where}: CF NAME({statement.name()}) DUMPSPACE({','.join(words)})"
+                self.dump_spaces.setdefault(statement.name(), convert(place, words[0], size(0, unit="K")))
         elif statement.verb == "STRUCTURE":
             self._structure(statement, policy)
 
@@ -94,7 +107,8 @@ class Policies:
             place = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
             with self.problems.collect():
                 self._read_parameter(keyword, words, place, values)
-        self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values), policy)
+        preflist, _ = statement.parameters.get("PREFLIST", ((), ""))
+        self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values), policy, preflist)
 
     def _read_parameter(self, keyword: str, words: tuple[str, ...], place: str, values: dict[str, SourceValue]) -> None:
         reading = _READ.get(keyword)

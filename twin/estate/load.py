@@ -27,6 +27,7 @@ from twin.estate.stores import (
     page_sets,
     queue_files,
     queue_manager_logs,
+    rebuild_choices,
     structures,
     uniform_clusters,
 )
@@ -93,7 +94,13 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         max_depths=_max_depths(placed),
         warnings=(
             *sources.warnings,
-            *warnings(stores, described, sources.queue_managers, default_persistent),
+            *warnings(
+                stores,
+                described,
+                sources.queue_managers,
+                default_persistent,
+                rebuild_choices(sources, all_structures),
+            ),
         ),
         history={} if toml.history is None else read_history(toml.history),
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},

@@ -22,6 +22,7 @@ DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
+ADMINISTRATION = "CSQ_ADMIN"  # the administration structure of a queue-sharing group [IBM: MQ, message CSQE022E]
 _GROUP_LETTERS = 4  # of a queue-sharing group in the CFRM policy [IBM MQ 9.2 DEFINE CFSTRUCT: padded with @]
 
 Offload = Literal["SMDS", "DB2", "NONE"]
@@ -75,7 +76,10 @@ class ForecastSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure(ForecastSettings):
-    """A CF structure of a queue-sharing group, with its data sets. `name` is "QSG1/APP1"."""
+    """A CF structure of a queue-sharing group, with its data sets. `name` is "QSG1/APP1".
+
+    One of other programs has no group: its name is that in the CFRM policy.
+    """
 
     kind: ClassVar[Literal["structure"]] = "structure"
 
@@ -118,6 +122,16 @@ class Structure(ForecastSettings):
         return policy_name_of(self.name)
 
     @property
+    def is_administration(self) -> bool:
+        """True for the administration structure of its queue-sharing group."""
+        return self.short_name == ADMINISTRATION
+
+    @property
+    def holds_queues(self) -> bool:
+        """False for an administration structure or one of other programs: only measurements say what it holds."""
+        return bool(self.queue_sharing_group) and not self.is_administration
+
+    @property
     def total_bytes(self) -> int:
         """Maximum size."""
         return self.size
@@ -126,7 +140,9 @@ class Structure(ForecastSettings):
     def details(self) -> str:
         """Main attributes as text, for a summary of the estate."""
         parts = [f"CFLEVEL({self.cf_level})"]
-        if self.offload == "NONE":
+        if not self.holds_queues:
+            parts = ["administration structure" if self.is_administration else "holds no queues", "known by levels"]
+        elif self.offload == "NONE":
             parts.append("no offload rules")
         else:
             rules = " ".join("off" if rule.off else f"{rule.th}%/{format_size(rule.sz)}" for rule in self.rules)
@@ -253,7 +269,9 @@ class CouplingFacility:
     size: int | None = None  # None: only its CFRM policy is known
     scm: int | None = None  # None: no storage class memory
     cflevel: int | None = None  # of its control code, not MQ's `cf_level`; None: not known
+    dump_space: int = 0  # CFRM DUMPSPACE: what structures cannot have
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
+    others: Mapping[str, int] = field(default_factory=dict, hash=False)  # SIZE of further structures of its policy
     queue_managers: tuple[str, ...] = ()  # of those structures, sorted
     queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its structures
 

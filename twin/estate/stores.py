@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from twin.estate.attributes import incompatible
+from twin.estate.attributes import LEVELS, incompatible
 from twin.estate.checks import SourceValue, Values
 from twin.estate.errors import EstateError, did_you_mean
 from twin.estate.model import (
+    ADMINISTRATION,
     ALWAYS_OFFLOADED_ABOVE,
     RULE_OFF,
     CouplingFacility,
@@ -27,14 +28,15 @@ from twin.estate.toml_text import Entry
 from twin.units import format_size
 
 TOML_CF_LEVEL = 5  # of a structure described in TOML only: its default, OFFLOAD(SMDS), needs it [IBM: DEFINE CFSTRUCT]
+_LEVEL_OF_NO_MESSAGES = 3  # no offload
 _BELOW_5_WITHOUT_EFFECT = (*(f"offld{n}_{what}" for n in (1, 2, 3) for what in ("th", "sz")), "ds_block", "ds_expand")
 
 
 def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict[str, Structure]:
-    """Return the message structures by store name, with their data sets.
+    """Return the structures by store name, with their data sets.
 
-    They come from [structure] and DEFINE CFSTRUCT. Other structures of a CFRM policy do not belong to MQ, or hold no
-    messages.
+    They come from [structure], DEFINE CFSTRUCT and [other_structure]. What else a CFRM policy has counts at its
+    coupling facility.
 
     Args:
         sources: texts of the estate.
@@ -59,6 +61,10 @@ def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict
             if structure is not None:
                 all_structures[store] = structure
     _check_smds(sources, all_structures, {f"{group}/{name}" for group, name in names})
+    for (name,), entry in sources.entries("other_structure").items():
+        with sources.problems.collect():
+            all_structures[name] = _other_structure(sources, name, entry, all_structures)
+    sources.warnings.extend(_unwatched(sources, all_structures))
     for store, needed_by in queues.items():
         if tuple(store.split("/")) not in names:
             queue = needed_by[0]
@@ -90,6 +96,8 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
             raise EstateError(missing)
         sources.warnings.append(f"{missing}; it is left out, no queue uses it")
         return None
+    if name == ADMINISTRATION:
+        return _of_levels(sources, store, group, where, settings, sources.groups[group])
     ds_group = settings.pop("ds_group", None)
     values: dict[str, Any] = {attribute: setting.value for attribute, setting in settings.items()}
     values.setdefault("cf_level", DEFAULT_CF_LEVEL if defined and defined.defined else TOML_CF_LEVEL)
@@ -117,6 +125,64 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
         smds={qmgr: _smds(sources, group, name, qmgr) for qmgr in members},
         **values,
     )
+
+
+def _of_levels(
+    sources: Sources, store: str, group: str, where: str, settings: dict[str, SourceValue], qmgrs: tuple[str, ...]
+) -> Structure:
+    """Return a structure that holds no queues. `settings` of the CFRM policy that concern messages do not count.
+
+    Raises:
+        EstateError: an attribute that only a structure with queues has, or values that contradict each other.
+    """
+    policy = sources.policies.structures.get(policy_name_of(store))
+    for attribute, setting in settings.items():
+        if attribute not in LEVELS and (policy is None or policy.values.get(attribute) is not setting):
+            raise EstateError(f"{setting.where}: {store} holds no queues; expected: {', '.join(LEVELS)}")
+    values = {attribute: setting.value for attribute, setting in settings.items() if attribute in LEVELS}
+    _check_together(sources, where, settings, values)
+    return Structure(
+        name=store,
+        queue_sharing_group=group,
+        queue_managers=qmgrs,
+        cfrm_policy=policy.policy if policy else None,
+        cf_level=_LEVEL_OF_NO_MESSAGES,
+        offload="NONE",
+        **values,
+    )
+
+
+def _other_structure(sources: Sources, name: str, entry: Entry, known: Mapping[str, Structure]) -> Structure:
+    """Return a structure of another program, which any queue manager on z/OS may report. Raise EstateError."""
+    own = next((structure for structure in known.values() if structure.policy_name == name), None)
+    if own is not None:
+        raise EstateError(f'{entry.where}: it is the structure {own.name}; expected: [structure."{own.name}"] alone')
+    if name in _facility_names(sources):
+        raise EstateError(f"{entry.where}: there is a coupling facility {name} too; their names must differ")
+    policy = sources.policies.structures.get(name)
+    settings = {**(policy.values if policy else {}), **entry.values}
+    if "size" not in settings:
+        raise EstateError(
+            f"{entry.where}: structure {name} has no size; import the CFRM policy that has STRUCTURE NAME({name}), or"
+            " give size"
+        )
+    qmgrs = tuple(qmgr for qmgr, config in sources.queue_managers.items() if config.platform == "zos")
+    if not qmgrs:
+        raise EstateError(f"{entry.where}: no queue manager on z/OS could report it; describe one, [queue_manager]")
+    return _of_levels(sources, name, "", entry.where, settings, qmgrs)
+
+
+def _unwatched(sources: Sources, known: Mapping[str, Structure]) -> Iterator[str]:
+    """Yield a warning for each administration structure that the CFRM policy has and the estate does not."""
+    for group in sources.groups:
+        store = f"{group}/{ADMINISTRATION}"
+        described = sources.policies.structures.get(policy_name_of(store))
+        is_in_use = any(structure.queue_sharing_group == group for structure in known.values())
+        if described is not None and is_in_use and store not in known:
+            yield (
+                f"{group}: {policy_name_of(store)} of its CFRM policy is not watched; when it is full, queue managers"
+                f' fail: describe [structure."{store}"]'
+            )
 
 
 def _long_messages(queues: Iterable[LocalQueue], store: str, cf_level: int) -> Iterator[str]:
@@ -297,16 +363,42 @@ def coupling_facilities(sources: Sources, all_structures: Mapping[str, Structure
         if name not in described and name not in used:
             continue
         settings = described[name].values if name in described else {}
+        dump_space = settings.get("dump_space") or sources.policies.dump_spaces.get(name)
         on_it = [structure for structure in all_structures.values() if structure.coupling_facility == name]
         facilities[name] = CouplingFacility(
             name=name,
             size=settings["size"].value if "size" in settings else None,
             scm=(settings["scm"].value or None) if "scm" in settings else None,
             cflevel=settings["cflevel"].value if "cflevel" in settings else None,
+            dump_space=0 if dump_space is None else dump_space.value,
+            others=_others(sources, name, all_structures),
             structures=tuple(sorted(structure.name for structure in on_it)),
             queue_managers=tuple(sorted({qmgr for structure in on_it for qmgr in structure.queue_managers})),
         )
     return facilities
+
+
+def _others(sources: Sources, facility: str, known: Mapping[str, Structure]) -> dict[str, int]:
+    """Return SIZE of the structures that a CFRM policy places on a coupling facility first and that are no stores."""
+    watched = {structure.policy_name for structure in known.values()}
+    return {
+        name: structure.values["size"].value
+        for name, structure in sorted(sources.policies.structures.items())
+        if name not in watched
+        and value(structure.values, "coupling_facility") == facility
+        and "size" in structure.values
+    }
+
+
+def rebuild_choices(sources: Sources, all_structures: Mapping[str, Structure]) -> dict[str, tuple[str, ...]]:
+    """Return the other coupling facilities of PREFLIST of each structure, by store name, those without any left out."""
+    choices = {}
+    for store, structure in all_structures.items():
+        policy = sources.policies.structures.get(structure.policy_name)
+        others = tuple(name for name in (policy.preflist if policy else ()) if name != structure.coupling_facility)
+        if others:
+            choices[store] = others
+    return choices
 
 
 def uniform_clusters(sources: Sources) -> dict[str, UniformCluster]:

@@ -16,7 +16,15 @@ import numpy as np
 from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
-from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
+from twin.estate import (
+    Estate,
+    EstateError,
+    Structure,
+    UnknownQueue,
+    UnknownQueueManager,
+    UnknownStore,
+    parse_attributes,
+)
 from twin.events.fields import FIELDS, SILENT, check_silent
 from twin.events.measured import check_measured
 from twin.events.refusals import EventError, Reason, check_object_bytes, show
@@ -95,7 +103,7 @@ class Rules:
         if op == "PUT" and values["direct"]:
             self._check_direct(values)
         if op in QUEUE_OPS:
-            routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"]),)
+            routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"], values["store"]),)
         elif values["store"] is not None:
             routes = (self._route_of_store(values["qmgr"], values["store"]),)
             extra = extra or self._extra(op, values)
@@ -117,12 +125,17 @@ class Rules:
             detail = f"direct with persistent, and {described.name} is on z/OS; expected: a nonpersistent message"
             raise EventError(Reason.IMPOSSIBLE_DIRECT, detail)
 
-    def _route_of_queue(self, qmgr: str, queue: str) -> int:
+    def _route_of_queue(self, qmgr: str, queue: str, store: str | None) -> int:
+        """Return the route of a queue. store: named in the event, which does not count; it may explain a refusal."""
         try:
             return self._estate.route_of_queue(qmgr, queue)
         except UnknownQueueManager as error:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
         except UnknownQueue as error:
+            config = self._estate.stores.get(store or queue)
+            if isinstance(config, Structure) and not config.holds_queues:
+                what = f"{config.name} holds no queues: no put or get concerns it; expected: MEASURE, ALTER or REBUILD"
+                raise EventError(Reason.UNKNOWN_QUEUE, what) from None
             raise EventError(Reason.UNKNOWN_QUEUE, str(error)) from None
 
     def _route_of_store(self, qmgr: str, store: str) -> int:

@@ -1,19 +1,22 @@
-"""Texts of commands and consoles: DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR, messages that name structures.
+"""Texts of commands and consoles: DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR, messages about structures.
 
 The wrappings are those of `twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set
 usage (CSQI010I), of the connect messages and of D XCF for a structure that is not allocated [published: IBM Washington
 Systems Center, slides "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure
-rest on documents only.
+rest on documents only. IXC585E has two layouts: "ENTRIES: IN USE: 4874 TOTAL: 4874, 100% FULL" [IBM: IMS, CQS structure
+full monitoring], and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR PH39578]; D XCF has these columns, too
+[assumed]. IXC586I says only that a structure is below its threshold again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 
 from typing_extensions import override
 
+from twin.estate import Structure
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.console import RUNMQSC, Message, has_lines, messages
@@ -21,18 +24,22 @@ from twin.feeds.facts import allocated_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.stores import groups_of, store_of_policy_name
+from twin.feeds.stores import groups_of, reporter_of, store_of_policy_name, structures_by_policy_name
 from twin.units import as_datetime, parse_size
 
 _PAIR = re.compile(r"([A-Z][A-Z0-9]{1,19})\(((?:'[^']*'|[^()'])*)\)")
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
+_COUNTS = re.compile(r"\b(ENTRIES|ELEMENTS): +(?:IN[ -]USE: *)?([0-9]+),? +(?:TOTAL: *)?([0-9]+),? +([0-9]+)")
+_MONITORED = re.compile(r"STRUCTURE (\S+) IN COUPLING FACILITY")
+_THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
+_BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
 
 class DisplayFeed(Feed):
-    """Reader of texts. State between pages: none but the complaints about times."""
+    """Reader of texts. State between pages: the complaints about times, and the stores above their threshold."""
 
     reads = "output of DISPLAY commands, or a log with messages of MQ, as text"
 
@@ -42,6 +49,7 @@ class DisplayFeed(Feed):
         self._complained: set[str] = set()
         self._objects = MqscObjects(intake)
         self._qmgr: str | None = options.qmgr
+        self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
         self._readers: dict[str, Callable[[Message, str, int, str], None]] = {
             "CSQI010I": self._page_sets,
             "CSQE280I": self._data_sets,
@@ -49,6 +57,8 @@ class DisplayFeed(Feed):
             "IXL014I": self._connected,
             "IXC359I": self._structures,
             "IXC360I": self._policies,
+            "IXC585E": self._above_threshold,
+            "IXC586I": self._below_threshold,
             "AMQ8450I": self._details,
             "AMQ8409I": self._details,
             "AMQ8450": self._details,
@@ -195,7 +205,7 @@ class DisplayFeed(Feed):
         group, qmgr = connector[1].rstrip("@"), connector[2].rstrip("@")
         self.intake.facts.add_member(group, qmgr, place)
         structure = _STRUCTURE.search(text)
-        if structure is not None and not structure[1].startswith("CSQ"):
+        if structure is not None:
             self.intake.facts.add("structure", f"{group}/{structure[1]}", place)
 
     def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
@@ -210,10 +220,10 @@ class DisplayFeed(Feed):
             elif self.intake.estate is not None and store in self.intake.estate.stores:
                 self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
 
-    def _policies(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
-        """Take the structures of D XCF,STR,STRNAME=: the policy in force, and the first coupling facility of each.
+    def _policies(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take the structures of D XCF,STR,STRNAME=: policy in force, first coupling facility, size and usage of each.
 
-        Usage is not read: no source shows where it stands. [IBM: z/OS MVS System Messages, IXC360I]
+        [IBM: z/OS MVS System Messages, IXC360I]
         """
         structures: list[dict[str, str]] = []
         for line in message.body:
@@ -224,13 +234,86 @@ class DisplayFeed(Feed):
                 structures[-1].setdefault(word, value)  # a pending policy repeats the names of the one in force
         for fields in structures:
             store = self._store_of_structure(fields["STRNAME"])
-            if store is not None and "POLICY SIZE" in fields:
+            if store is None:
+                continue
+            if "POLICY SIZE" in fields:
                 self.intake.facts.add("structure", store, place, **_policy(fields))
+            measured = _counts(f"{word}: {value}" for word, value in fields.items())
+            if fields.get("ACTUAL SIZE", "N/A") != "N/A":
+                measured["size"] = parse_size(fields["ACTUAL SIZE"].replace(" ", ""))
+            self._take_counts(qmgr, time, store, measured, place)
+
+    def _above_threshold(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take the counts of IXC585E, in either layout."""
+        text = " ".join((message.head, *message.body))
+        monitored, threshold = _MONITORED.match(text), _THRESHOLD.search(text)
+        store = None if monitored is None else self._store_of_structure(monitored[1])
+        measured = _counts([text])
+        if store is None or not measured:
+            self._pass_over(message, monitored, has_counts=bool(measured))
+        elif self._take_counts(qmgr, time, store, measured, place) and threshold and self._has_no_queues(store):
+            self._above[store] = int(threshold[1]), measured
+
+    def _below_threshold(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take IXC586I of a structure that holds no queues, of which nothing else may say so: just below is the most.
+
+        Of one with queues the twin counts what is in it.
+        """
+        monitored = _MONITORED.match(" ".join((message.head, *message.body)))
+        store = None if monitored is None else self._store_of_structure(monitored[1])
+        threshold, before = self._above.pop(store or "", (0, None))
+        if store is None or before is None:
+            self._pass_over(message, monitored, has_counts=False)
+            return
+        bound_pct = max(0, threshold - _BACK_BELOW_POINTS)
+        measured = before.copy()
+        if "ents_used" in before:
+            measured["ents_used"] = min(before["ents_used"], before["ents_max"] * bound_pct // 100)
+        if "elems_used" in before:
+            measured["elems_used"] = min(before["elems_used"], before["elems_max"] * bound_pct // 100)
+        self._take_counts(qmgr, time, store, measured, place)
+
+    def _pass_over(self, message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> None:
+        name = "structure of no group of the estate" if has_counts else "message without counts"
+        self.intake.pass_over(name, message.id if monitored is None or not has_counts else monitored[1])
+
+    def _has_no_queues(self, store: str) -> bool:
+        config = None if self.intake.estate is None else self.intake.estate.stores.get(store)
+        return isinstance(config, Structure) and not config.holds_queues
+
+    def _take_counts(self, qmgr: str, time: int, store: str, measured: Measured, place: str) -> bool:
+        """Add a measurement of a structure, if there is any; return False where it contradicts itself or is empty."""
+        if not measured or not self.intake.is_consistent(measured, store, place):
+            return False
+        reporter = reporter_of(self.intake.estate, store, qmgr)
+        self._objects.measurements.add(reporter, time, store, measured)
+        return True
 
     def _store_of_structure(self, name: str) -> str | None:
         """Return the store of a z/OS structure name: group, padded with @ to 4 characters [assumed], and structure."""
+        known = structures_by_policy_name(self.intake.estate).get(name)
+        if known is not None:
+            return known
         seen = {key for key, _ in self.intake.facts.section("queue_sharing_group")}
         return store_of_policy_name(name, seen | groups_of(self.intake.estate))
+
+
+def _counts(lines: Iterable[str]) -> Measured:
+    """Return the first counts of entries and elements of a text. ValueError: the percentage is of other counts."""
+    measured: Measured = {}
+    for kind, *numbers in _COUNTS.findall("\n".join(lines)):
+        used, total, pct = map(int, numbers)
+        if not total and not used:
+            continue
+        if abs(100 * used / max(1, total) - pct) > 1:
+            raise ValueError(f"{kind}: {used} of {total}, {pct} %; expected: the percentage of these counts")
+        if kind == "ENTRIES":
+            measured.setdefault("ents_used", used)
+            measured.setdefault("ents_max", total)
+        else:
+            measured.setdefault("elems_used", used)
+            measured.setdefault("elems_max", total)
+    return measured
 
 
 def _policy(fields: Mapping[str, str]) -> dict[str, object]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from twin.errors import UsageError
 from twin.estate import Estate, Structure, format_size, group_prefix
-from twin.estate.attributes import SECTIONS
+from twin.estate.attributes import LEVELS, SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
+from twin.estate.model import ADMINISTRATION
 from twin.feeds.facts import EstateFacts, Fact
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
@@ -34,7 +35,6 @@ _NEEDED = {"structure": "size", "smds": "size", "page_set": "pages", "coupling_f
 _ALLOCATED = "CFSTATUS"  # source of sizes now, SIZEMAX
 _MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
-_ADMINISTRATION = "CSQ"  # structures that hold no messages of applications
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def _read_policy(path: Path, intake: Intake) -> None:
         short = name[_GROUP_LENGTH:]
         if group is None:
             unknown.append(name)
-        elif short and not short.startswith(_ADMINISTRATION):
+        elif short:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
     if unknown:
@@ -187,8 +187,9 @@ def _checked(section: str, key: str, facts: dict[str, Fact], warnings: list[str]
         warnings.append(f"{section} {key}: {wrong}; left out")
         return None
     values = {}
+    attributes = LEVELS if section == "structure" and parts[-1] == ADMINISTRATION else form.attributes
     for name, fact in sorted(facts.items()):
-        check_value = form.attributes.get(name)
+        check_value = attributes.get(name)
         if check_value is None:
             continue
         try:
@@ -240,7 +241,7 @@ def _unverified_structure(estate_facts: EstateFacts, key: str, facts: dict[str, 
         size = format_size(facts["size"].value)
         yield f"structure {key}: its size {size} is of {facts['size'].source}; it was not seen allocated"
     group, _, structure = key.partition("/")
-    if "offload" in facts and facts["offload"].value != "SMDS":
+    if structure == ADMINISTRATION or ("offload" in facts and facts["offload"].value != "SMDS"):
         return
     for qmgr in estate_facts.value("queue_sharing_group", group, "queue_managers") or ():
         if estate_facts.value("smds", f"{group}/{structure}/{qmgr}", "size") is None:

@@ -98,7 +98,7 @@ class MqscObjects:
             if group and fields.get("QMNAME"):
                 self._intake.facts.add_member(group, fields["QMNAME"], place)
             return
-        if fields.get("CFTYPE") == "ADMIN" or not {"ENTSMAX", "ENTSUSED"} & fields.keys():
+        if not {"ENTSMAX", "ENTSUSED"} & fields.keys():
             kind = f"CFSTATUS {fields.get('CFTYPE') or fields.get('TYPE', 'without ENTSMAX')}"
             self._intake.pass_over("object of DISPLAY that is not read", kind)
             return

@@ -253,7 +253,7 @@ class SmfFeed(Feed):
                 continue
             store = f"{group or '?'}/{values.structure}"
             self.intake.note_peak(store, record.end, values.max_entries, values.max_elements, values.full_count)
-            if group and not values.structure.startswith("CSQ"):
+            if group:
                 self.intake.facts.add("structure", store, record.place)
 
     # --- puts and gets -----------------------------------------------------------------------------------------------

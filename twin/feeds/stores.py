@@ -9,7 +9,6 @@ from twin.feeds.intake import Intake
 
 _CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
 _PAD = "@"
-_ADMINISTRATION = "CSQ"
 
 
 def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
@@ -23,12 +22,9 @@ def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
 
 
 def store_of_policy_name(name: str, groups: Iterable[str]) -> str | None:
-    """Return the store name of a structure of one of the groups by its z/OS name.
-
-    None if it is of no such group, or an administration structure, which holds no messages of applications.
-    """
+    """Return the store name of a structure of one of the groups by its z/OS name; None if it is of no such group."""
     structure = name[len(_PAD * 4) :]
-    if not structure or structure.startswith(_ADMINISTRATION):
+    if not structure:
         return None
     return next((f"{group}/{structure}" for group in groups if name.startswith(group_prefix(group))), None)
 
@@ -51,6 +47,18 @@ def member_of(estate: Estate | None, store: str) -> str | None:
     """Return the first queue manager of a store; None if the estate lacks it."""
     config = estate.stores.get(store) if estate is not None else None
     return min(config.queue_managers, default=None) if config is not None else None
+
+
+def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
+    """Return a queue manager that may report a store, for data of z/OS that name none or another one.
+
+    Args:
+        estate: the estate.
+        store: its name.
+        qmgr: the queue manager that the data are of; "" if they name none.
+    """
+    config = estate.stores.get(store) if estate is not None else None
+    return qmgr if config is None or qmgr in config.queue_managers else min(config.queue_managers, default=qmgr)
 
 
 def group_of(estate: Estate | None, qmgr: str) -> str | None:

@@ -54,7 +54,9 @@ def _levels(outlook: Outlook) -> str:
 
 
 def _drift(view: ForecastView, outlook: Outlook) -> str:
-    """Return how far the model is from what the store holds, where that is far or not known."""
+    """Return how far the model is from what the store holds, where that is far or not known; levels have no model."""
+    if outlook.extended is not None:
+        return ""
     drift, tolerance_pct = view.drift, view.config.drift_tolerance_pct
     is_far = error_pct(view, outlook.fill) > tolerance_pct
     if drift.pct is None:

@@ -44,6 +44,11 @@ class Levels(msgspec.Struct, kw_only=True):
             return False
         return tick - self.ticks[-1] <= _STALE_GAPS * float(np.median(np.diff(self.ticks)))
 
+    def rescale(self, resource: str, factor: float) -> None:
+        """Keep the levels of a resource of which there is 1/factor as much as before as shares of that."""
+        if resource in self.shares:
+            self.shares[resource] = [level * factor for level in self.shares[resource]]
+
     def note(self, tick: int, fill: FillModel) -> None:
         """Add the levels of a store that has just taken over a measurement.
 

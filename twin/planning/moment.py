@@ -13,6 +13,7 @@ from twin.estate.settings import Setting, changed_config, check_scm
 from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.playback.replays import Player, chunks_until, decoded_chunks, play
+from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
@@ -51,9 +52,14 @@ class Moment:
 
 
 def moment_of(estate: Estate, twin: Twin) -> Moment:
-    """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast of its own."""
+    """Return the present of a twin. UsageError: the store holds no messages, so there is nothing to ask again."""
     if not isinstance(twin, MessageStore):
         raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
+    if isinstance(twin, MeasuredStructureTwin):
+        raise UsageError(
+            f"{twin.name} holds no queues, what fills it is not known; expected: a structure with queues, or"
+            " mqtwin size structure --admin"
+        )
     return Moment(estate, twin)
 
 

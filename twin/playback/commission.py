@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, Structure, load_estate
 from twin.playback.alignment import align
 from twin.playback.drift import DriftPoint, Observation, Observed, observe
 from twin.playback.verdicts import (
@@ -114,6 +114,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
     return StoreCommission(
         store=name,
         kind=config.kind,
+        has_model=not isinstance(config, Structure) or config.holds_queues,
         events=int(seen.heard[rows].sum()),
         calls=int(seen.calls[rows].sum()),
         numbered=int(seen.numbered[rows].sum()),

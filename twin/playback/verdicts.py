@@ -116,10 +116,12 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         fidelity: by resource, sorted; empty where nothing tested the twin.
         causes: likely causes of differences.
         scores: what became of the forecasts in the whole recording; None where nothing was settled.
+        has_model: False for a structure that holds no queues, which only repeats what is measured.
     """
 
     store: str
     kind: str
+    has_model: bool = True
     events: int
     calls: int
     numbered: int
@@ -187,7 +189,8 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
         ("fidelity", _check_fidelity, _all_faithful),
         ("forecasts", _check_forecasts, _all_forecast),
     ):
-        by_store = [(store, check(store)) for store in own_stores if store.events or subject == "coverage"]
+        concerned = [store for store in own_stores if store.has_model or subject != "fidelity"]
+        by_store = [(store, check(store)) for store in concerned if store.events or subject == "coverage"]
         own = [msgspec.structs.replace(limit, subject=subject, store=store.store) for store, limit in by_store if limit]
         checks += sorted(own, key=lambda limit: (-limit.verdict.rank, limit.store or ""))
         fit = [store for store, limit in by_store if limit is None]

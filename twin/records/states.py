@@ -209,9 +209,9 @@ class StructureState(StateRecord, frozen=True, kw_only=True):
 
     kind: Literal["structure"] = "structure"
     size: int
-    ents_max: int
+    ents_max: int | None
     ents_used: int | None
-    elems_max: int
+    elems_max: int | None
     elems_used: int | None
     elems_low: int | None
     elems_high: int | None
@@ -271,6 +271,14 @@ class ScmShare(msgspec.Struct, frozen=True, kw_only=True):
     scm_left: int | None
 
 
+class StorageShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Storage that a structure has of its coupling facility, what its SIZE promises, and what it may still have."""
+
+    size: int
+    size_max: int
+    growth_left: int | None
+
+
 class CouplingFacilityState(StateRecord, frozen=True, kw_only=True):
     """The state record of a coupling facility."""
 
@@ -278,9 +286,13 @@ class CouplingFacilityState(StateRecord, frozen=True, kw_only=True):
     scm_total: int
     scm_committed: int
     scm_used: int | None
+    storage_total: int | None = None
+    storage_promised: int | None = None
     storage_free: int | None
+    storage_measured: int | None = None
     augmented: int
     structures: dict[str, ScmShare]
+    storage: dict[str, StorageShare] = {}
     late_reports: int
 
 

@@ -295,6 +295,8 @@ def _has_room(state: StateRecord) -> bool:
     """Return True if it is a structure that has room for an offloaded message."""
     if not isinstance(state, StructureState) or state.ents_used is None or state.elems_used is None:
         return False
+    if state.ents_max is None or state.elems_max is None:
+        return False
     return state.ents_used < state.ents_max and state.elems_used + 2 <= state.elems_max
 
 

@@ -3,6 +3,7 @@
 One module per kind of store. `mqtwin size` prints the results; docs/sizing.md describes them.
 """
 
+from twin.sizing.administration import AdministrationPlan, PublishedSize, plan_administration
 from twin.sizing.data_sets import Extent
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
 from twin.sizing.page_set import PageSetPlan, plan_page_set
@@ -13,10 +14,12 @@ from twin.sizing.structure import StructurePlan, bare_structure, plan_structure
 from twin.sizing.threshold import ThresholdPlan, plan_threshold
 
 __all__ = [
+    "AdministrationPlan",
     "Extent",
     "Messages",
     "Mix",
     "PageSetPlan",
+    "PublishedSize",
     "QueueFilePlan",
     "Rate",
     "ScmPlan",
@@ -29,6 +32,7 @@ __all__ = [
     "parse_mix",
     "parse_rates",
     "parse_seconds",
+    "plan_administration",
     "plan_page_set",
     "plan_queue_file",
     "plan_scm",

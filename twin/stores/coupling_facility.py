@@ -1,13 +1,15 @@
-"""The live twin of what the structures of a coupling facility share: SCM, and storage for augmented space.
+"""The live twin of what the structures of a coupling facility share: SCM, and the storage that they may grow into.
 
 A structure's twin knows its own SCMMAXSIZE only. The coupling facility's twin checks their sum against the SCM
-installed, and augmented space against the storage that structures leave free.
+installed, and augmented space against the storage that structures leave free. SIZE is a promise that all of them share:
+what each can still have is in the state record.
 
 Sources: docs/storage-model.md, "What several stores share"; docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -21,9 +23,9 @@ from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
-from twin.estate.model import FIXED_AUGMENTED
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, Step
+from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, Step, StorageShare
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -36,6 +38,7 @@ class _FacilityState(msgspec.Struct):
     latest: dict[str, StructureValues] = {}  # values last reported, by structure
     base_scm: int = 0  # baseline, bytes
     base_augmented: int = 0
+    free_measured: int | None = None  # storage_free as it was measured last
 
 
 class CouplingFacilityTwin(SharedStore[CouplingFacility]):
@@ -43,7 +46,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     kind = "coupling_facility"
     alterable = ("size", "scm")
-    measurable = ("scm_used", "augmented")
+    measurable = ("scm_used", "augmented")  # of a baseline; storage_free is taken as it is
     settling_ticks = CALM_TICKS + 1  # an alert clears after that time of calm
 
     @override
@@ -100,8 +103,33 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             scm_committed=sum(values.scm_max for values in structures),
             scm_used=sum(values.scm_used for values in structures) + self._facility.base_scm,
             augmented=augmented,
-            free=None if self.config.size is None else self.config.size - sizes - augmented,
+            free=None if self.config.size is None else self.config.size - self.config.dump_space - sizes - augmented,
         )
+
+    def _storage(self, usage: _FacilityUsage) -> dict[str, StorageShare]:
+        """Return the storage of each structure. What is free is there once, for the one that asks first.
+
+        A structure without SCM counts as it is allocated at first, as it does not report. A measurement of the free
+        storage has what all have grown by.
+        """
+        free = usage.free if self._facility.free_measured is None else self._facility.free_measured
+        reported, shares = self._structures(), {}
+        for name in sorted({*self.config.structures, *reported}):
+            config = self.estate.stores.get(name)
+            if isinstance(config, Structure):
+                size = reported[name].size if name in reported else allocate(config).size
+                left = max(0, config.size - size)
+                growth = None if free is None else min(left, max(0, free))
+                shares[name] = StorageShare(size=size, size_max=config.size, growth_left=growth)
+        return shares
+
+    def _promised(self, shares: Mapping[str, StorageShare], usage: _FacilityUsage) -> int:
+        """Return the bytes that structures may have together, as XCF_CF_STR_MAXSPACE of Health Checker sums them."""
+        structures = self._structures().values()
+        scm = min(usage.scm_total, usage.scm_committed)
+        augmented = sum(values.aug_fixed for values in structures) - (-scm * DYNAMIC_AUGMENTED_PPM // 1_000_000)
+        sizes = sum(max(share.size, share.size_max) for share in shares.values()) + sum(self.config.others.values())
+        return sizes + augmented + self.config.dump_space
 
     def _policy(self) -> str | None:
         """Return the name of the CFRM policy, None where the estate has none."""
@@ -208,6 +236,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     @override
     def _draw_down(self, measured: Measured) -> None:
         facility, usage = self._facility, self._usage()
+        facility.free_measured = measured.get("storage_free", facility.free_measured)
         if "scm_used" in measured:
             excess = measured["scm_used"] - (usage.scm_used - facility.base_scm)
             facility.base_scm = min(facility.base_scm, max(0, excess))
@@ -247,13 +276,18 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     @override
     def _record(self, common: StateRecord) -> CouplingFacilityState:
         usage, has_reports = self._usage(), bool(self._facility.latest) or not self.sources
+        shares = self._storage(usage)
         return CouplingFacilityState(
             **asdict(common),
             scm_total=usage.scm_total,
             scm_committed=usage.scm_committed,
             scm_used=usage.scm_used if self._is_known("scm_used", reported=has_reports) else None,
+            storage_total=self.config.size,
+            storage_promised=self._promised(shares, usage),
             storage_free=None if usage.free is None else max(0, usage.free),
+            storage_measured=self._facility.free_measured,
             augmented=usage.augmented,
+            storage=shares,
             structures=self._scm_by_structure(usage),
             late_reports=self._state.late_reports,
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twin.estate import Estate
+from twin.estate import Estate, Structure
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.coupling_facility import CouplingFacilityTwin
+from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
 from twin.stores.queue_file import QueueFileTwin
@@ -76,4 +77,7 @@ def open_message_store(
     kind = estate.stores[name].kind
     if kind not in MESSAGE_TWINS:
         raise StateError(f"store {name} is a {kind}, which holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
-    return MESSAGE_TWINS[kind](estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)
+    config, twin = estate.stores[name], MESSAGE_TWINS[kind]
+    if isinstance(config, Structure) and not config.holds_queues:
+        twin = MeasuredStructureTwin
+    return twin(estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)

@@ -14,7 +14,7 @@ from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.capacity.statements import display_structure
-from twin.capacity.structures import Allocation, Usage, allocate
+from twin.capacity.structures import Allocation, Usage, allocate, room_to_grow
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
@@ -37,7 +37,7 @@ from twin.stores.structure_view import (
 )
 
 
-class _StructureState(msgspec.Struct, kw_only=True):
+class KindState(msgspec.Struct, kw_only=True):
     """State of a structure that is in neither records nor attributes."""
 
     size_now: int
@@ -58,7 +58,7 @@ class StructureTwin(MessageStore):
 
     kind = "structure"
     conditions = POOL_BITS | SCM_BITS
-    measurable = ("messages", "ents_used", "elems_used")
+    measurable: ClassVar[tuple[str, ...]] = ("messages", "ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages", "ents_used"),
         "ents_used": any_of("ents_used"),
@@ -83,8 +83,8 @@ class StructureTwin(MessageStore):
         self._counted = Counters()
 
     @override
-    def _kind_state(self) -> _StructureState:
-        return _StructureState(
+    def _kind_state(self) -> KindState:
+        return KindState(
             size_now=self.allocation.size,
             ratio=self.allocation.ratio.as_integer_ratio(),
             policy_pending=self.policy_pending,
@@ -94,7 +94,7 @@ class StructureTwin(MessageStore):
 
     @override
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
-        state = msgspec.msgpack.decode(kind_state, type=_StructureState)
+        state = msgspec.msgpack.decode(kind_state, type=KindState)
         self.allocation = Allocation(state.size_now, Fraction(*state.ratio))
         self._counted = state.counted
         self.auto_alters = state.auto_alters
@@ -301,7 +301,8 @@ class StructureTwin(MessageStore):
     @override
     def _own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
-        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted)
+        room = room_to_grow(self.estate, self.config, self.allocation.size)
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted, room)
 
     @override
     def _displays(self) -> tuple[Step, ...]:

@@ -39,6 +39,7 @@ def structure_resource(
     queues: int,
     resource: Resource,
     of_mean_length: int = 0,
+    room: int | None = None,
 ) -> ResourceView:
     """Return the view of a structure's resource.
 
@@ -49,12 +50,15 @@ def structure_resource(
         queues: how many queues have a row.
         resource: entries, elements, a data set, SCM or augmented space.
         of_mean_length: messages held whose length is a mean.
+        room: bytes that its coupling facility has left for it to grow; None: not known.
     """
     rows = store.queues[:queues]
     if resource == ENTRIES:
-        return _Entries(config, store, rows)
+        return (_Entries if config.holds_queues else _LevelOfEntries)(config, store, rows, room)
+    if resource == ELEMENTS and config.holds_queues:
+        return _Elements(config, store, rows, room, of_mean_length)
     if resource == ELEMENTS:
-        return _Elements(config, store, rows, of_mean_length)
+        return _LevelOfElements(config, store, rows, room)
     if resource in (SCM, AUGMENTED):
         return (_Scm if resource == SCM else _Augmented)(config, store, rows)
     return _DataSet(config, store, rows, qmgrs.index(resource.owner), resource)
@@ -76,10 +80,11 @@ class _Pool(ResourceView):
     counted: str  # field of QUEUE
     last_full_field: str  # of the scalars
 
-    def __init__(self, config: Structure, store: layout.Store, queues: Array) -> None:
+    def __init__(self, config: Structure, store: layout.Store, queues: Array, room: int | None) -> None:
         super().__init__(store)
         self._config = config
         self._queues = queues
+        self._room = room
         self.text = f"{self.resource.pool.capitalize()} of {config.name}"
         self.unit = self.present = str(self.resource)
 
@@ -124,7 +129,9 @@ class _Pool(ResourceView):
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-        return texts.pool_actions(self._config, self.resource, size, ranked, effects, alterable=alterable)
+        return texts.pool_actions(
+            self._config, self.resource, size, ranked, effects, alterable=alterable, room=self._room
+        )
 
 
 class _Entries(_Pool):
@@ -147,8 +154,10 @@ class _Elements(_Pool):
     counted = "elems"
     last_full_field = "last_full_elems"
 
-    def __init__(self, config: Structure, store: layout.Store, queues: Array, of_mean_length: int) -> None:
-        super().__init__(config, store, queues)
+    def __init__(
+        self, config: Structure, store: layout.Store, queues: Array, room: int | None, of_mean_length: int = 0
+    ) -> None:
+        super().__init__(config, store, queues, room)
         self._of_mean_length = of_mean_length
 
     @property
@@ -170,6 +179,35 @@ class _Elements(_Pool):
     @override
     def is_exhausted(self) -> bool:
         return bool(watch.elements_exhausted(self._store))
+
+
+class _Level(_Pool):
+    """Entries or elements of a structure that holds no queues: measured, and what takes them is not known."""
+
+    has_fillers = False
+
+    @property
+    @override
+    def consequence(self) -> str:
+        return texts.fails_when_full(self._config)
+
+    @override
+    def describe(self, condition: str) -> str:
+        if condition == Condition.FULL:
+            return f"{self.text}: {self.usage}, full: {self.consequence}"
+        return f"{super().describe(condition)}; when it is full, {self.consequence}"
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        return texts.level_actions(self._config, int(self._store.params[0]["size_now"]), self._room)
+
+
+class _LevelOfEntries(_Level, _Entries):
+    pass
+
+
+class _LevelOfElements(_Level, _Elements):
+    pass
 
 
 class _DataSet(ResourceView):

@@ -47,6 +47,7 @@ def test_scm_may_be_over_committed(load: Load) -> None:
     (warning,) = warnings(load, 'scm_max_size = "4G"' + low, app2)
     assert warning == (
         "CF01: SCM is over-committed: QSG1/APP1, QSG1/APP2 may use 12G, it has 10G; 2192 may come unexpectedly"
+        " (health check XCF_CF_STR_MAXSCM)"
     )
 
 

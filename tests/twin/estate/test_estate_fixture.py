@@ -71,7 +71,8 @@ def test_its_alias(estate: Estate) -> None:
 
 
 def test_its_warnings_are_of_data_sets_that_are_not_described_and_of_its_scm(estate: Estate) -> None:
-    data_sets, automatic, rule = estate.warnings
+    administration, data_sets, automatic, rule = estate.warnings
+    assert administration.startswith("QSG1: QSG1CSQ_ADMIN of its CFRM policy is not watched")
     assert data_sets.startswith("QSG1/APP2: OFFLOAD(SMDS), but the data sets of QM01, QM02 are not described")
     assert automatic.startswith("QSG1/APP2: ALLOWAUTOALT(YES) beside SCM")
     assert rule.startswith("QSG1/APP2: offload rule 3, OFFLD3TH(90) OFFLD3SZ(0), can never fire while SCM has room")

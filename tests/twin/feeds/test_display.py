@@ -208,7 +208,7 @@ QSGNAME(QSG1)
             "coupling_facility": "CF01",
         }
         assert second == {"size": 512 << 20, "full_threshold": 80, "allow_auto_alter": True}
-        assert events == []  # usage is not read
+        assert events == []  # it shows no usage
 
 
 class TestRest:

@@ -119,13 +119,16 @@ def test_every_format_is_tried():
     assert {case[0] for case in CASES} == set(FORMATS)
 
 
-def test_structures_of_other_products_are_passed_over_and_those_of_administration_are_no_stores(site):
-    rows = (OPERLOG, structure("QSG1CSQ_ADMIN"), structure("QSG7APP1"))
-    events, intake = read("dds", answer(report("CFACT", COLUMNS, *rows)), estate=site)
+def test_structures_of_other_products_are_passed_over(site):
+    events, intake = read("dds", answer(report("CFACT", COLUMNS, OPERLOG, structure("QSG7APP1"))), estate=site)
     assert (events, intake.lines_for_unknown()) == ([], [])
-    assert intake.lines_for_passed_over() == [
-        "3 structures of no group of the estate (1 of OPERLOG, 1 of QSG1CSQ_ADMIN, 1 of QSG7APP1)"
-    ]
+    assert intake.lines_for_passed_over() == ["2 structures of no group of the estate (1 of OPERLOG, 1 of QSG7APP1)"]
+
+
+def test_an_administration_structure_that_the_estate_lacks_is_named_with_its_line(site):
+    _, intake = read("dds", answer(report("CFACT", COLUMNS, structure("QSG1CSQ_ADMIN"))), estate=site)
+    [line] = intake.lines_for_unknown()
+    assert '; add [structure."QSG1/CSQ_ADMIN"] size = ' in line
 
 
 def test_objects_of_display_that_are_not_read_are_passed_over(site):
