@@ -31,7 +31,7 @@ from twin.playback.replays import Player, chunks_of, play
 from twin.playback.timeline import Timeline
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin
+from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.units import as_text
@@ -193,11 +193,13 @@ class JobPast:
     def _twins(self, snapshot: Snapshot, store: str | None) -> dict[str, Twin]:
         """Return the twins of a snapshot, shared stores with the reports that were on their way to them."""
         twins = read_twins(snapshot.directory, self.estate, store, java=self.java, session=self.session)
-        shared = [twin for twin in twins.values() if isinstance(twin, SharedStore)]
-        if shared:
-            reports = self._reports_on_the_way(snapshot, twins)
-            for twin in shared:
-                twin.take([report for report in reports if report.target == twin.name])
+        if store is not None or not any(config.kind in SHARED_KINDS for config in self.estate.stores.values()):
+            return twins
+        reports = self._reports_on_the_way(snapshot, twins)
+        for name in sorted({report.target for report in reports}):
+            shared = twins.setdefault(name, open_store(self.estate, name))
+            assert isinstance(shared, SharedStore)
+            shared.take([report for report in reports if report.target == name])
         return twins
 
     def _reports_on_the_way(self, snapshot: Snapshot, twins: Mapping[str, Twin]) -> list[Report]:

@@ -31,19 +31,21 @@ def test_x(every_kind: Played, new_stream: Callable[[Estate], Stream]) -> None:
     for _ in range(2):
         settings = JobSettings(
             estate=stream.estate, bootstrap_servers=stream.servers, checkpoint=str(stream.checkpoint), prefix=stream.prefix,
-            available_now=True, max_records=20, snapshot_hours=0.25)
+            available_now=True, max_records=150, snapshot_hours=0.25)
         job = start_job(settings, session=stream.session, on_batch=stream.batches.append)
         job.wait(); job.stop()
     print(stream.batches[-1])
     snaps = list_snapshots(stream.checkpoint)
     print([(as_text(s.time), s.batch) for s in snaps])
     past = JobPast(kafka={"bootstrap.servers": stream.servers}, topics=stream.topics, estate=stream.estate, checkpoint=stream.checkpoint, session=stream.session)
-    for s in snaps:
-        for d in (-1, 0, 100_000_000):
+    for s in snaps[1::3]:
+        for d in (-1, 100_000_000):
             t = s.time + d
             player = Player(stream.estate)
             for _ in play((c.until(t) for c in decoded_chunks(every_kind.recording, stream.estate)), player): pass
+            import time; t0=time.time()
             got, want = past.states(t), player.states()
+            print("took", time.time()-t0)
             for name in want:
                 if got.get(name) != want[name]:
                     print(as_text(t), name, {f: (getattr(got[name], f), getattr(want[name], f)) for f in want[name].__struct_fields__ if getattr(got.get(name), f, None) != getattr(want[name], f)} if name in got else "missing")
