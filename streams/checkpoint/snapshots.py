@@ -1,4 +1,4 @@
-"""Snapshots of the state, every few hours of event time, beside the checkpoint on this machine: for questions of the past.
+"""Snapshots of the state, every few hours of event time, in a checkpoint on this machine: for questions of the past.
 
 A snapshot is a checkpoint of its own in ``snapshots/TIME-BATCH``: the files of one committed batch, from which Spark's
 state can be read as from the checkpoint itself (`streams.query.stored_state`). Spark never changes these files, it

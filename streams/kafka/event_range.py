@@ -34,10 +34,10 @@ def events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterato
 
 
 def merged_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[list[Message]]:
-    """Yield the records of `read_until` in order of their times, those of a partition in its own order.
+    """Yield the records of `events_until` in order of their times, those of a partition in its own order.
 
-    A client gets the records of one partition after those of another. Those of a partition that is ahead wait here; when
-    they are too many, it is not read until the others have come after it.
+    A client gets the records of one partition after those of another. Those of a partition that is ahead wait here;
+    when they are too many, it is not read until the others have come after it.
     """
     latest = dict.fromkeys(reader.ranges, NEVER)  # latest event time by partition
     waiting: list[tuple[int, int, int, Message]] = []  # time, partition, offset
@@ -46,9 +46,9 @@ def merged_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterato
             partition = message.partition() or 0
             latest[partition] = max(latest[partition], time)
             waiting.append((latest[partition], partition, message.offset() or 0, message))
-        behind = {latest[partition] for partition in reader.unread}
-        bound = min(behind, default=-NEVER)
-        reader.hold({partition for partition in reader.unread if latest[partition] > bound and len(waiting) > MAX_WAITING})
+        bound = min((latest[partition] for partition in reader.unread), default=-NEVER)
+        ahead = {partition for partition in reader.unread if latest[partition] > bound}
+        reader.hold(ahead if len(waiting) > MAX_WAITING else set())
         ready = sorted((entry for entry in waiting if entry[0] <= bound), key=itemgetter(0, 1, 2))
         waiting = [entry for entry in waiting if entry[0] > bound]
         if ready:

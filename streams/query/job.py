@@ -205,7 +205,11 @@ def _batch_log(
 def _snapshot_writer(settings: JobSettings) -> SnapshotWriter | None:
     """Return the writer of snapshots; None if there are to be none, or the checkpoint is not on this machine."""
     directory = local_directory(settings.checkpoint)
-    return SnapshotWriter(directory, settings.snapshot_hours) if directory is not None and settings.snapshot_hours else None
+    return (
+        SnapshotWriter(directory, settings.snapshot_hours)
+        if directory is not None and settings.snapshot_hours
+        else None
+    )
 
 
 def _explain_failure(

@@ -152,14 +152,14 @@ class JobPast:
                 if all(twin.clock <= time_us for twin in twins.values() if isinstance(twin, MessageStore)):
                     return beginning, twins
         sources = f"the snapshots of {self.checkpoint} and" if self.checkpoint is not None else "without --checkpoint"
-        reach = f"back to {as_text(beginnings[0].time)}" if beginnings else "to no time: Kafka has deleted its beginning"
+        reach = f"back to {as_text(beginnings[0].time)}" if beginnings else "to no time, as Kafka has deleted its begin"
         raise UsageError(
             f"{as_text(time_us)}: {sources} topic {self.topics.events} reach {reach}; expected: a later time, or a "
             "longer retention"
         )
 
     def _beginnings(self, reader: EventReader) -> list[Beginning]:
-        """Return where a replay can begin, in order of time: the topic, where nothing of it is deleted, and snapshots."""
+        """Return where a replay can begin, in order of time: the topic, if nothing of it is deleted, and snapshots."""
         whole = all(begin == 0 for begin, _ in reader.ranges.values())
         beginnings = [Beginning(NEVER, {})] if whole else []
         for snapshot in self._snapshots():
@@ -242,4 +242,3 @@ def _is_later(report: Report, source: Twin | None) -> bool:
     scalars = source.tables.store.scalars[0]
     tick = int(scalars["tick"]) + (report.values is None)  # where it leaves, it says so of the next tick
     return (report.turns, report.passed) > (int(scalars["turns"]), tick)
-

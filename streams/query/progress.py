@@ -133,8 +133,11 @@ class BatchLog(StreamingQueryListener):
         self._transactions = transactions
         self._status = status
         self._guard = guard
-        self._marks = marks
-        self._snapshots = snapshots
+        self._listeners: list[Callable[[BatchReport], None]] = [
+            listener.on_batch for listener in (guard, marks) if listener is not None
+        ]
+        if snapshots is not None:
+            self._listeners.append(lambda report: snapshots.on_batch(report.batch_id, report.observed.get(CLOCK, 0)))
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
         self._resources = resources
@@ -158,11 +161,8 @@ class BatchLog(StreamingQueryListener):
         report = msgspec.json.decode(text, type=BatchReport)
         held = self._look_at_transactions()
         figures = batch_figures(report, held)
-        for listener in (self._guard, self._marks):
-            if listener is not None:
-                listener.on_batch(report)
-        if self._snapshots is not None:
-            self._snapshots.on_batch(report.batch_id, report.observed.get(CLOCK, 0))
+        for listener in self._listeners:
+            listener(report)
         if "behind" not in figures and figures["records"] and self._ends is not None:
             figures = self._with_behind(figures, report, self._ends)
         if figures["records"] or figures["events"] or figures["dead_letters"]:

@@ -245,17 +245,19 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
 
     Examples:
         >>> moment = timeline.times[len(timeline.times) // 2]
-        >>> twin.hindsight(timeline, "QSG1/APP1", moment, {"smds.QM01.size": "4G", "smds.QM02.size": "4G"}).after.refused
+        >>> twin.hindsight(timeline, "QSG1/APP1", moment, {"size": "2G"}).after.refused
         0
     """
-    proofs = []
-    for title, changes in ((AS_IT_IS, {}), (", ".join(f"{name}={value}" for name, value in settings.items()), settings)):
+
+    def proof(title: str, changes: Settings) -> Proof:
         twin = timeline.twin_at(store, time)
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
-        moment, events = moment_of(timeline.estate, twin), timeline.events_since(store, time)
-        proofs.append(replay_with(events, timeline.estate, store, title, changes, since=moment))
-    return Hindsight(store=store, time=as_text(time), before=proofs[0], after=proofs[1])
+        since, events = moment_of(timeline.estate, twin), timeline.events_since(store, time)
+        return replay_with(events, timeline.estate, store, title, changes, since=since)
+
+    title = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return Hindsight(store=store, time=as_text(time), before=proof(AS_IT_IS, {}), after=proof(title, settings))
 
 
 # --- replays --------------------------------------------------------------------------------------------------------
