@@ -30,7 +30,7 @@ def state(
     *,
     estate: Path,
     checkpoint: Path | None = None,
-    at: str | None = None,
+    time: Annotated[str | None, Parameter(name="--at")] = None,
     kafka: KafkaOptions | None = None,
     store: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -43,7 +43,7 @@ def state(
     Args:
         estate: Estate file (TOML) of the job; a checkpoint has neither names nor sizes.
         checkpoint: Checkpoint folder of a job, on this machine; for a past time its snapshots.
-        at: Past event time, RFC 3339, such as 2026-11-20T02:10Z.
+        time: Past event time, RFC 3339, such as 2026-11-20T02:10Z.
         kafka: Kafka connection, for a past time.
         store: Print only this store, such as QSG1/APP1.
         json: Print JSON lines on a terminal too.
@@ -52,11 +52,11 @@ def state(
     print_warnings(loaded_estate.warnings)
     if store is not None and store not in loaded_estate.stores:
         raise UsageError(f"--store {store}: not in {estate}; expected: {', '.join(sorted(loaded_estate.stores))}")
-    if (at is None) != (kafka is None):
+    if (time is None) != (kafka is None):
         raise UsageError("--at and --bootstrap-servers belong together; expected: both, or --checkpoint alone")
     states: Iterable[StateRecord]
-    if at is not None and kafka is not None:
-        states = _past(at, kafka, loaded_estate, checkpoint, store)
+    if time is not None and kafka is not None:
+        states = _past(time, kafka, loaded_estate, checkpoint, store)
     elif checkpoint is not None:
         states = _last(checkpoint, loaded_estate, store)
     else:
@@ -82,13 +82,13 @@ def _last(checkpoint: Path, estate: Estate, store: str | None) -> Iterator[State
 
 
 def _past(
-    at: str, kafka: KafkaOptions, estate: Estate, checkpoint: Path | None, store: str | None
+    time: str, kafka: KafkaOptions, estate: Estate, checkpoint: Path | None, store: str | None
 ) -> Iterable[StateRecord]:
     """Return the state records as of a time."""
     try:
-        time_us = as_microseconds(at)
+        time_us = as_microseconds(time)
     except ValueError:
-        raise UsageError(f"--at {at}; expected: a time such as 2026-11-20T02:10Z") from None
+        raise UsageError(f"--at {time}; expected: a time such as 2026-11-20T02:10Z") from None
     if checkpoint is not None:
         open_stopped(checkpoint)
     configure_logging(level="critical")

@@ -75,7 +75,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Past(Answers):
-    """What can be asked about past moments.
+    """Past moments, and answers about them.
 
     Attributes:
         recording: name of the recording; None: it is the past of a job, which has a present, too.

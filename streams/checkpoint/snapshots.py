@@ -65,7 +65,7 @@ class SnapshotWriter:
 
     Args:
         checkpoint: the checkpoint, on this machine.
-        hours: of event time in a period.
+        hours: length of a period, hours of event time.
 
     Attributes:
         failures: number of snapshots that could not be written; the stream goes on without them.

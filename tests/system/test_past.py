@@ -5,7 +5,6 @@ See tests/streams/test_past.py for what it is under all batches, snapshots and t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,6 +75,6 @@ def test_a_past_moment_is_that_of_a_replay_also_after_a_restart(
     early = START_US + MINUTE_US
     assert main(["state", "--at", as_text(early), *place, "--store", STORES[0]]) == 0  # the topic has its begin still
     expected = twin_at(recording, stream.estate, STORES[0], early).state()
-    assert json.loads(capsys.readouterr().out) == msgspec.to_builtins(expected)
+    assert capsys.readouterr().out == msgspec.json.encode(expected).decode() + "\n"
     assert main(["state", "--at", "yesterday", *place]) == 2
     assert "--at yesterday; expected: a time such as" in capsys.readouterr().err

@@ -68,7 +68,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hindsight(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened after a moment, and what would have happened with other settings from then on.
+    """Events after a moment, replayed as it is and with other settings from then on.
 
     Attributes:
         store: the store.
@@ -232,7 +232,7 @@ class _Prover:
 def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> Hindsight:
     """Return what other settings from a moment on would have changed in what has happened since.
 
-    Puts that happened since are requests, and those refused are asked again; gets happen as recorded.
+    Puts since then are requests, refused ones too; gets happen as recorded.
 
     Args:
         timeline: the recording, played; it ends some time after the moment.
