@@ -53,7 +53,7 @@ class LivePast(Past):
     def moments(self) -> Moments:
         begins, now = self._source.begins(), self._present.now_us
         if not begins or now <= begins[0]:
-            raise UsageError(self._unreachable(begins))
+            raise UsageError(f"{self._reach(begins)}; expected: a job with events, and --checkpoint FOLDER")
         span = now - begins[0]
         step = STEP * max(1, -(-span // (STEP * MAX_MOMENTS)))
         times = [*range(begins[0], now, step), now]
@@ -93,16 +93,16 @@ class LivePast(Past):
         begins, now = self._source.begins(), self._present.now_us
         place = bisect_right(begins, time)
         if not place or time > now:
-            raise UsageError(f"{as_text(time)}: {self._unreachable(begins)}")
+            raise UsageError(f"{as_text(time)}: {self._reach(begins)}; expected: a time between")
         begin, following = begins[place - 1], begins[place] if place < len(begins) else None
         end = now if following is None else following - 1
         folder = TemporaryDirectory(prefix="mqtwin-past-")
         timeline = self._source.timeline(begin, min(end + AFTER_US, now), Path(folder.name))
         return _Period(begin, end, PastTwins(timeline, Span(begin=begin / SECOND, end=end / SECOND)), folder)
 
-    def _unreachable(self, begins: list[int]) -> str:
+    def _reach(self, begins: list[int]) -> str:
         topic, now = self._source.topics.events, self._present.now_us
         if not begins:
-            return f"Kafka has deleted the begin of {topic}, and there is no snapshot; expected: --checkpoint FOLDER"
+            return f"Kafka has deleted the begin of {topic}, and there is no snapshot"
         reach = f"from {as_text(begins[0])} to {as_text(now)}" if now > 0 else "no event yet"
-        return f"snapshots and topic {topic} have {reach}; expected: a time between"
+        return f"snapshots and topic {topic} have {reach}"

@@ -61,7 +61,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def job_of(estate: Estate, seed: int, cuts: list[tuple[float, float, bool]], at_once: int = 7) -> MemoryJob:
-    """Return a job that has processed events; cuts: of each batch its share of both partitions, and if it is kept."""
+    """Return a job that has processed events; cuts: shares of both partitions up to the end of each batch, and True for a snapshot."""
     job = MemoryJob(estate, [lines(own) for own in events_of(seed)], at_once=at_once)
     ends = [0, 0]
     for first, second, is_kept in [*cuts, (1.0, 1.0, False)]:
@@ -188,10 +188,10 @@ def test_a_partition_is_read_until_enough_later_events(estate: Estate, monkeypat
     monkeypatch.setattr(event_range, "LATER_EVENTS", 4)
     reader = MemoryReader(topic_of([1, 9, 9, 2, 9, 9, 9, 9, 3, *[9] * 50], [5, 6]), at_once)
     reader.start()
-    taken = [
+    times = [
         event for own in events_until(START_US + 6_000_000, reader, Decoder(estate)) for event in own.events["time"]
     ]
-    assert sorted((int(time) - START_US) // 1_000_000 for time in taken) == [1, 2, 5, 6]  # 3 comes too late
+    assert sorted((int(time) - START_US) // 1_000_000 for time in times) == [1, 2, 5, 6]  # 3 comes too late
     assert reader.is_at_end and reader.reads <= 8 + at_once + 2
 
 

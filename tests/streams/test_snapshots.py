@@ -74,9 +74,9 @@ def test_number_files_and_bytes_are_bounded(checkpoint: Path):
     writer = SnapshotWriter(checkpoint, 6)
     for number in range(3 * MAX_SNAPSHOTS):
         writer.on_batch(number % 6, START + number * 6 * HOUR)
-    kept = list_snapshots(checkpoint)
-    assert len(kept) == MAX_SNAPSHOTS == len(folders(checkpoint))
-    assert kept[-1].time == START + (3 * MAX_SNAPSHOTS - 1) * 6 * HOUR
+    remaining = list_snapshots(checkpoint)
+    assert len(remaining) == MAX_SNAPSHOTS == len(folders(checkpoint))
+    assert remaining[-1].time == START + (3 * MAX_SNAPSHOTS - 1) * 6 * HOUR
     own = [path for path in checkpoint.rglob("*") if path.is_file() and "snapshots" not in path.parts]
     every = [path for path in checkpoint.rglob("*") if path.is_file()]
     assert len(every) <= len(own) * (1 + MAX_SNAPSHOTS)

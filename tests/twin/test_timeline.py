@@ -111,7 +111,7 @@ def test_hindsight_is_the_recording_replayed_with_the_change(timeline: Timeline,
 
 
 def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline, friday: Path, tmp_path: Path):
-    """As that of a running job does, from a snapshot: what is open then was opened before."""
+    """The alerts that are open at a snapshot of a running job were opened before it."""
     place = next(i for i, alert in enumerate(timeline.alerts) if alert.condition == "full")
     begin = timeline.sample_before(timeline.alerts[place].time + 600_000_000)
     twins = {name: timeline.twin_at(name, begin) for name in timeline.states(begin)}
@@ -124,8 +124,8 @@ def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline,
     assert rest.times[0] == begin and rest.states(begin) == timeline.states(begin)
     check = timeline.times[-1]
     assert rest.states(check) == timeline.states(check)
-    then = {alert.alert_id: alert for alert in timeline.alerts_until(begin)}
-    still_open = {key: own.record() for key, own in then.items() if own.change != "cleared"}
+    before = {alert.alert_id: alert for alert in timeline.alerts_until(begin)}
+    still_open = {key: own.record() for key, own in before.items() if own.change != "cleared"}
     assert still_open and {own.alert_id: own.record() for own in rest.alerts_until(begin)} == still_open
     later = [alert.record() for alert in timeline.alerts if alert.time > begin]
     assert [alert.record() for alert in rest.alerts if alert.time > begin] == later

@@ -244,6 +244,7 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
         UsageError: as `what_if`; the store has no event by then.
 
     Examples:
+        >>> timeline = twin.Timeline("friday.arrow", "estate.toml")
         >>> moment = timeline.times[len(timeline.times) // 2]
         >>> twin.hindsight(timeline, "QSG1/APP1", moment, {"size": "2G"}).after.refused
         0
