@@ -26,7 +26,7 @@ AFTER_US = 2 * 3600 * SECOND  # behind a period, so that its last moments show w
 
 
 class _Period(NamedTuple):
-    """A period that is played. begin, end: event times of its moments; folder: folder of its recording, removed with it."""
+    """A period that is played. begin, end: event times of its moments; folder: folder of its recording."""
 
     begin: int
     end: int

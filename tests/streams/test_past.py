@@ -61,7 +61,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def job_of(estate: Estate, seed: int, cuts: list[tuple[float, float, bool]], at_once: int = 7) -> MemoryJob:
-    """Return a job that has processed events; cuts: shares of both partitions up to the end of each batch, and True for a snapshot."""
+    """Return a job that has processed events; cuts: shares of both partitions at batch ends."""
     job = MemoryJob(estate, [lines(own) for own in events_of(seed)], at_once=at_once)
     ends = [0, 0]
     for first, second, is_kept in [*cuts, (1.0, 1.0, False)]:
