@@ -10,6 +10,7 @@
 | `Timeline` | `twin.playback.timeline` | open every moment of a recording, one soon after another |
 | `at_moment`, `what_if`, `Traffic` | `twin.planning` | roll a store forward under other settings or traffic |
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
+| `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
 | `leave_scm` | `twin.planning.leave_scm` | find what a structure needs without storage class memory |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from twin.planning.advise import Promise, advise
     from twin.planning.leave_scm import leave_scm
     from twin.planning.moment import at_moment
-    from twin.planning.proof import prove
+    from twin.planning.proof import hindsight, prove
     from twin.planning.whatif import Traffic, what_if
     from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
@@ -60,6 +61,7 @@ _MODULES = {
     "at_moment": "planning.moment",
     "commission": "playback.commission",
     "demo_estate": "simulation",
+    "hindsight": "planning.proof",
     "leave_scm": "planning.leave_scm",
     "load_estate": "estate",
     "make_scenario": "simulation",
@@ -87,6 +89,7 @@ __all__ = [
     "at_moment",
     "commission",
     "demo_estate",
+    "hindsight",
     "leave_scm",
     "load_estate",
     "make_scenario",

@@ -58,6 +58,18 @@ def as_text(microseconds: int) -> str:
     return as_datetime(microseconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def as_microseconds(text: str) -> int:
+    """Return the microseconds since 1970 of a time in RFC 3339, whose seconds may be missing.
+
+    Raises:
+        ValueError: it is no such time, or has no offset from UTC.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no Z or other offset from UTC")
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
 def as_seconds(text: str) -> float:
     """Return the seconds since 1970 of a time as `as_text` formats it."""
     return datetime.fromisoformat(text).timestamp()

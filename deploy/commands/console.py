@@ -12,15 +12,19 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.console.live import LiveTwins, TopicFeed
+from deploy.console.live_past import LivePast
 from deploy.console.model import ConsoleModel
-from deploy.console.past import PastTwins
+from deploy.console.past import PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
+from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
+from streams.checkpoint.guard import open_stopped
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
+from streams.query.past import JobPast
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.playback.timeline import Timeline
@@ -32,6 +36,7 @@ def console(
     kafka: KafkaOptions | None = None,
     recording: Path | None = None,
     estate: Path | None = None,
+    checkpoint: Path | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
     token_file: Path | None = None,
@@ -51,6 +56,7 @@ def console(
         recording: Recording to show instead of the topics, without Kafka and Spark: .ndjson, .ndjson.zst or .arrow.
         estate: Estate file (TOML): that of the recording; or, for what-if, that of the job, whose events topic the
             console then follows with twins of its own.
+        checkpoint: Checkpoint folder of the job, on this machine: with its snapshots the page shows past days, too.
         host: Address to listen on. Any other than this machine's own needs --token-file and TLS.
         port: Port; 0 takes a free one.
         token_file: File with the token that clients must know, readable by its owner only.
@@ -64,6 +70,10 @@ def console(
         raise UsageError("expected one of --bootstrap-servers HOST:PORT and --recording FILE")
     if recording is not None and estate is None:
         raise UsageError(f"--recording {recording} without --estate; expected: --estate FILE, the estate of its events")
+    if checkpoint is not None:
+        if kafka is None or estate is None:
+            raise UsageError(f"--checkpoint {checkpoint}; expected: with --bootstrap-servers and --estate")
+        open_stopped(checkpoint)
     listen = Listen(
         host=host,
         port=port,
@@ -80,7 +90,7 @@ def console(
                 server = _past(recording, estate, listen)
             else:
                 assert kafka is not None
-                server = _live(kafka, estate, listen, parts)
+                server = _live(kafka, estate, checkpoint, listen, parts)
             parts.enter_context(server)
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
@@ -91,15 +101,20 @@ def console(
         pass  # a signal is the usual end
 
 
-def _live(kafka: KafkaOptions, estate: Path | None, listen: Listen, parts: ExitStack) -> ConsoleServer:
+def _live(
+    kafka: KafkaOptions, estate: Path | None, checkpoint: Path | None, listen: Listen, parts: ExitStack
+) -> ConsoleServer:
     """Return the server of the present. parts: gets what reads the topics."""
     topics, client = Topics(kafka.topic_prefix), kafka.client()
     model = ConsoleModel(topics)
-    twins = None if estate is None else LiveTwins(load_estate(estate))
     parts.enter_context(TopicFeed(client, topics, model))
-    if twins is not None:
-        parts.enter_context(twins.follow(client, topics))
-    return ConsoleServer(model, listen, twins)
+    if estate is None:
+        return ConsoleServer(model, listen)
+    loaded_estate = load_estate(estate)
+    twins = parts.enter_context(LiveTwins(loaded_estate).follow(client, topics))
+    source = JobPast(kafka=client, topics=topics, estate=loaded_estate, checkpoint=checkpoint, java=find_spark_java())
+    past = LivePast(source, twins, lambda: [mark_of(*call) for call in model.calls()])
+    return ConsoleServer(model, listen, past, past)
 
 
 def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:

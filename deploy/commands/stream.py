@@ -17,6 +17,7 @@ from deploy.options.feeds import SpanChoices
 from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.skip import Place
+from streams.checkpoint.snapshots import HOURS
 from streams.log import configure_logging
 from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
@@ -47,6 +48,7 @@ def stream(
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
     status_file: Path | None = None,
+    snapshot_hours: Annotated[float, Parameter(validator=Number(gte=0))] = HOURS,
     otlp_topic: str | None = None,
     qmgr: str | None = None,
     spans: SpanChoices = _SPAN_DEFAULTS,
@@ -72,6 +74,7 @@ def stream(
         conf: Spark setting, KEY=VALUE; may be repeated.
         restart: Restart after a failure: never, always, or a number of failures in a row after which it gives up.
         status_file: File for the figures of the last batch, for `mqtwin export`; replaced at each batch.
+        snapshot_hours: Hours of event time between two snapshots of the state, for `mqtwin state --at`; 0: none.
         otlp_topic: Topic of an OpenTelemetry collector, to be read beside the events; docs/feeds.md.
         qmgr: Queue manager of spans that name none.
         spans: OpenTelemetry spans.
@@ -112,6 +115,7 @@ def stream(
                 jars=ensure_jars(SPARK_CONNECTOR),
                 java=find_spark_java() if is_local_master else None,
                 status_file=status_file,
+                snapshot_hours=snapshot_hours,
                 otlp_topic=otlp_topic,
                 spans=spans.complete(FeedOptions(qmgr=qmgr)),
             )

@@ -18,8 +18,10 @@ from twin.estate.settings import DataSetSetting, Settings
 from twin.planning.advise import Promise, advise
 from twin.planning.levers import sizes
 from twin.planning.moment import Moment
+from twin.planning.proof import Hindsight
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
 from twin.stores.message_store import MessageStore
+from twin.units import as_text
 
 _MIB = 1024 * 1024
 _PAGES = ("pages", "max_pages")
@@ -58,6 +60,26 @@ class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hours: float = 2.0
     confidence: float = 0.9
     time: float | None = None
+
+
+class HindsightRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /hindsight; see `WhatIfRequest`."""
+
+    store: str
+    time: float
+    set: Settings = {}
+
+
+class HindsightAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to POST /hindsight: puts refused since a moment, as it is and with the settings. note: in words."""
+
+    time: str
+    puts: int
+    refused_before: int
+    refused_after: int
+    first_full: str | None
+    peak_pct: float
+    note: str
 
 
 class Slider(msgspec.Struct, frozen=True):
@@ -119,7 +141,7 @@ class AdviseAnswer(msgspec.Struct, frozen=True, kw_only=True):
     note: str
 
 
-_Request = TypeVar("_Request", WhatIfRequest, AdviseRequest)
+_Request = TypeVar("_Request", WhatIfRequest, AdviseRequest, HindsightRequest)
 
 
 class Answers(ABC):
@@ -133,9 +155,13 @@ class Answers(ABC):
         """Return why there are no answers now; empty if there are."""
         return ""
 
+    def hindsight(self, content: Any) -> HindsightAnswer:  # noqa: ARG002 -- of those with a past
+        """Answer the decoded body of POST /hindsight. UsageError: it cannot be answered; says why."""
+        raise UsageError("this console has no past; expected: mqtwin console --recording FILE, or --estate FILE")
+
     def what_if(self, content: Any) -> WhatIfAnswer:
         """Answer the decoded body of POST /whatif. UsageError: it cannot be answered; says why."""
-        request = _converted(content, WhatIfRequest)
+        request = converted(content, WhatIfRequest)
         with self.moment(request.store, request.time) as moment:
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):
@@ -153,7 +179,7 @@ class Answers(ABC):
 
     def advise(self, content: Any) -> AdviseAnswer:
         """Answer the decoded body of POST /advise. UsageError: it cannot be answered; says why."""
-        request = _converted(content, AdviseRequest)
+        request = converted(content, AdviseRequest)
         promise = Promise(hours=request.hours, confidence=request.confidence)
         with self.moment(request.store, request.time) as moment:
             advice = advise(moment, promise, request.traffic)
@@ -175,12 +201,36 @@ class Answers(ABC):
         return AdviseAnswer(time=advice.time, is_kept=advice.is_kept, plans=plans, left_out=advice.left_out, note=note)
 
 
-def _converted(content: Any, kind: type[_Request]) -> _Request:
+def converted(content: Any, kind: type[_Request]) -> _Request:
+    """Return the decoded body of a request as a request. UsageError: it is none."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         names = ", ".join(kind.__struct_fields__)
         raise UsageError(f"the body: {error}; expected: an object with {names}") from None
+
+
+def hindsight_answer(result: Hindsight) -> HindsightAnswer:
+    """Return a hindsight as the page shows it."""
+    before, after = result.before, result.after
+    until = "no later event" if not after.times else f"the events until {_clock(as_text(round(after.times[-1] * 1e6)))}"
+    if after.refused:
+        what = (
+            f"{after.refused:,} of {after.puts:,} puts would have been refused, from {_clock(after.first_full or '')}"
+        )
+        full = ", ".join(Resource.parse(name).label for name in after.full)
+        what += f" ({full})" if full else ""
+    else:
+        what = f"it would have held: none of {after.puts:,} puts refused, at most {after.peak_pct:.1f} % in use"
+    return HindsightAnswer(
+        time=result.time,
+        puts=after.puts,
+        refused_before=before.recorded,
+        refused_after=after.refused,
+        first_full=after.first_full,
+        peak_pct=after.peak_pct,
+        note=f"With these settings from {_clock(result.time)} on, over {until}: {what}; {before.recorded:,} were.",
+    )
 
 
 def _clock(time: str) -> str:

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.answers import Answers
 from deploy.console.model import ConsoleModel
-from deploy.console.past import PastTwins, seconds_of
+from deploy.console.past import Past, seconds_of
 from deploy.java.jars import CONSOLE, ensure_jars
 from twin.errors import MqtwinError, UsageError
 
@@ -82,7 +82,7 @@ class ConsoleState:
         token: what a client must know; None: nothing.
         is_tls: True if browsers see https.
         answers: answers to what-if and to requests for advice; None: there are none.
-        past: the recording whose moments the page shows; None: it shows the present.
+        past: the past moments that the page shows; None: it shows the present only.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -93,7 +93,7 @@ class ConsoleState:
     token: str | None = None
     is_tls: bool = False
     answers: Answers | None = None
-    past: PastTwins | None = None
+    past: Past | None = None
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,7 +103,8 @@ class ConsoleState:
         return {
             "clients": self.clients,
             "what_if": self.answers is not None,
-            "recording": None if self.past is None else self.past.moments.name,
+            "recording": None if self.past is None else self.past.recording,
+            "has_past": self.past is not None,
         }
 
 
@@ -118,8 +119,10 @@ def new_app(state: ConsoleState) -> Starlette:
         Route("/api/history", _history),
         Route("/api/moments", _moments),
         Route("/api/at", _moment),
+        Route("/api/state", _state),
         Route("/whatif", _what_if, methods=["POST"]),
         Route("/advise", _advise, methods=["POST"]),
+        Route("/hindsight", _hindsight, methods=["POST"]),
         Route("/healthz", _healthz),
         Route("/readyz", _readyz),
     ]
@@ -307,8 +310,18 @@ def _version_of(event_id: str, epoch: str) -> int:
 @_protected
 async def _history(request: Request) -> Response:
     console = _console(request)
-    store = request.query_params.get("store", "")
-    columns = (console.past or console.model).history(store)
+    store, time, past = request.query_params.get("store", ""), request.query_params.get("t"), console.past
+    if past is None or (time is None and past.recording is None):
+        return _columns(store, console.model.history(store))
+    asked = past.moments.first if time is None else None
+
+    def read(past: Past) -> Response:
+        return _columns(store, past.played(seconds_of(time or "") if asked is None else asked).history(store))
+
+    return await _from_past(request, read)
+
+
+def _columns(store: str, columns: dict[str, Any] | None) -> Response:
     if columns is None:
         return _problem(404, f"store={store[:80]}: no state record yet; expected: a store of the overview")
     return _json(columns)
@@ -316,26 +329,49 @@ async def _history(request: Request) -> Response:
 
 @_protected
 async def _moments(request: Request) -> Response:
-    past = _console(request).past
-    return _no_past() if past is None else _json(past.moments)
+    return await _from_past(request, lambda past: _json(past.moments))
 
 
 @_protected
 async def _moment(request: Request) -> Response:
     """Answer with everything as of a moment, in the form of the first event of a stream."""
     console = _console(request)
-    if console.past is None:
+
+    def read(past: Past) -> Response:
+        time_s = seconds_of(request.query_params.get("t", ""))
+        played = past.played(time_s)
+        extra = {**console.extra(), "recording": played.moments.name}
+        return Response(played.model_at(time_s).changes(0, extra)[1], media_type="application/json")
+
+    return await _from_past(request, read)
+
+
+@_protected
+async def _state(request: Request) -> Response:
+    """Answer with the state records as of a time, exactly."""
+
+    def read(past: Past) -> Response:
+        time_s, store = seconds_of(request.query_params.get("at", "")), request.query_params.get("store")
+        return _json(past.played(time_s).states(round(time_s * 1_000_000), store))
+
+    return await _from_past(request, read)
+
+
+async def _from_past(request: Request, read: Callable[[Past], Response]) -> Response:
+    """Return what is read from the past, or why there is nothing."""
+    past = _console(request).past
+    if past is None:
         return _no_past()
     try:
-        seconds = seconds_of(request.query_params.get("t", ""))
+        return await run_in_threadpool(read, past)
     except UsageError as error:
         return _problem(400, str(error))
-    model = await run_in_threadpool(console.past.model_at, seconds)
-    return Response(model.changes(0, console.extra())[1], media_type="application/json")
+    except MqtwinError as error:
+        return _problem(503, str(error))
 
 
 def _no_past() -> Response:
-    return _problem(404, "this console shows the present; expected: mqtwin console --recording FILE")
+    return _problem(404, "this console shows the present; expected: mqtwin console --recording FILE, or --estate FILE")
 
 
 @_protected
@@ -348,6 +384,12 @@ async def _what_if(request: Request) -> Response:
 async def _advise(request: Request) -> Response:
     answers = _console(request).answers
     return await _asked(request, None if answers is None else answers.advise)
+
+
+@_protected
+async def _hindsight(request: Request) -> Response:
+    past = _console(request).past
+    return _no_past() if past is None else await _asked(request, past.hindsight)
 
 
 async def _asked(request: Request, answer: _Answer | None) -> Response:

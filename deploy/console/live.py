@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from deploy.console.answers import Answers
 from deploy.console.model import MAX_LETTERS, ConsoleModel
+from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
@@ -24,6 +25,7 @@ from twin.estate import Estate
 from twin.events import Decoder
 from twin.planning.moment import Moment, moment_of
 from twin.playback.replays import Player
+from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
 
 _TOPICS_READ_SECONDS = 0.25
@@ -123,7 +125,7 @@ class LiveTwins(Answers):
     def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
         """Hold the present of a store still. UsageError: it cannot be had, or another time is asked for; says why."""
         if time_s is not None:
-            raise UsageError(f"time = {time_s:g}: the job has its present only; expected: mqtwin console --recording")
+            raise UsageError(f"time = {time_s:g}: these are twins of the present; expected: none")
         with self._lock:
             twin = self._player.twins.get(store)
             if twin is None:
@@ -135,6 +137,13 @@ class LiveTwins(Answers):
                 )
                 raise UsageError(f"{store}: {reason}")
             yield moment_of(self._estate, twin)
+
+    @property
+    def now_us(self) -> int:
+        """Latest event time of all stores, microseconds since 1970; NEVER before the first event."""
+        with self._lock:
+            twins = self._player.twins.values()
+            return max((twin.clock for twin in twins if isinstance(twin, MessageStore)), default=NEVER)
 
     @override
     def problem(self) -> str:

@@ -13,6 +13,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -21,8 +22,9 @@ from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.alerts.texts import is_full_now
-from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, Condition, Resource, full_reason
+from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
 from twin.records import (
+    AlertData,
     AlertRecord,
     Incident,
     Incidents,
@@ -118,6 +120,7 @@ class _IncidentEntry(_Entry):
             "cleared": [alert.encoded for alert in reversed(cleared)],
         }
         super().__init__(content, version)
+        self.call = None if root.record.data.level != PAGE else (_seconds(root.opened), root.record.data)
 
 
 class _Letter(msgspec.Struct, frozen=True):
@@ -367,6 +370,13 @@ class ConsoleModel:
             if self._letters_version > since:
                 content["letters"] = {"reasons": self._reasons, "latest": list(self._letters)[::-1]}
             return self._version, msgspec.json.encode(content)
+
+    def calls(self) -> list[tuple[float, AlertData]]:
+        """Return when people were called, seconds since 1970, and by which alert, as far as incidents are kept."""
+        with self._lock:
+            entries = list(self._incidents.values())
+        called = [entry.call for entry in entries]
+        return sorted((call for call in called if call is not None), key=itemgetter(0))
 
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
         """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""

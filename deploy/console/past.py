@@ -1,23 +1,30 @@
-"""The console's past: a recording, of which the page shows every moment, without Kafka and Spark."""
+"""The console's past: a recording, of which the page shows every moment, without Kafka and Spark.
+
+That of a running job is such a recording too, made from a snapshot and the events since: `deploy.console.live_past`.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from typing_extensions import override
 
-from deploy.console.answers import Answers
+from deploy.console.answers import Answers, HindsightAnswer, HindsightRequest, converted, hindsight_answer
 from deploy.console.model import ConsoleModel
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.events import Reject
 from twin.planning.moment import Moment, moment_of
+from twin.planning.proof import hindsight
 from twin.playback.timeline import Timeline
-from twin.records import Change, Incidents, read_alert_record
+from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record
+from twin.stores.open import Twin
 
 _MICROSECONDS = 1_000_000
 
@@ -44,35 +51,77 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to GET /api/moments.
 
     Attributes:
-        name: name of the recording.
+        name: name of the recording; of a running job of its events topic.
         times: moments that can be asked for, seconds since 1970, ascending.
         first: the moment at which the page opens: that of the first call, else the last one.
         marks: calls, in order of time.
-        events: number of events.
+        events: number of events; 0 of a running job.
+        is_live: True of a running job, which has a present to go back to.
     """
 
     name: str
     times: list[float]
     first: float
     marks: list[Mark]
-    events: int
+    events: int = 0
+    is_live: bool = False
 
 
-class PastTwins(Answers):
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """The times between which a recording has the moments that it is asked for, seconds since 1970."""
+
+    begin: float
+    end: float
+
+
+class Past(Answers):
+    """Past moments, and answers about them.
+
+    Attributes:
+        recording: name of the recording; None: it is the past of a job, which has a present, too.
+    """
+
+    recording: str | None = None
+
+    @property
+    @abstractmethod
+    def moments(self) -> Moments:
+        """The moments. MqtwinError: they are not known now."""
+
+    @abstractmethod
+    def played(self, time_s: float) -> PastTwins:
+        """Return the recording that has a time, seconds since 1970. MqtwinError: there is none; says why."""
+
+    @override
+    @contextmanager
+    def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
+        time_s = self.moments.times[-1] if time_s is None else time_s
+        yield self.played(time_s).moment_of(store, time_s)
+
+    @override
+    def hindsight(self, content: Any) -> HindsightAnswer:
+        request = converted(content, HindsightRequest)
+        return self.played(request.time).hindsight_of(request)
+
+
+class PastTwins(Past):
     """A recording, and answers about each of its moments.
 
     Args:
         timeline: the recording, played.
+        span: what is asked for of it; None: all.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, span: Span | None = None) -> None:
         self._timeline = timeline
+        self.recording = timeline.recording.name
         self._topics = Topics()
         self._letters = [_letter(self._topics, timeline.recording.name, reject) for reject in timeline.rejects]
         self._end = self._folded(timeline.times[-1], everything=True)
+        self._span = span or Span(begin=timeline.times[0] / _MICROSECONDS, end=timeline.times[-1] / _MICROSECONDS)
         marks = _marks(timeline)
         first = timeline.times[-1] if not marks else self._sample_after(round(marks[0].time * _MICROSECONDS))
-        self.moments = Moments(
+        self._moments = Moments(
             name=timeline.recording.name,
             times=[time / _MICROSECONDS for time in timeline.times],
             first=first / _MICROSECONDS,
@@ -80,25 +129,58 @@ class PastTwins(Answers):
             events=timeline.events,
         )
 
+    @property
+    @override
+    def moments(self) -> Moments:
+        return self._moments
+
+    @override
+    def played(self, time_s: float) -> PastTwins:
+        return self
+
+    def states(self, time_us: int, store: str | None) -> list[StateRecord]:
+        """Return the state records as of a time, by store: exactly those of a replay up to it.
+
+        Args:
+            time_us: the time, microseconds since 1970.
+            store: a single store; None: all that have had an event by then.
+
+        Raises:
+            UsageError: the store is not in the estate, or has had no event by then.
+        """
+        timeline = self._timeline
+        if store is not None:
+            return [self._twin(store, time_us).state()]
+        twins = [timeline.twin_at(name, time_us) for name in sorted(timeline.estate.stores)]
+        return [twin.state() for twin in twins if twin is not None]
+
     def model_at(self, time_s: float) -> ConsoleModel:
         """Return what the page shows of the last moment until a time, seconds since 1970."""
         return self._folded(self._timeline.sample_before(round(time_s * _MICROSECONDS)), everything=False)
 
     def history(self, store: str) -> dict[str, object] | None:
         """Return the usage of a store over the whole recording as columns; None for a store without samples."""
-        return self._end.history(store)
+        columns = self._end.history(store)
+        return None if columns is None else {**columns, "span": self._span}
 
-    @override
-    @contextmanager
-    def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
-        timeline = self._timeline
-        time = timeline.times[-1] if time_s is None else timeline.sample_before(round(time_s * _MICROSECONDS))
-        if store not in timeline.estate.stores:
+    def moment_of(self, store: str, time_s: float) -> Moment:
+        """Return a store at the last moment until a time, seconds since 1970. UsageError: there is none; says why."""
+        twin = self._twin(store, self._timeline.sample_before(round(time_s * _MICROSECONDS)))
+        return moment_of(self._timeline.estate, twin)
+
+    def hindsight_of(self, request: HindsightRequest) -> HindsightAnswer:
+        """Return what settings from a moment on would have changed. UsageError: as `twin.hindsight`."""
+        time = self._timeline.sample_before(round(request.time * _MICROSECONDS))
+        self._twin(request.store, time)
+        return hindsight_answer(hindsight(self._timeline, request.store, time, request.set))
+
+    def _twin(self, store: str, time_us: int) -> Twin:
+        if store not in self._timeline.estate.stores:
             raise UsageError(f"{store}: the estate has no such store; expected: a store of the overview")
-        twin = timeline.twin_at(store, time)
+        twin = self._timeline.twin_at(store, time_us)
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
-        yield moment_of(timeline.estate, twin)
+        return twin
 
     def _sample_after(self, time: int) -> int:
         """Return the first moment from a time on, microseconds."""
@@ -136,16 +218,19 @@ def _marks(timeline: Timeline) -> list[Mark]:
         for change in incidents.take(read_alert_record(alert.record())):
             if change.is_notice and change.change is not Change.OVER:
                 root = change.incident.root.data
-                marks.append(
-                    Mark(
-                        time=alert.time / _MICROSECONDS,
-                        store=root.store,
-                        severity=root.severity,
-                        change=str(change.change),
-                        cause=root.cause,
-                    )
-                )
+                marks.append(mark_of(alert.time / _MICROSECONDS, root, str(change.change)))
     return marks
+
+
+def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> Mark:
+    """Return the mark of a call.
+
+    Args:
+        time_s: its time, seconds since 1970.
+        root: the alert that called.
+        change: what became of the incident.
+    """
+    return Mark(time=time_s, store=root.store, severity=root.severity, change=change, cause=root.cause)
 
 
 def seconds_of(text: str) -> float:

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from deploy.console.answers import Answers
 from deploy.console.app import ConsoleState, new_app
 from deploy.console.model import ConsoleModel
-from deploy.console.past import PastTwins
+from deploy.console.past import Past
 from streams.files import read_secret
 from twin.errors import MqtwinError, UsageError
 
@@ -202,7 +202,7 @@ class ConsoleServer:
         model: what the page shows.
         listen: where, and for whom.
         answers: answers to what-if and to requests for advice; None: none.
-        past: the recording whose moments the page shows; None: it shows the present.
+        past: the past moments that the page shows; None: it shows the present only.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -214,7 +214,7 @@ class ConsoleServer:
         model: ConsoleModel,
         listen: Listen,
         answers: Answers | None = None,
-        past: PastTwins | None = None,
+        past: Past | None = None,
     ) -> None:
         self._state = ConsoleState(
             model,

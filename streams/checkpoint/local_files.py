@@ -147,6 +147,20 @@ class CheckpointFiles(BatchLogs):
             raise DamagedFileError("does not say how many partitions there are")
         return Operator(stores[0].num_partitions, tuple(_path(file) for file in stores[0].state_schema_file_paths))
 
+    def files_of(self, batch: int) -> Iterator[Path]:
+        """Yield the files that a checkpoint at the end of a committed batch needs, without those of checksums.
+
+        Raises:
+            DamagedFileError: a file that names others is damaged.
+            OSError: it cannot be read.
+        """
+        yield from (self.directory / name for name in ("metadata", f"offsets/{batch}", f"commits/{batch}"))
+        state = self.directory / "state" / "0"
+        for folder in (state / "_metadata", state / "_stateSchema"):
+            yield from (path for path in sorted(folder.rglob("[!.]*")) if path.is_file())
+        for partition in range(self.read_operator().partitions):
+            yield from _files_of_version(state / str(partition), batch + 1)
+
     def size(self) -> int:
         """Return the total size of all files in bytes."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
@@ -330,8 +344,7 @@ class CheckpointFiles(BatchLogs):
                 yield Finding(f"state/0/{partition}", "is missing")
 
     def _check_partition(self, folder: Path, version: int, *, thorough: bool) -> Iterator[Finding]:
-        snapshots = [int(path.stem) for path in folder.glob("*.zip") if path.stem.isdecimal()]
-        base = max((number for number in snapshots if number <= version), default=0)
+        base = _base_version(folder, version)
         if base:
             yield from self._check_snapshot(folder / f"{base}.zip", thorough=thorough)
         needed = [f"{number}.changelog" for number in range(base + 1, version + 1)]
@@ -351,30 +364,54 @@ class CheckpointFiles(BatchLogs):
         problem = file_problem(path)
         if not problem:
             try:
-                with zipfile.ZipFile(path) as archive:
-                    lines = archive.read("metadata").decode().splitlines()
-                snapshot = decode_json(lines[-1], _Snapshot)
-            except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, IndexError) as error:
-                problem = f"is no snapshot: {error}"
+                members = list(_members(path))
+            except DamagedFileError as error:
+                problem = str(error)
         if problem:
             yield Finding(self._name(path), problem)
             return
-        for files, folder in ((snapshot.sst_files, "SSTs"), (snapshot.log_files, "logs")):
-            for file in files:
-                member = path.parent / folder / str(file.dfs_sst_file_name or file.dfs_log_file_name)
-                size = member.stat().st_size if member.is_file() else None
-                problem = ""
-                if size is None:
-                    problem = f"is missing, though {self._name(path)} needs it"
-                elif size != file.size_bytes:
-                    problem = f"has {size} bytes, not the {file.size_bytes} that {self._name(path)} says"
-                elif thorough:
-                    problem = file_problem(member)
-                if problem:
-                    yield Finding(self._name(member), problem)
+        for member, size_bytes in members:
+            size = member.stat().st_size if member.is_file() else None
+            problem = ""
+            if size is None:
+                problem = f"is missing, though {self._name(path)} needs it"
+            elif size != size_bytes:
+                problem = f"has {size} bytes, not the {size_bytes} that {self._name(path)} says"
+            elif thorough:
+                problem = file_problem(member)
+            if problem:
+                yield Finding(self._name(member), problem)
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.directory))
+
+
+def _base_version(folder: Path, version: int) -> int:
+    """Return the last version of a state partition up to one that has a snapshot of Spark's; 0 if there is none."""
+    numbers = [int(path.stem) for path in folder.glob("*.zip") if path.stem.isdecimal()]
+    return max((number for number in numbers if number <= version), default=0)
+
+
+def _files_of_version(folder: Path, version: int) -> Iterator[Path]:
+    """Yield the files of a version of a state partition: a snapshot of Spark's with its members, later changelogs."""
+    base = _base_version(folder, version)
+    if base:
+        yield folder / f"{base}.zip"
+        yield from (path for path, _ in _members(folder / f"{base}.zip"))
+    yield from (folder / f"{number}.changelog" for number in range(base + 1, version + 1))
+
+
+def _members(path: Path) -> Iterator[tuple[Path, int]]:
+    """Yield (path, size in bytes) of the files that a snapshot of Spark's names. DamagedFileError, OSError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            lines = archive.read("metadata").decode().splitlines()
+        snapshot = decode_json(lines[-1], _Snapshot)
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, IndexError) as error:
+        raise DamagedFileError(f"is no snapshot: {error}") from None
+    for files, folder in ((snapshot.sst_files, "SSTs"), (snapshot.log_files, "logs")):
+        for file in files:
+            yield path.parent / folder / str(file.dfs_sst_file_name or file.dfs_log_file_name), file.size_bytes
 
 
 def drop_uncommitted_state(files: CheckpointFiles) -> None:

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from streams.kafka.clients import content_type_of
+from streams.kafka.event_range import events_until
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import EventReader, RecordGuard, TopicReader, TopicRecord
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import Decoded, Decoder, Event
+from twin.events import Decoder, Event
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
@@ -62,7 +62,8 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
     time_us = int(FIELD["time"].checked(state.time))
     decoder, player = Decoder(estate), Player(estate)
     with EventReader(kafka, topics.events, follow=False) as reader:
-        for _ in play(_events_until(time_us, reader, decoder), player):
+        reader.start()
+        for _ in play(events_until(time_us, reader, decoder), player):
             pass
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
@@ -70,15 +71,6 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
     if lost:
         player.feed(decoder.json([msgspec.json.encode(measurement_of(state, estate))]))
     return Present(player.twins[store], lost)
-
-
-def _events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterator[Decoded]:
-    reader.start()
-    while not reader.is_at_end:
-        messages = reader.read()
-        if messages:
-            values, content_types = zip(*((item.value(), content_type_of(item)) for item in messages), strict=True)
-            yield decoder.records(values, content_types).until(time_us)
 
 
 def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:

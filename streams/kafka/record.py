@@ -19,12 +19,13 @@ from confluent_kafka import Message
 
 from streams.kafka.admin import admin_client, topic_id
 from streams.kafka.clients import content_type_of
+from streams.kafka.event_range import merged_until
 from streams.kafka.recording_files import GrowingRecording, WholeRecording
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
 from twin.errors import UsageError
-from twin.events import ARROW, JSON, NDJSON, Reason, content_type
+from twin.events import ARROW, JSON, NDJSON, Decoder, Reason, content_type
 from twin.events.values import read_streams
 from twin.recordings.files import TableChunk, suffix_of
 
@@ -103,6 +104,27 @@ def record(
             target.finish(is_complete=reader.is_at_end)
     result.path, result.is_untouched = target.path, target.is_untouched
     return result
+
+
+def record_until(path: Path, time_us: int, reader: EventReader, decoder: Decoder) -> None:
+    """Record the events that are needed for a time, by time: see `streams.kafka.event_range`.
+
+    Args:
+        path: `.ndjson`, `.ndjson.zst` or `.arrow`.
+        time_us: the time, microseconds since 1970; some later events are in the recording, too.
+        reader: reader of the events topic, which has been started.
+        decoder: decoder of the estate.
+
+    Raises:
+        UsageError: the path cannot be written.
+        MqtwinError: Kafka does not answer.
+    """
+    target = WholeRecording(path)
+    with target:
+        converter = _Converter(target, RecordResult())
+        for messages in merged_until(time_us, reader, decoder):
+            converter.add(messages)
+        target.finish(is_complete=True)
 
 
 def _copy(

@@ -7,7 +7,7 @@ not exist yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -199,6 +199,9 @@ class EventReader:
         topic: its name.
         follow: read without end; False: up to the end that the topic has now.
 
+    Attributes:
+        ranges: offset of the first record of each partition, and the one after its last record, as of now.
+
     Raises:
         UsageError: a setting is wrong, or the user may not read the topic.
         MqtwinError: no Kafka answers, or there is no such topic.
@@ -211,7 +214,10 @@ class EventReader:
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
-        self._ends: dict[int, int] = {} if follow else self._end_offsets(numbers)  # of unfinished partitions
+        self.ranges = {number: offset_range(self._consumer, topic, number) for number in numbers}
+        ends = {} if follow else {number: end for number, (begin, end) in self.ranges.items() if end > begin}
+        self._ends: dict[int, int] = ends  # of unfinished partitions
+        self._held: set[int] = set()  # partitions that wait for others
         self._follow = follow
         self._numbers = numbers
         self._last_read_s = time.monotonic()
@@ -228,7 +234,7 @@ class EventReader:
         """
         offsets = offsets or {}
         for number, offset in offsets.items():
-            low, _ = offset_range(self._consumer, self._topic, number)
+            low, _ = self.ranges.get(number, (offset, offset))
             if offset < low:
                 raise UsageError(
                     f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
@@ -237,14 +243,24 @@ class EventReader:
         begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
         self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
 
-    def _end_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Return the end offset of every partition that is not empty."""
-        ends = {}
-        for number in numbers:
-            low, high = offset_range(self._consumer, self._topic, number)
-            if high > low:
-                ends[number] = high
-        return ends
+    @property
+    def unread(self) -> list[int]:
+        """Partitions that are not read to their ends."""
+        return list(self._ends)
+
+    def hold(self, partitions: set[int]) -> None:
+        """Read some partitions no further for now, and all others again."""
+        pauses, resumes = partitions - self._held, self._held - partitions
+        if pauses:
+            self._consumer.pause([TopicPartition(self._topic, number) for number in pauses])
+        if resumes:
+            self._consumer.resume([TopicPartition(self._topic, number) for number in resumes])
+        self._held = set(partitions)
+
+    def finish(self, partition: int) -> None:
+        """Read no more of a partition."""
+        if self._ends.pop(partition, None) is not None:
+            self._consumer.pause([TopicPartition(self._topic, partition)])
 
     @property
     def is_at_end(self) -> bool:

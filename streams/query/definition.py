@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from streams.checkpoint.skip import Place
+from streams.checkpoint.snapshots import HOURS
 from streams.errors import one_line
 from streams.kafka.admin import partitions_of
 from streams.kafka.settings import for_spark
@@ -17,7 +18,7 @@ from streams.kafka.topics import Limits, Topics
 from streams.kafka.transactions import COMMITTED, ISOLATION
 from streams.plan import PackedPlan
 from streams.query.decode_stage import KAFKA_COLUMNS, decode_function
-from streams.query.observed import HEARD, OBSERVED, RESTARTED, SourceBits
+from streams.query.observed import CLOCK, HEARD, OBSERVED, RESTARTED, SourceBits
 from streams.query.progress import LETTERS
 from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
 from streams.query.session import SparkJava, is_local
@@ -75,6 +76,7 @@ class JobSettings:
         skip: records to leave out, see `streams.checkpoint.skip`; the checkpoint is on this machine.
         otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
         spans: facts that its spans lack.
+        snapshot_hours: hours of event time between two snapshots, see `streams.checkpoint.snapshots`; 0: none.
     """
 
     estate: Estate
@@ -95,6 +97,7 @@ class JobSettings:
     skip: tuple[Place, ...] = ()
     otlp_topic: str | None = None
     spans: FeedOptions = field(default_factory=FeedOptions)
+    snapshot_hours: float = HOURS
 
     @property
     def client(self) -> dict[str, str]:
@@ -209,7 +212,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
     records = blocks.groupBy("store").transformWithState(TwinProcessor(packed), RECORD_DDL, "Update", "None")
     sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
     plan = packed.unpack()
-    sums.append(f.max(f.col("figures")[len(FIGURES)]).alias(RESTARTED))
+    sums += [f.max(f.col("figures")[len(FIGURES) + i]).alias(name) for i, name in enumerate((RESTARTED, CLOCK))]
     words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
     is_letter = f.col("topic") == plan.topics.dlq
     reason = f.get("headers", f.lit(0))["value"]  # the first header: `streams.query.rows.DeadLetter.headers`

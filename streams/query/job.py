@@ -20,6 +20,7 @@ import structlog
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import local_directory
 from streams.checkpoint.skip import skip_record
+from streams.checkpoint.snapshots import SnapshotWriter
 from streams.errors import one_line
 from streams.host.java_process import explain_java_exit
 from streams.host.resources import measure_session
@@ -197,6 +198,17 @@ def _batch_log(
         status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
         transactions=watch_transactions(settings.client, settings.topics.read),
         restarts=RestartLog(settings.estate),
+        snapshots=_snapshot_writer(settings),
+    )
+
+
+def _snapshot_writer(settings: JobSettings) -> SnapshotWriter | None:
+    """Return the writer of snapshots; None if there are to be none, or the checkpoint is not on this machine."""
+    directory = local_directory(settings.checkpoint)
+    return (
+        SnapshotWriter(directory, settings.snapshot_hours)
+        if directory is not None and settings.snapshot_hours
+        else None
     )
 
 

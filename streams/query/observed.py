@@ -8,12 +8,14 @@ batch are duplicates, and younger than the store's clock. That is a warning of t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 import structlog
 
+from kernels.clock import FAR
 from twin.estate import Estate
 from twin.events import EventBlock
 from twin.stores.silence import is_report, watched_queue_managers
@@ -22,6 +24,7 @@ OBSERVED = "mqtwin"  # name of the observation
 HEARD = "heard"  # column of `streams.query.rows.RECORD_DDL`, and prefix of the names of the observed words
 _WORD_BITS = 62  # used bits of a signed 64-bit number
 RESTARTED = "restarted_route"  # observed name: the largest number of a route with such a producer, plus one
+CLOCK = "clock"  # observed name: the latest event time of a store, microseconds
 MIN_EVENTS = 10  # of a store in a batch, for a judgement
 
 _log = structlog.get_logger("mqtwin.stream")
@@ -118,6 +121,11 @@ class SourceBits:
         """Return the queue managers in the observed words of a batch."""
         words = [observed.get(name, 0) for name in self.columns]
         return [name for bit, name in enumerate(self.names) if words[bit // _WORD_BITS] >> bit % _WORD_BITS & 1]
+
+
+def plausible_clock(clock_us: int) -> int:
+    """Return the clock of a store; 0 if it is more than a day ahead of this machine's: it would stop all snapshots."""
+    return clock_us if 0 < clock_us < time.time() * 1_000_000 + FAR else 0
 
 
 def restarted_route(blocks: Iterable[EventBlock], duplicates: int, clock: int) -> int:

@@ -23,7 +23,7 @@ from streams import seams
 from streams.kafka.dead_letters import DeadLetter, Header
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
-from streams.query.observed import SourceBits, restarted_route
+from streams.query.observed import SourceBits, plausible_clock, restarted_route
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
 from streams.query.rows import (
     BLOCK,
@@ -69,6 +69,7 @@ class Output:
         figures: by the names of `FIGURES`.
         heard: see `streams.query.observed.SourceBits.words`.
         restarted: see `streams.query.observed.restarted_route`.
+        clock: see `streams.query.observed.plausible_clock`.
     """
 
     plan: Plan
@@ -76,6 +77,7 @@ class Output:
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
     heard: list[int] = field(default_factory=list)
     restarted: int = 0
+    clock: int = 0
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[Header] | None = None) -> None:
         """Add a Kafka record."""
@@ -113,7 +115,7 @@ class Output:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows. There must be at least one record, or the figures would be lost."""
-        figures: list[int] | None = [*(self.figures[name] for name in FIGURES), self.restarted]
+        figures: list[int] | None = [*(self.figures[name] for name in FIGURES), self.restarted, self.clock]
         heard: list[int] | None = self.heard
         for record in self.records:
             yield _RECORD(*record, figures, heard)
@@ -211,8 +213,10 @@ class TwinProcessor(StatefulProcessor):
                 for alert in shared.take(reports, caught_up=caught_up):
                     output.add_alert(alert)
             duplicates = _duplicates(lease.twin) - duplicates_before
-            if duplicates and isinstance(lease.twin, MessageStore):
-                output.restarted = restarted_route(blocks, duplicates, lease.twin.clock)
+            if isinstance(lease.twin, MessageStore):
+                output.clock = plausible_clock(lease.twin.clock)
+                if duplicates:
+                    output.restarted = restarted_route(blocks, duplicates, lease.twin.clock)
             output.heard = source_bits(self._packed).words(blocks)
             output.add_reports(lease.twin.drain_reports())
             if shared is None or not shared.is_untouched:  # else it has had a mark only

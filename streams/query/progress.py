@@ -17,9 +17,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from streams.checkpoint.snapshots import SnapshotWriter
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
-from streams.query.observed import BatchReport, RestartLog
+from streams.query.observed import CLOCK, BatchReport, RestartLog
 from streams.query.read_marks import ReadMarks
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard
@@ -106,6 +107,7 @@ class BatchLog(StreamingQueryListener):
         status: notified of every batch and idle beat; None: no status file.
         transactions: watch over open transactions; None: the job reads uncommitted records.
         restarts: warnings of producers whose `seq` has started again; None: none are looked for.
+        snapshots: writer of snapshots, notified of every batch; None: there are none.
         monotonic: monotonic clock, seconds.
     """
 
@@ -120,6 +122,7 @@ class BatchLog(StreamingQueryListener):
         status: StatusFile | None = None,
         transactions: TransactionWatch | None = None,
         restarts: RestartLog | None = None,
+        snapshots: SnapshotWriter | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._restarts = restarts
@@ -130,7 +133,11 @@ class BatchLog(StreamingQueryListener):
         self._transactions = transactions
         self._status = status
         self._guard = guard
-        self._marks = marks
+        self._listeners: list[Callable[[BatchReport], None]] = [
+            listener.on_batch for listener in (guard, marks) if listener is not None
+        ]
+        if snapshots is not None:
+            self._listeners.append(lambda report: snapshots.on_batch(report.batch_id, report.observed.get(CLOCK, 0)))
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
         self._resources = resources
@@ -154,9 +161,8 @@ class BatchLog(StreamingQueryListener):
         report = msgspec.json.decode(text, type=BatchReport)
         held = self._look_at_transactions()
         figures = batch_figures(report, held)
-        for listener in (self._guard, self._marks):
-            if listener is not None:
-                listener.on_batch(report)
+        for listener in self._listeners:
+            listener(report)
         if "behind" not in figures and figures["records"] and self._ends is not None:
             figures = self._with_behind(figures, report, self._ends)
         if figures["records"] or figures["events"] or figures["dead_letters"]:

@@ -34,8 +34,8 @@ BLOCK_ROWS = pa.schema(
 )
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
-# column because PySpark takes time per column and store to pass rows, however few. Behind these comes one that is not
-# summed up: see `streams.query.observed.RESTARTED`.
+# column because PySpark takes time per column and store to pass rows, however few. Behind these come two that are not
+# summed up: see `streams.query.observed`, RESTARTED and CLOCK.
 FIGURES = (
     "events",
     "duplicates",

@@ -82,6 +82,27 @@ def read_twin(
             session.stop()
 
 
+def read_twins(
+    directory: Path,
+    estate: Estate,
+    store: str | None = None,
+    *,
+    java: SparkJava | None = None,
+    session: SparkSession | None = None,
+) -> dict[str, Twin]:
+    """Return the twins after the last committed batch, by store, none of a store that had no event by then.
+
+    Arguments and errors as of `read_states`.
+    """
+    is_own = session is None
+    session = session or open_session(name="mqtwin state", master="local[1]", java=java)
+    try:
+        return {twin.name: twin for twin in _read_twins(session, directory, estate, store, is_needed=False)}
+    finally:
+        if is_own:
+            session.stop()
+
+
 def check_format(session: SparkSession, location: str) -> None:
     """Read some headers of the state of a checkpoint that has no manifest.
 
@@ -143,7 +164,9 @@ def count_older(directory: Path, *, java: SparkJava | None = None, session: Spar
     return Counts(older, stores)
 
 
-def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[Twin]:
+def _read_twins(
+    session: SparkSession, directory: Path, estate: Estate, store: str | None, *, is_needed: bool = True
+) -> Iterator[Twin]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -156,7 +179,7 @@ def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: s
             .toLocalIterator()
         }
         names = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
-        if store is not None and not names:
+        if is_needed and store is not None and not names:
             raise UsageError(f"--store {store}: the checkpoint has none; expected: {', '.join(sorted(headers))}")
         pages = _read_variable(session, directory, STATE_NAME).selectExpr(
             "key.store as store", "user_map_key.page as page", "user_map_value.data as data"

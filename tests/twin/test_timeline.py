@@ -5,19 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import twin
+from kernels import OPS
 from tests.support.profile import examples
 from tests.support.traffic import traffic, write_estate, write_recording
 from twin.errors import UsageError
+from twin.estate.settings import Settings
 from twin.planning.moment import moment_of, twin_at
 from twin.planning.whatif import Traffic, what_if
 from twin.playback import timeline as module
+from twin.playback.demands import as_demands
+from twin.playback.replays import chunks_of, decoded_chunks
 from twin.playback.timeline import Timeline
+from twin.recordings.files import RecordingWriter, open_recording
 from twin.stores.message_store import MessageStore
+from twin.units import as_microseconds
 
 STORE = "QSG1/APP1"
 
@@ -76,6 +83,52 @@ def test_a_what_if_at_a_moment_is_that_of_the_recording(timeline: Timeline, shar
         except UsageError as error:  # what it holds does not fit
             answers.append(str(error))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("share", "changes"),
+    [(0.5, {"size": "2G"}), (0.55, {"offld1_th": 30}), (0.6, {"smds.QM01.size": "900M"}), (0.5, {})],
+)
+def test_hindsight_is_the_recording_replayed_with_the_change(timeline: Timeline, share: float, changes: Settings):
+    time, estate = timeline.times[round(share * (len(timeline.times) - 1))], timeline.estate
+    result = twin.hindsight(timeline, STORE, time, changes)
+    moment = moment_of(estate, twin_at(timeline.recording, estate, STORE, time))
+    changed, refused, puts, recorded = moment.with_settings(changes), 0, 0, 0
+    for decoded in chunks_of(decoded_chunks(timeline.recording, estate), estate, STORE):
+        later = decoded.take(np.flatnonzero(decoded.events["time"] > time))
+        for block in later.blocks(estate):
+            is_put = block.events["op"] == OPS.index("PUT")
+            recorded += int(block.events["count"][is_put & (block.events["reason"] == 2192)].sum())
+            demands = as_demands(block)
+            changed.apply(demands, demands=True)
+            asked = demands.events[demands.events["op"] == OPS.index("PUT")]
+            puts += int(asked["count"].sum())
+            refused += int(asked["count"][asked["reason"] == 2192].sum())
+    assert (result.after.refused, result.after.puts) == (refused, puts)
+    assert result.before.recorded == recorded > 0
+    assert changes or result.before.refused == refused
+    assert (result.after.first_full is None) == (not refused)
+
+
+def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline, friday: Path, tmp_path: Path):
+    """The alerts that are open at a snapshot of a running job were opened before it."""
+    place = next(i for i, alert in enumerate(timeline.alerts) if alert.condition == "full")
+    begin = timeline.sample_before(timeline.alerts[place].time + 600_000_000)
+    twins = {name: timeline.twin_at(name, begin) for name in timeline.states(begin)}
+    lines = tmp_path / "rest.ndjson"
+    with RecordingWriter(lines) as writer:
+        for chunk in open_recording(friday):
+            rows = [line for line in chunk.lines() if as_microseconds(msgspec.json.decode(line)["time"]) > begin]
+            writer.write_lines(rows)
+    rest = Timeline(lines, timeline.estate, twins={name: own for name, own in twins.items() if own}, begin=begin)
+    assert rest.times[0] == begin and rest.states(begin) == timeline.states(begin)
+    check = timeline.times[-1]
+    assert rest.states(check) == timeline.states(check)
+    before = {alert.alert_id: alert for alert in timeline.alerts_until(begin)}
+    still_open = {key: own.record() for key, own in before.items() if own.change != "cleared"}
+    assert still_open and {own.alert_id: own.record() for own in rest.alerts_until(begin)} == still_open
+    later = [alert.record() for alert in timeline.alerts if alert.time > begin]
+    assert [alert.record() for alert in rest.alerts if alert.time > begin] == later
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,16 @@ class Episodes:
         """Return the open episodes in the order in which they were opened."""
         return list(self._open.values())
 
+    def last_records(self) -> list[Alert]:
+        """Return the record that opened each open alert, with what was published last, and then the last record."""
+        records = []
+        for episode in self:
+            finding, opened = episode.last_finding(), episode.opened or episode.last_at
+            records.append(self._alert(episode, finding, OPENED, opened, 0))
+            if episode.published > 1:
+                records.append(self._alert(episode, finding, UPDATED, episode.last_at, episode.published - 1))
+        return records
+
     @property
     def any_open(self) -> bool:
         """True if any episode is open."""
@@ -394,10 +404,15 @@ class Episodes:
         return f"{text}/{self._turns}" if self._turns else text
 
     def _record(self, episode: Episode, finding: Finding, change: str, time: int) -> Alert:
-        number, incident = episode.published, self._incident(time)
-        role = ROOT if incident.root == episode.alert_id else PART
+        alert = self._alert(episode, finding, change, time, episode.published)
         episode.published += 1
-        alert = Alert(
+        self._on_record(alert)
+        return alert
+
+    def _alert(self, episode: Episode, finding: Finding, change: str, time: int, number: int) -> Alert:
+        incident = self._incident(time)
+        role = ROOT if incident.root == episode.alert_id else PART
+        return Alert(
             change=change,
             number=number,
             alert_id=episode.alert_id,
@@ -416,8 +431,6 @@ class Episodes:
             resources=tuple(map(str, (finding.resource, *finding.others))),
             incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),
         )
-        self._on_record(alert)
-        return alert
 
 
 def _class_of(condition: str) -> int:

@@ -24,10 +24,12 @@ from twin.estate.settings import Settings, changed_config
 from twin.events import Decoded
 from twin.planning.advise import LARGER, STEPS, Advice, Plan, asking, new_warnings, plan_of, size_in, with_doubled
 from twin.planning.levers import sizes, with_size
-from twin.planning.moment import Moment
+from twin.planning.moment import Moment, moment_of
 from twin.planning.whatif import FillOutcome
+from twin.playback.demands import StoreRefusals
 from twin.playback.replays import Player, chunks_of, decoded_chunks, play
 from twin.playback.samples import STEP, Samples, split_by_step, usage_of
+from twin.playback.timeline import Timeline
 from twin.stores.open import open_message_store
 from twin.units import as_text
 
@@ -63,6 +65,22 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     peak_pct: float
     times: tuple[float, ...]
     usage_pct: tuple[float, ...]
+
+
+class Hindsight(msgspec.Struct, frozen=True, kw_only=True):
+    """Events after a moment, replayed as it is and with other settings from then on.
+
+    Attributes:
+        store: the store.
+        time: the moment, event time as text.
+        before: the events since, replayed as it is; its `recorded` is what was refused.
+        after: the same with the settings.
+    """
+
+    store: str
+    time: str
+    before: Proof
+    after: Proof
 
 
 class Proven(NamedTuple):
@@ -211,6 +229,38 @@ class _Prover:
         return replay_with(pieces_of(self.recording, estate, store), estate, store, title, settings)
 
 
+def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> Hindsight:
+    """Return what other settings from a moment on would have changed in what has happened since.
+
+    Puts since then are requests, refused ones too; gets happen as recorded.
+
+    Args:
+        timeline: the recording, played; it ends some time after the moment.
+        store: name of the store, which holds messages.
+        time: the moment, microseconds since 1970.
+        settings: attributes as for `what_if`.
+
+    Raises:
+        UsageError: as `what_if`; the store has no event by then.
+
+    Examples:
+        >>> timeline = twin.Timeline("friday.arrow", "estate.toml")
+        >>> moment = timeline.times[len(timeline.times) // 2]
+        >>> twin.hindsight(timeline, "QSG1/APP1", moment, {"size": "2G"}).after.refused
+        0
+    """
+
+    def proof(title: str, changes: Settings) -> Proof:
+        twin = timeline.twin_at(store, time)
+        if twin is None:
+            raise UsageError(f"{store}: no event of it until then; expected: a later time")
+        since, events = moment_of(timeline.estate, twin), timeline.events_since(store, time)
+        return replay_with(events, timeline.estate, store, title, changes, since=since)
+
+    title = ", ".join(f"{name}={value}" for name, value in settings.items())
+    return Hindsight(store=store, time=as_text(time), before=proof(AS_IT_IS, {}), after=proof(title, settings))
+
+
 # --- replays --------------------------------------------------------------------------------------------------------
 
 
@@ -238,11 +288,22 @@ def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Dec
         raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
 
 
-def rehearse(pieces: Iterable[Decoded], estate: Estate, store: str, settings: Settings) -> Iterator[Rehearsed]:
-    """Replay a store's own events under settings, its puts as requests; others do not change it."""
-    config = changed_config(estate.stores[store], settings)
+def rehearse(
+    pieces: Iterable[Decoded], estate: Estate, store: str, settings: Settings, since: Moment | None = None
+) -> Iterator[Rehearsed]:
+    """Replay a store's own events under settings, its puts as requests; others do not change it.
+
+    Args:
+        pieces: the events.
+        estate: the estate.
+        store: name of the store.
+        settings: attributes of the store, from the moment on.
+        since: the store before these events, whose twin goes on with them; None: it is empty.
+    """
+    config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
     estate = replace(estate, stores={**estate.stores, store: config})
-    player = Player(estate, {store: open_message_store(estate, store, forecasts=False)}, demands=True)
+    twin = open_message_store(estate, store, forecasts=False) if since is None else since.with_settings(settings)
+    player = Player(estate, {store: twin}, demands=True)
     for piece, alerts in play(pieces, player):
         yield Rehearsed(piece, player, alerts)
 
@@ -254,6 +315,7 @@ def replay_with(
     title: str,
     settings: Settings,
     watch: Callable[[Rehearsed], None] | None = None,
+    since: Moment | None = None,
 ) -> Proof:
     """Return the proof of settings.
 
@@ -264,15 +326,16 @@ def replay_with(
         title: that of the proof.
         settings: attributes of the store, from the beginning.
         watch: called with each piece.
+        since: the store before these events, see `rehearse`; None: it is empty.
     """
     samples, full, player = Samples(estate, usage_of), dict[str, None](), Player(estate)
-    for rehearsed in rehearse(pieces, estate, store, settings):
+    for rehearsed in rehearse(pieces, estate, store, settings, since):
         player = rehearsed.player
         samples.add(rehearsed.piece, player.twins)
         full |= rehearsed.full
         if watch is not None:
             watch(rehearsed)
-    refusals, sampled = player.refusals[store], samples.by_store[store]
+    refusals, sampled = player.refusals.get(store, StoreRefusals()), samples.by_store[store]
     first_full = refusals.replayed.first_full
     fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
     return Proof(

@@ -97,6 +97,8 @@ class Timeline:
         estate: its estate, or the file of it.
         on_chunk: called after each chunk, with the chunk and the number of events so far.
         on_reject: called with each dead letter.
+        twins: twins that have seen what came before the recording, by store; they go on with it.
+        begin: time of the latest event that they have seen, microseconds since 1970.
 
     Attributes:
         recording: the file.
@@ -123,6 +125,9 @@ class Timeline:
         estate: Estate | str | Path,
         on_chunk: Callable[[Chunk, int], None] | None = None,
         on_reject: Callable[[Reject], None] | None = None,
+        *,
+        twins: Mapping[str, Twin] | None = None,
+        begin: int = NEVER,
     ) -> None:
         self.recording = Path(recording)
         self.estate = estate if isinstance(estate, Estate) else load_estate(estate)
@@ -133,11 +138,12 @@ class Timeline:
         self._sampled: dict[str, _Sampled] = {}
         self._period = STEP
         self._copies: list[_Copy] = []
+        self._first_times: list[int] = []  # earliest event time by chunk; of a chunk without events the latest possible
         self._distance = 1  # pieces from one copy to the next
         self._decoded: list[list[Decoded]] | None = []  # pieces by chunk; None: there are too many to keep
         self._store_of = np.array([route.store for route in self.estate.routes])
         warm()
-        self._play(on_chunk, on_reject)
+        self._play(Player(self.estate, twins), begin, on_chunk, on_reject)
         if not self.times:
             raise UsageError(f"{recording} has no event of this estate; expected: one of its stores")
         self.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
@@ -169,7 +175,7 @@ class Timeline:
 
         It is that of a replay of those events (`twin.planning.moment.twin_at`), sooner.
         """
-        copy = self._copies[max(0, bisect_right(self._copies, time, key=lambda own: own.latest) - 1)]
+        copy = self._copy_before(time)
         is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
         names = [name for name in copy.twins if is_shared or name == store]
         twins = {name: copy.twins[name].open(self.estate, name) for name in names}
@@ -181,20 +187,36 @@ class Timeline:
             player.catch_up()
         return player.twins.get(store)
 
+    def events_since(self, store: str, time: int) -> Iterator[Decoded]:
+        """Yield the events of a store that are later than a time, microseconds, to the end, by the STEP."""
+        copy, own = self._copy_before(time), self._store_of == store
+        for pieces in self._chunks(copy.chunk):
+            for piece in pieces:
+                rows = np.flatnonzero(own[piece.events["route"]] & (piece.events["time"] > time))
+                yield from split_by_step(piece.take(rows))
+
     # --- playing ---------------------------------------------------------------------------------------------------
 
-    def _play(self, on_chunk: Callable[[Chunk, int], None] | None, on_reject: Callable[[Reject], None] | None) -> None:
-        player, decoder = Player(self.estate), Decoder(self.estate)
-        latest, pieces = NEVER, 0
-        changed: set[str] = set()  # stores with events since the last sample
+    def _play(
+        self,
+        player: Player,
+        latest: int,
+        on_chunk: Callable[[Chunk, int], None] | None,
+        on_reject: Callable[[Reject], None] | None,
+    ) -> None:
+        decoder, pieces = Decoder(self.estate), 0
+        changed = set(player.twins)  # stores with events since the last sample
+        self.alerts += [record for twin in player.twins.values() for record in twin.episodes.last_records()]
+        self._copy(player, 0, 0, latest)
         for number, chunk in enumerate(open_recording(self.recording)):
             decoded = chunk.decode(decoder)
             own = list(split_by_step(decoded))
+            self._first_times.append(int(decoded.events["time"].min()) if len(decoded) else -NEVER)
             for place, piece in enumerate(own):
                 now = max(latest, int(piece.events["time"].max()))
                 if latest != NEVER and now // self._period > latest // self._period:
                     self._sample(player, changed, latest)
-                if pieces % self._distance == 0:
+                if pieces and pieces % self._distance == 0:
                     self._copy(player, number, place, latest)
                 latest = now
                 pieces += 1
@@ -244,14 +266,16 @@ class Timeline:
     def _copied_bytes(self) -> int:
         return sum(twin.memory_bytes for copy in self._copies for twin in copy.twins.values())
 
+    def _copy_before(self, time: int) -> _Copy:
+        """Return the last copy that has seen no event later than a time, microseconds."""
+        return self._copies[max(0, bisect_right(self._copies, time, key=lambda own: own.latest) - 1)]
+
     def _until(self, copy: _Copy, time: int) -> Iterator[Decoded]:
-        """Yield the events after a copy until a time, by piece; it ends at the first chunk without any."""
-        for number, own in enumerate(self._chunks(copy.chunk), copy.chunk):
-            is_first = number == copy.chunk
-            pieces = [piece.until(time) for piece in (own[copy.piece :] if is_first else own)]
+        """Yield the events after a copy until a time, by piece; it ends with the last chunk that has any."""
+        last = max((number for number, first in enumerate(self._first_times) if first <= time), default=-1)
+        for number, own in enumerate(islice(self._chunks(copy.chunk), max(0, last + 1 - copy.chunk)), copy.chunk):
+            pieces = [piece.until(time) for piece in (own[copy.piece :] if number == copy.chunk else own)]
             yield from (piece for piece in pieces if len(piece))
-            if own and not any(map(len, pieces)) and not (is_first and copy.piece):
-                return
 
     def _chunks(self, first: int) -> Iterator[list[Decoded]]:
         """Yield the pieces of each chunk. first: number of the first chunk."""

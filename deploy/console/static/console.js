@@ -2,7 +2,7 @@
 
 import { UsageChart } from "./chart.js";
 import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
-import { Past } from "./past.js";
+import { Past, timeInAddress } from "./past.js";
 import { WhatIf } from "./whatif.js";
 
 const LIKELY = 0.5;
@@ -249,7 +249,8 @@ class StoreChart {
   async load(store) {
     if (this.isLoading) return;
     this.isLoading = true;
-    const answer = await fetch(`api/history?store=${encodeURIComponent(store.store)}`).catch(() => null);
+    const t = state.past ? `&t=${state.past.time}` : "";
+    const answer = await fetch(`api/history?store=${encodeURIComponent(store.store)}${t}`).catch(() => null);
     if (answer && answer.ok) this.columns = await answer.json();
     this.isLoading = false;
     if (this.columns) this.show(store);
@@ -258,7 +259,8 @@ class StoreChart {
   draw(store) {
     const columns = this.columns, at = Date.parse(store.time) / 1000;
     if (state.past) {
-      if (columns) this.show(store);
+      const t = state.past.time;
+      if (columns && columns.span && columns.span.begin <= t && t <= columns.span.end) this.show(store);
       else this.load(store);
       return;
     }
@@ -677,7 +679,7 @@ class Job {
       return;
     }
     const age = ageOf(meta);
-    setText(this.heading, state.past ? `Recording ${meta.recording}, ${count(state.past.moments.events)} events` : !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
+    setText(this.heading, state.past ? pastName() : !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
     const sum = (name) => [...state.stores.values()].reduce((total, store) => total + (store.fields[name] || 0), 0);
     this.facts.set([
       ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", meta.as_of ? dayAndClock(meta.as_of) : "none"],
@@ -693,6 +695,12 @@ class Job {
 // --- freshness -------------------------------------------------------------------------------------------------------
 
 const ageOf = (meta) => (meta.age_s === null ? null : meta.age_s + (Date.now() - state.heard) / 1000);
+
+// What the slider moves in.
+function pastName() {
+  const { name, events, is_live: isLive } = state.past.moments;
+  return isLive ? `The past of ${name}` : `Recording ${name}, ${count(events)} events`;
+}
 
 // Since when the job has written nothing, in words; empty while it writes.
 function ageText() {
@@ -716,7 +724,7 @@ function drawFresh() {
   setAttribute(box, "data-state", kind);
   if (meta && meta.recording) {
     if (!problem) kind = "past";
-    text.replaceChildren(h("b", {}, `Recording ${meta.recording}`));
+    text.replaceChildren(h("b", {}, state.past && state.past.moments.is_live ? pastName() : `Recording ${meta.recording}`));
     setAttribute(box, "title", "What the console would have shown at the moment of the slider");
   } else if (meta && meta.as_of) {
     const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
@@ -780,13 +788,18 @@ function hear(changes) {
   if (!state.past) take(changes);
   state.heard = Date.now();
   state.isBroken = false;
-  if (changes.meta.recording && !state.past) openPast();
+  document.getElementById("to-past").hidden = Boolean(state.past) || !changes.meta.has_past || Boolean(changes.meta.recording);
+  if (!state.past && (changes.meta.recording || (changes.meta.has_past && timeInAddress() !== null))) openPast();
 }
 
 async function openPast() {
+  if (state.isOpening) return;
+  state.isOpening = true;
   const answer = await fetch("api/moments").catch(() => null);
+  state.isOpening = false;
   if (!answer || !answer.ok || state.past) return;
   state.past = new Past(await answer.json(), take);
+  document.getElementById("to-past").hidden = true;
   document.querySelector("header.top").append(state.past.root);
   state.past.follow();
 }
@@ -856,6 +869,7 @@ addEventListener("hashchange", () => {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) draw();
 });
+document.getElementById("to-past").addEventListener("click", openPast);
 setInterval(() => {
   if (Date.now() - state.drawn > 1500) drawFresh(); // nothing came that would have drawn it
 }, 1000);

@@ -4,10 +4,11 @@ import { announce, dayAndClock, h, momentOf, setAttribute, setText } from "./pag
 
 const SPEEDS = [60, 300, 1800]; // seconds of the recording in a second
 const FRAME_MS = 250;
+const WAIT_MS = 700; // for an answer, until it is said that it takes longer
 const STEP_KEYS = { PageUp: -10, PageDown: 10 };
 
 // The time in the address, seconds since 1970; null: none.
-function timeInAddress() {
+export function timeInAddress() {
   const text = new URLSearchParams(location.hash.split("?")[1] || "").get("t");
   const seconds = text === null ? NaN : Date.parse(text) / 1000;
   return Number.isNaN(seconds) ? null : seconds;
@@ -44,7 +45,13 @@ export class Past {
       button.addEventListener("click", () => { this.stop(); this.go(this.placeFrom(mark.time)); });
       return button;
     }));
-    this.root = h("section", { class: "past", "aria-label": "Recording" }, h("div", { class: "line" }, this.play, this.speed, this.clock),
+    this.note = h("span", { class: "soft", role: "status" });
+    this.live = h("button", { type: "button", hidden: !moments.is_live }, "Back to now");
+    this.live.addEventListener("click", () => {
+      history.replaceState(null, "", location.hash.split("?")[0] || "#/");
+      location.reload();
+    });
+    this.root = h("section", { class: "past", "aria-label": "Recording" }, h("div", { class: "line" }, this.play, this.speed, this.clock, this.live, this.note),
       h("div", { class: "slide" }, this.marks, this.input));
   }
 
@@ -97,8 +104,11 @@ export class Past {
     while (this.wanted !== null) {
       const time = this.wanted;
       this.wanted = null;
-      const answer = await fetch(`api/at?t=${time}`).catch(() => null);
-      if (answer && answer.ok && this.wanted === null) this.onMoment(await answer.json());
+      const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS);
+      const answer = await fetch(`api/at?t=${time}`).catch(() => null), content = answer && (await answer.json().catch(() => ({})));
+      clearTimeout(wait);
+      setText(this.note, answer && answer.ok ? "" : (content && content.detail) || "The console does not answer.");
+      if (answer && answer.ok && this.wanted === null) this.onMoment(content);
     }
     this.isAsking = false;
   }

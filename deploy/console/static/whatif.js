@@ -21,11 +21,14 @@ export class WhatIf {
     this.advice = h("section", { class: "panel", hidden: true }, h("h2", {}, "What would help"), this.plans);
     this.help = h("button", { type: "button" }, "What would help");
     this.help.addEventListener("click", () => this.advise());
+    this.held = h("button", { type: "button", hidden: true }, "Would it have held?");
+    this.held.addEventListener("click", () => this.lookBack());
+    this.since = h("p", { role: "status" });
     this.time = null;
     this.root = h("section", { class: "panel whatif", hidden: true, "aria-label": "What if" }, h("h2", {}, "What if"),
       h("p", { class: "soft" }, "Nothing is changed: the twin is rolled forward with these values."),
-      this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note,
-      h("div", { class: "line" }, this.reset, this.help));
+      this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note, this.since,
+      h("div", { class: "line" }, this.reset, this.help, this.held));
     this.isBuilt = false;
   }
 
@@ -34,7 +37,9 @@ export class WhatIf {
     this.root.hidden = !isOffered;
     const isElsewhen = time !== this.time;
     this.time = time;
+    this.held.hidden = time === null;
     if (isElsewhen) this.advice.hidden = true;
+    if (isElsewhen) setText(this.since, "");
     if (isOffered && (!this.isBuilt || isElsewhen)) {
       this.isBuilt = true;
       this.ask();
@@ -53,6 +58,14 @@ export class WhatIf {
     this.advice.hidden = false;
     this.plans.replaceChildren(note, h("ul", { class: "plans" }, ...plans), ...others);
     announce(note.textContent);
+  }
+
+  // What the settings would have changed in what has happened since.
+  async lookBack() {
+    this.held.disabled = true;
+    const { time } = this, { content } = await post("hindsight", { store: this.store, set: this.values.set, time });
+    this.held.disabled = false;
+    if (time === this.time) setText(this.since, content.note || content.detail || "No answer.");
   }
 
   build(attributes) {
