@@ -179,6 +179,32 @@ def make_plan(seed: int) -> Plan:
     )
 
 
+def make_life(seed: int, faults: int) -> Plan:
+    """Return faults for a long life: every third takes Java along, one in ten is a restart or the loss of a mirror."""
+    draw = random.Random(f"life {seed}")
+    actions = []
+    for number in range(faults):
+        if number % 10 == 4:
+            action = Action(kind="restart", max_records=draw.choice((50_000, 200_000)), cores=2, events=100)
+        elif number % 10 == 9:
+            action = Action(kind="lose-mirror", events=100)
+        elif number % 3 == 0:
+            whom, instant = draw.choice(_LONG_WHOM), INSTANTS[number // 3 % len(INSTANTS)]
+            action = Action(kind="fault", whom=whom, instant=instant, events=300)
+        else:
+            action = _fault(draw)
+            if action.do == "stop":
+                action = msgspec.structs.replace(action, seconds=draw.choice((5.0, 20.0, 60.0)))
+        actions.append(action)
+    return Plan(seed=seed, actions=tuple(actions), max_records=100_000)
+
+
+def make_publish(draw: random.Random) -> Action:
+    """Return a piece of random traffic for a long life, without huge records, of which few would be many events."""
+    action = _publish(draw)
+    return msgspec.structs.replace(action, flaw="") if action.flaw == "huge" else action
+
+
 def _turns(draw: random.Random, seed: int) -> list[Action]:
     """Return a kill and perhaps an action of which each has its turn, so that seeds in a row come to all.
 

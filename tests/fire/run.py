@@ -20,7 +20,7 @@ from tests.fire import oracle
 from tests.fire.instants import instant_of, stop_at
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.plan import JAVA_INSTANTS, Action, Plan
-from tests.fire.traffic import Traffic, write_estate
+from tests.fire.traffic import EVENTS_A_STORE, Traffic, write_estate
 from tests.fire.world import Bounds, World
 from tests.support.processes import send_signal
 from twin.errors import MqtwinError
@@ -93,13 +93,16 @@ class Run:
         plan: the plan.
         world: the world.
         say: takes a line for the user.
+        events_a_store: that it can publish.
     """
 
-    def __init__(self, plan: Plan, world: World, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, world: World, say: Callable[[str], None], events_a_store: int = EVENTS_A_STORE
+    ) -> None:
         self._plan = plan
         self._world = world
         self._say = say
-        self._traffic = Traffic(plan.seed)
+        self._traffic = Traffic(plan.seed, events_a_store)
         self._segments: list[Segment] = []
         self._max_records, self._cores = plan.max_records, plan.cores
         self._kills: list[tuple[str, str, float]] = []  # label, instant, monotonic seconds
@@ -114,17 +117,21 @@ class Run:
             self._use_estate(0)
             self._start()
             for number, action in enumerate(self._plan.actions):
-                start = time.monotonic()
-                getattr(self, f"_{action.kind.replace('-', '_')}")(action)
-                self.outcome.actions[action.label] += 1
-                self._since += action.kind != "validate"
-                self._say(f"  {number}: {action} ({time.monotonic() - start:.1f} s)")
+                self.do(number, action)
             self._world.stop()
             self._check_checkpoint()
         except MqtwinError as error:
             self.outcome.difference = str(error)
         self.outcome.seconds = time.monotonic() - began
         return self.outcome
+
+    def do(self, number: int, action: Action) -> None:
+        """Do an action. DifferenceError, StalledError: it went wrong."""
+        start = time.monotonic()
+        getattr(self, f"_{action.kind.replace('-', '_')}")(action)
+        self.outcome.actions[action.label] += 1
+        self._since += action.kind != "validate"
+        self._say(f"  {number}: {action} ({time.monotonic() - start:.1f} s)")
 
     # --- actions -----------------------------------------------------------------------------------------------------
 
