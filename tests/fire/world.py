@@ -331,18 +331,14 @@ class World:
     def read_all(self, topic: str) -> dict[int, list[harness.Record]]:
         """Return all records of a topic, by partition."""
         records: dict[int, list[harness.Record]] = defaultdict(list)
-        for record in self.read_each(topic, FLUSH_SECONDS):
-            records[record.partition].append(record)
-        return records
-
-    def read_each(self, topic: str, seconds: float) -> Iterator[harness.Record]:
-        """Yield all records of a topic, in order within a partition. StalledError: it takes longer."""
         settings = {"bootstrap.servers": self.broker.bootstrap_servers, "group.id": "fire-all", "log_level": 0}
         consumer = Consumer({**settings, "enable.auto.commit": False})
         try:
-            yield from read_from(consumer, self.kafka, topic, {}, seconds)
+            for record in read_from(consumer, self.kafka, topic, {}):
+                records[record.partition].append(record)
         finally:
             consumer.close()
+        return records
 
     # --- the checkpoint ----------------------------------------------------------------------------------------------
 
