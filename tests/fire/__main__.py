@@ -65,7 +65,7 @@ def _read(path: Path) -> Plan:
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except (OSError, msgspec.DecodeError) as error:
         sys.exit(f"--plan {path}: {error}; expected: a plan, as --print shows")
-    wrong = needs(plan.actions, small_disk=plan.small_disk)
+    wrong = needs(plan)
     if wrong:
         sys.exit(f"--plan {path}: {wrong}")
     return plan

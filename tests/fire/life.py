@@ -341,5 +341,5 @@ def run_life(facts: Facts, broker: Broker, folder: Path, kept: Path, say: Callab
     plan = make_life(facts.seed, int(facts.minutes * 60 / FAULT_SECONDS))
     folder.mkdir()
     kept.mkdir(parents=True, exist_ok=True)
-    with World(broker, "life", folder, small_disk=False, say=say, is_long=True) as world:
+    with World(broker, "life", folder, plan, say=say, is_long=True) as world:
         return Life(plan, world, say, facts, kept).run()

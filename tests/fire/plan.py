@@ -21,6 +21,7 @@ INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state com
 SEAMS = seams.POINTS
 LONG_FAULTS = 1  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
 ACTIONS = 15  # of a plan, validations apart; with its validations it takes two or three minutes
+FAKED_CLOCK_SEEDS = 4  # of so many seeds one has a clock of its own
 BEFORE_VALIDATE = 4  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
@@ -43,7 +44,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         seconds: for which something is stopped or waits.
         max_records: records per batch after a restart.
         cores: cores after a restart.
-        number: number of the estate or of the damage.
+        number: number of the estate or of the damage; of a clock, seconds by which it is wrong from then on.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         max_records: records per batch at the beginning.
         cores: cores of Spark at the beginning.
         small_disk: the checkpoint is on a small disk of its own.
+        faked_clock: the job has a system clock of its own, which is set forward and back.
         commit: commit of the program with which it failed; empty: it has not.
         difference: with which it failed, the first.
     """
@@ -89,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_records: int = 1000
     cores: int = 2
     small_disk: bool = False
+    faked_clock: bool = False
     commit: str = ""
     difference: str = ""
 
@@ -115,12 +118,13 @@ def _kind(weight: int, requires: str = "", provides: str = "", removes: str = ""
 
 
 # Facts: state (a batch is committed), drained (a validation just passed), changed (something happened since),
-# small-disk (see Plan).
+# small-disk and faked-clock (see Plan).
 KINDS = {
     "publish": _kind(30, provides="changed", removes="drained"),
     "fault": _kind(45, requires="state", provides="changed", removes="drained"),
     "lose-mirror": _kind(5, requires="state", provides="changed", removes="drained"),
     "partitions": _kind(8, requires="state drained", provides="changed", removes="drained"),
+    "clock": _kind(20, requires="state faked-clock", provides="changed", removes="drained"),
     "restart": _kind(0, requires="state", provides="changed", removes="drained"),
     "estate": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "damage": _kind(0, requires="state drained", provides="changed", removes="drained"),
@@ -141,7 +145,8 @@ def make_plan(seed: int) -> Plan:
     draw = random.Random(f"fire {seed}")
     turns = _turns(draw, seed)
     small_disk = any("small-disk" in KINDS[action.kind].requires for action in turns)
-    facts = {"small-disk"} if small_disk else set()
+    faked_clock = seed % FAKED_CLOCK_SEEDS == 0
+    facts = _first_facts(small_disk=small_disk, faked_clock=faked_clock)
     actions: list[Action] = []
     done, since = 0, 0  # actions, and those after the last validation
 
@@ -176,6 +181,7 @@ def make_plan(seed: int) -> Plan:
         max_records=draw.choice((60, 300, 1000)),
         cores=draw.choice((1, 2, 2, 3)),
         small_disk=small_disk,
+        faked_clock=faked_clock,
     )
 
 
@@ -232,10 +238,9 @@ def _action(draw: random.Random, name: str) -> Action:
         return _fault(draw)
     if name == "restart":
         return Action(kind=name, max_records=draw.choice((50, 500, 5000)), cores=draw.choice((1, 2, 3)))
-    if name == "estate":
-        return Action(kind=name, number=draw.randrange(1, 4), events=100)
-    if name == "damage":
-        return Action(kind=name, number=draw.randrange(4), events=100)
+    numbers = {"estate": range(1, 4), "damage": range(4), "clock": (-3600, 0, 3600)}
+    if name in numbers:
+        return Action(kind=name, number=draw.choice(numbers[name]), events=200 if name == "clock" else 100)
     return Action(kind=name, events=200)
 
 
@@ -258,10 +263,15 @@ def _fault(draw: random.Random) -> Action:
     return Action(kind="fault", do=do, whom=whom, instant=instant, events=events, form=form, seconds=seconds)
 
 
-def needs(actions: tuple[Action, ...], *, small_disk: bool) -> str:
+def _first_facts(*, small_disk: bool, faked_clock: bool) -> set[str]:
+    given = {"small-disk": small_disk, "faked-clock": faked_clock}
+    return {name for name, is_given in given.items() if is_given}
+
+
+def needs(plan: Plan) -> str:
     """Return the first action whose requirements do not hold, for plans from a file; empty if there is none."""
-    facts = {"small-disk"} if small_disk else set()
-    for number, action in enumerate(actions):
+    facts = _first_facts(small_disk=plan.small_disk, faked_clock=plan.faked_clock)
+    for number, action in enumerate(plan.actions):
         kind = KINDS.get(action.kind)
         if kind is None:
             return f"action {number}: {action.kind}; expected: {', '.join(KINDS)}"

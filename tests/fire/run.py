@@ -250,6 +250,14 @@ class Run:
         self._world.add_partitions(2)
         self._publish(action)
 
+    def _clock(self, action: Action) -> None:
+        """Set the job's system clock, and see that it goes on."""
+        self._world.wait_until_ready()
+        if not self._world.set_clock(action.number):
+            self.outcome.missed += 1
+            self._say("     missed: a clock of its own needs Linux and a C compiler")
+        self._publish(action)
+
     def _damage(self, action: Action) -> None:
         """Damage the last files of the checkpoint, and do what its check says."""
         self._world.wait_until_ready()
@@ -367,5 +375,5 @@ def _order(action: Action) -> str:
 def run_plan(plan: Plan, broker: Broker, prefix: str, folder: Path, say: Callable[[str], None]) -> Outcome:
     """Run a plan on a broker, in a folder of its own."""
     folder.mkdir()
-    with World(broker, prefix, folder, small_disk=plan.small_disk, say=say) as world:
+    with World(broker, prefix, folder, plan, say=say) as world:
         return Run(plan, world, say).run()

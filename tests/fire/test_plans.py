@@ -57,15 +57,15 @@ def test_a_plan_is_the_same_after_it_was_written_and_read() -> None:
 
 def test_plans_keep_what_their_actions_require() -> None:
     for plan in map(make_plan, SEEDS):
-        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert needs(plan) == ""
         assert plan.actions[-1].kind == "validate"
         assert sum(map(is_long, plan.actions)) == LONG_FAULTS
         assert sum(action.kind != "validate" for action in plan.actions) == ACTIONS
 
 
 def test_an_action_too_early_is_named() -> None:
-    assert needs((Action(kind="fault"),), small_disk=False) == "action 0: fault requires state"
-    assert needs((Action(kind="dance"),), small_disk=False).startswith("action 0: dance; expected: publish, ")
+    assert needs(Plan(seed=1, actions=(Action(kind="fault"),))) == "action 0: fault requires state"
+    assert needs(Plan(seed=1, actions=(Action(kind="dance"),))).startswith("action 0: dance; expected: publish, ")
 
 
 def test_all_kinds_and_a_long_kill_at_each_instant_come_within_some_seeds() -> None:
@@ -168,7 +168,7 @@ def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
     plan = make_plan(5)
 
     def difference_of(shorter: Plan) -> str:
-        assert needs(shorter.actions, small_disk=shorter.small_disk) == ""
+        assert needs(shorter) == ""
         labels = [action.label for action in shorter.actions]
         return "wrong" if "kill broker" in labels else ""
 
@@ -181,7 +181,7 @@ def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
 def test_kept_plans_can_be_run() -> None:
     for path in PLANS.glob("*.json"):
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert needs(plan) == ""
         assert plan.commit and plan.difference
 
 

@@ -24,9 +24,10 @@ from streams.kafka.admin import admin_client, end_offsets, prepare_topics
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
 from streams.seams import VARIABLE
+from tests.fire.clock import Clock
 from tests.fire.instants import Orders
 from tests.fire.oracle import Outputs
-from tests.fire.plan import Flaw, Whom
+from tests.fire.plan import Flaw, Plan, Whom
 from tests.fire.traffic import CONTENT_TYPES, Record
 from tests.soak.job import JobProcess
 from tests.support.java import QUICK_SPARK
@@ -139,7 +140,7 @@ class World:
         broker: a running broker, which outlives the world.
         prefix: prefix of its topics.
         folder: for everything else.
-        small_disk: the checkpoint is on a disk of `DISK_MB`.
+        plan: says if the checkpoint is on a disk of `DISK_MB`, and if the job has a clock of its own.
         say: takes a line for the user.
         is_long: for hours: all compilers of Java run, and the checkpoint keeps as many batches as it does by default,
             so that somebody has to ask for `bounds` at least every ten seconds.
@@ -156,8 +157,8 @@ class World:
         broker: Broker,
         prefix: str,
         folder: Path,
+        plan: Plan,
         *,
-        small_disk: bool,
         say: Callable[[str], None],
         is_long: bool = False,
     ) -> None:
@@ -170,7 +171,8 @@ class World:
         self._orders_folder = folder / "orders"
         for path in (folder / "disk", self.local, self._orders_folder):
             path.mkdir()
-        self._small_disk = small_disk and _mount(folder / "disk")
+        self._small_disk = plan.small_disk and _mount(folder / "disk")
+        self._clock = Clock(folder) if plan.faked_clock and Clock.is_possible() else None
         self.orders = Orders(self._orders_folder)
         self.limits = prepare_topics(self.topics, self.kafka)
         self._producer: Producer = new_producer(self.kafka, _PRODUCER, LastError())
@@ -212,6 +214,8 @@ class World:
         """Start the job as it was started last."""
         self.is_ready.clear()
         environment = {**({} if self._is_long else QUICK_SPARK), VARIABLE: str(self._orders_folder)}
+        if self._clock is not None:
+            environment |= self._clock.environment
         self._job = JobProcess(self._options, self.folder / "job.log", None, self._note, environment)
 
     def _note(self, entry: dict[str, Any]) -> None:
@@ -234,6 +238,16 @@ class World:
         """Return once the query runs. StalledError: it does not."""
         if not self.is_ready.wait(LIVENESS_SECONDS) or not self.job.is_running:
             raise StalledError(f"the job did not start: {self.job.last_line[:500]}")
+
+    def set_clock(self, seconds: int) -> bool:
+        """Set the wall clock of the job and of all it starts. Return False where that cannot be done.
+
+        Args:
+            seconds: by which it is wrong from now on.
+        """
+        if self._clock is not None:
+            self._clock.set(seconds)
+        return self._clock is not None
 
     def stop(self) -> None:
         """Ask the job to stop, as a service manager does. StalledError: it did not end with status 0."""

@@ -82,12 +82,9 @@ max_size = "2T"
 [queue_manager.QM09]
 platform = "distributed"
 """
-_REPORTS = (
-    b'{"store":"CF01","caught_up":true}',
-    b'{"store":"CF01","source":"QSG1/APP1","reports":[{"tick":179517600,"passed":179517601,"values":null}]}',
-    b'{"store":"CF01","source":"QSG1/APP1","reports":[{"tick":179517600,"passed":179517601,"values":'
-    b'{"type":"structure","size":1,"scm_max":2,"scm_used":0,"aug_fixed":0,"aug_dynamic":0}}]}',
-)
+_STRUCTURE = b'{"type":"structure","size":1,"scm_max":2,"scm_used":0,"aug_fixed":0,"aug_dynamic":0}'
+_REPORT = b'{"store":"CF01","source":"QSG1/APP1","reports":[{"tick":179517600,"passed":179517601,"values":%s}]}'
+_REPORTS = (b'{"store":"CF01","caught_up":true}', _REPORT % b"null", _REPORT % _STRUCTURE)
 _HISTORY = b'{"schema":1,"stores":{"QSG1/APP1":[]},"puts":{}}'
 
 
