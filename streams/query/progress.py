@@ -28,6 +28,7 @@ from twin.errors import MqtwinError
 from twin.events import Reason
 
 SLOW_SECONDS = 60.0  # of a batch, until a warning
+CLOCK_BACK_SECONDS = 10.0  # by which the wall clock may go back unnoticed
 LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # reason by the observed name of its count
 
 # Names of the phases of a batch in Spark's report, and in the log line; milliseconds.
@@ -107,6 +108,7 @@ class BatchLog(StreamingQueryListener):
         transactions: watch over open transactions; None: the job reads uncommitted records.
         restarts: warnings of producers whose `seq` has started again; None: none are looked for.
         monotonic: monotonic clock, seconds.
+        wall: wall clock, seconds.
     """
 
     def __init__(
@@ -121,9 +123,12 @@ class BatchLog(StreamingQueryListener):
         transactions: TransactionWatch | None = None,
         restarts: RestartLog | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._restarts = restarts
         self._monotonic = monotonic
+        self._wall = wall
+        self._latest_s = wall()  # the highest that the wall clock ever was
         self._beat_s = monotonic()  # end of the last batch, or of the last look that found nothing to read
         self._slow_s = SLOW_SECONDS
         self._ends = ends
@@ -201,13 +206,25 @@ class BatchLog(StreamingQueryListener):
 
         Args:
             is_running: returns True while a batch runs.
+
+        Raises:
+            MqtwinError: the wall clock was set back, and Kafka's Java clients, which count their pauses before they
+                connect again by it, stand still until it is where it was. New ones do not.
         """
+        wall_s = self._wall()
+        self._latest_s = max(self._latest_s, wall_s)
         seconds = self._monotonic() - self._beat_s
         if seconds < self._slow_s:
             return
         if not is_running():
             self._beat()
             return
+        back_s = self._latest_s - wall_s
+        if back_s > CLOCK_BACK_SECONDS:
+            raise MqtwinError(
+                f"no batch has ended for {seconds:.0f} s, and the system clock was set back by {back_s:.0f} s, so long "
+                "may Kafka's clients wait; the job continues when it is started again"
+            )
         self._slow_s *= 2
         self._log.warning(
             "a batch runs for long",

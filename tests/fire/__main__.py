@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from deploy.java.broker import Broker
-from tests.fire import page
+from tests.fire import life_page, page
 from tests.fire.life import Facts, run_life
 from tests.fire.plan import Plan, is_long, make_plan, needs
 from tests.fire.run import Outcome, run_plan
@@ -26,6 +26,9 @@ def main() -> int:
     """Return the exit status: 0 no difference, 1 a difference or a void set of runs, 2 wrong use."""
     options = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the job and the disk do not stay behind
+    if options.life_page:
+        life_page.write(options.kept)
+        return 0
     plans = [_read(options.plan)] if options.plan is not None else None
     if options.print:
         for plan in plans or [make_plan(options.seed)]:
@@ -53,6 +56,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rate", type=float, default=0.0, help="of the load, events/s; default: half of the peak")
     parser.add_argument("--kept", type=Path, default=page.ROOT / "build" / "life", help="folder for its data")
+    parser.add_argument(
+        "--life-page", action="store_true", help="write the page of the data in --kept, and run nothing"
+    )
     parser.add_argument("--shorten", action="store_true", help="shorten plans that fail")
     options = parser.parse_args()
     if options.seed is None:
@@ -107,6 +113,7 @@ class _Fire:
         outcome = run_life(facts, self._broker, self._folder / "life", options.kept, _say)
         outcome.commit = self._commit
         _say(outcome.difference or "no difference")
+        life_page.write(options.kept)
         return 1 if outcome.difference else 0
 
     def _run(self, plan: Plan) -> Outcome:

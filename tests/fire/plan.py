@@ -27,7 +27,7 @@ BEFORE_VALIDATE = 4  # at most this many actions between two validations
 Form = Literal["json", "ndjson", "arrow"]
 Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock", "two"]
 Whom = Literal["java", "driver", "daemon", "worker", "broker", "all"]
-Do = Literal["kill", "stop", "raise", "delay", "hold"]
+Do = Literal["kill", "stop", "raise", "delay", "hold", "starve"]
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +38,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         events: that are published with it; a fault strikes while they are processed.
         form: content type of the records.
         flaw: what is wrong with them; two: two producers publish them at once.
-        do: a fault; `raise` and `delay` happen in a worker.
+        do: a fault; `raise` and `delay` happen in a worker, and `starve` lets it have no more memory.
         whom: process that is killed or stopped.
         instant: instant of the batch at which it strikes; empty: at once after publishing.
         seconds: for which something is stopped or waits.
@@ -245,13 +245,15 @@ def _action(draw: random.Random, name: str) -> Action:
 
 
 def _fault(draw: random.Random) -> Action:
-    do: Do = draw.choices(("kill", "stop", "raise", "delay"), (60, 20, 12, 8))[0]
+    do: Do = draw.choices(("kill", "stop", "raise", "delay", "starve"), (60, 20, 12, 8, 8))[0]
     events, instant = draw.choice((100, 300)), draw.choice(INSTANTS)
     form: Form = draw.choice(("json", "ndjson", "arrow"))
     if do in ("raise", "delay"):
         return Action(
             kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form, seconds=0.5
         )
+    if do == "starve":
+        return Action(kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form)
     short: tuple[Whom, ...] = ("worker", "daemon", "broker")
     long = _LONG_WHOM if do == "stop" else ()
     whom = draw.choice((*short, *long))

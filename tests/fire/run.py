@@ -192,7 +192,7 @@ class Run:
             self._say(f"     missed: no batch came to {action.instant}")
 
     def _strike(self, action: Action, instant: str) -> None:
-        """Kill or stop processes. instant: that they are at."""
+        """Kill, stop or starve processes. instant: that they are at."""
         world = self._world
         processes = world.processes(action.whom)
         if not processes:  # a worker outlives its daemon
@@ -205,6 +205,11 @@ class Run:
                     process.suspend()
             time.sleep(action.seconds)
             send_signal(processes, signal.SIGCONT)
+            return
+        if action.do == "starve":
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.rlimit(psutil.RLIMIT_AS, (process.memory_info().vms,) * 2)
             return
         if action.whom in ("java", "driver", "all"):
             world.is_ready.clear()

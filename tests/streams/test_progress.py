@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -155,6 +157,18 @@ def test_a_batch_that_runs_for_long_is_a_warning_after_a_minute_and_after_twice_
     assert warnings(190.0, False) == []  # it waits for records
     assert warnings(249.0, True) == []
     assert warnings(251.0, True) == [61]
+
+
+@pytest.mark.parametrize(("wall_s", "ends"), [(4_000.0, False), (1_061.0, False), (1_055.0, False), (-2_539.0, True)])
+def test_a_batch_that_runs_for_long_while_the_clock_was_set_back_ends_the_job(wall_s: float, ends: bool) -> None:
+    now_s, at_s = [0.0], [1_000.0]
+    log = BatchLog(monotonic=lambda: now_s[0], wall=lambda: at_s[0])
+    now_s[0], at_s[0] = 30.0, wall_s - 31.0
+    log.warn_if_slow(lambda: True)  # not slow yet
+    now_s[0], at_s[0] = 61.0, wall_s
+    expected = pytest.raises(MqtwinError, match=r"61 s, .* set back by 3539 s") if ends else contextlib.nullcontext()
+    with expected:
+        log.warn_if_slow(lambda: True)
 
 
 def test_a_producer_that_starts_its_numbers_again_is_named_once(tmp_path: Path) -> None:
