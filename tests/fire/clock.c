@@ -48,6 +48,10 @@ time_t time(time_t *result) {
     return now.tv_sec;
 }
 
+int timespec_get(struct timespec *now, int base) {
+    return base == TIME_UTC && !clock_gettime(CLOCK_REALTIME, now) ? base : 0;
+}
+
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline) {
     static int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     if (!next) next = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");

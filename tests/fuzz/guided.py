@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache
@@ -31,7 +32,7 @@ with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nul
     from tests.fuzz.rounds import NOON, limited
     from tests.twin.estate.test_estate_cfrm import POLICY
     from tests.twin.events.samples import PUT, assert_same, exactly
-    from twin.errors import UsageError
+    from twin.errors import CutRecordingWarning, UsageError
     from twin.estate import EstateError, load_estate
     from twin.estate.past_rises import read_history
     from twin.events import Decoder
@@ -86,6 +87,11 @@ _STRUCTURE = b'{"type":"structure","size":1,"scm_max":2,"scm_used":0,"aug_fixed"
 _REPORT = b'{"store":"CF01","source":"QSG1/APP1","reports":[{"tick":179517600,"passed":179517601,"values":%s}]}'
 _REPORTS = (b'{"store":"CF01","caught_up":true}', _REPORT % b"null", _REPORT % _STRUCTURE)
 _HISTORY = b'{"schema":1,"stores":{"QSG1/APP1":[]},"puts":{}}'
+ODD = (
+    *(b"", b"\xff", b"\0" * 10, b"9" * 5_000, b"a = " + b"9" * 5_000, b'"\xed\xa0\x80"', b'{"\xff": 1}'),
+    *(b"[" * 3_000, b"a = " + b"[" * 3_000 + b"]" * 3_000, b'{"a":' * 3_000, b'{"time": 1, "qmgr": ' + b"[" * 3_000),
+    *(b"(" * 3_000, b"DEFINE QLOCAL(" * 600),
+)  # for every parser: nested deeper than a decoder follows, no UTF-8, numbers beyond what `int` reads
 
 
 class Target(NamedTuple):
@@ -193,6 +199,7 @@ def _size(data: bytes) -> None:
 
 def _recording(suffix: str) -> Callable[[bytes], None]:
     def take(data: bytes) -> None:
+        warnings.simplefilter("ignore", CutRecordingWarning)
         try:
             for chunk in open_recording(_places().write(f"recording{suffix}", data)):
                 chunk.decode(_places().decoder)
@@ -317,7 +324,7 @@ def main() -> None:
         print(f"{options.name}: {keep(options.name, options.found)} inputs kept")
         return
     options.found.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate([*TARGETS[options.name].seeds(), *corpus_of(options.name)]):
+    for number, seed in enumerate([*TARGETS[options.name].seeds(), *corpus_of(options.name), *ODD]):
         (options.found / f"seed-{number}").write_bytes(seed)
     flags = [f"-runs={options.inputs}", f"-max_total_time={options.seconds}", f"-max_len={MAX_BYTES}", "-timeout=20"]
     flags += ["-seed=1", "-print_final_stats=1", f"-artifact_prefix={options.found.parent}/{options.name}-"]
