@@ -42,6 +42,10 @@ _DURATIONS = {
 }
 
 
+class ClockSetBackError(MqtwinError):
+    """A batch stands still since the wall clock was set back."""
+
+
 def batch_figures(report: BatchReport, held: HeldRecords | None = None) -> dict[str, Any]:
     """Return the figures of a batch with readable names.
 
@@ -208,8 +212,8 @@ class BatchLog(StreamingQueryListener):
             is_running: returns True while a batch runs.
 
         Raises:
-            MqtwinError: the wall clock was set back, and Kafka's Java clients, which count their pauses before they
-                connect again by it, stand still until it is where it was. New ones do not.
+            ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
+                again by it, and stand still until it is where it was; new ones do not.
         """
         wall_s = self._wall()
         self._latest_s = max(self._latest_s, wall_s)
@@ -221,7 +225,7 @@ class BatchLog(StreamingQueryListener):
             return
         back_s = self._latest_s - wall_s
         if back_s > CLOCK_BACK_SECONDS:
-            raise MqtwinError(
+            raise ClockSetBackError(
                 f"no batch has ended for {seconds:.0f} s, and the system clock was set back by {back_s:.0f} s, so long "
                 "may Kafka's clients wait; the job continues when it is started again"
             )

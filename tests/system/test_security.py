@@ -181,7 +181,7 @@ def test_a_right_taken_away_from_a_running_job_is_named_and_given_back_the_job_g
         prefix=topic_prefix,
         kafka=secured.settings("SASL_SSL", USERS["stream"]),
         available_now=True,
-        max_records=10,
+        max_records=2,
     )
     without = [right for right in documented("stream") if right != ("WRITE", "state")]
 
