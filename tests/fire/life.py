@@ -61,7 +61,7 @@ class Facts(msgspec.Struct):
         cores: cores of the machine.
         minutes: length of the load.
         peak: the highest rate measured just before, events/s; 0: not measured.
-        rate: of the load, events/s.
+        rate: rate of the load, events/s.
         load_events: events of the load that were sent.
         peak_load: the highest load average of the machine in a minute; above `cores` others wait.
         faults: in their order.

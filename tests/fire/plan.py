@@ -21,7 +21,7 @@ INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state com
 SEAMS = seams.POINTS
 LONG_FAULTS = 1  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
 ACTIONS = 15  # of a plan, validations apart; with its validations it takes two or three minutes
-FAKED_CLOCK_SEEDS = 4  # of so many seeds one has a clock of its own
+FAKED_CLOCK_SEEDS = 4  # one seed in four has a clock of its own
 BEFORE_VALIDATE = 4  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]

@@ -275,8 +275,8 @@ def test_the_page_of_a_long_life_is_written_of_its_data(tmp_path: Path, monkeypa
     outcome = Outcome(5, actions={"kill java": 2, "publish (two)": 9}, validations=1, events=10, alerts=7)
     facts = Facts(5, 2, 40.0, peak=50_000.0, rate=12_000.0, load_events=1_000_000, faults=[Fault(9.0, "x", "y")])
     facts.outcome = outcome
-    kept = {"facts": facts, "samples": samples, "batches": batches, "kills": [600.0]}
-    (tmp_path / DATA).write_bytes(msgspec.json.encode(kept))
+    data = {"facts": facts, "samples": samples, "batches": batches, "kills": [600.0]}
+    (tmp_path / DATA).write_bytes(msgspec.json.encode(data))
     (tmp_path / "soak.md").write_text(f"# Soak\n\n{life_page.HEADING}\n\nearlier text\n", encoding="utf-8")
     monkeypatch.setattr(life_page, "PAGE", tmp_path / "soak.md")
     monkeypatch.setattr(life_page, "PICTURE", tmp_path / "life.svg")

@@ -275,21 +275,21 @@ def play(name: str, data: bytes) -> None:
         TARGETS[name].take(data)
 
 
-def keep(name: str, found: Path) -> int:
-    """Write the shortest of the inputs that reach all lines, up to KEPT_BYTES; return their number."""
-    inputs = sorted({path.read_bytes() for path in found.iterdir()} | set(corpus_of(name)), key=lambda d: (len(d), d))
+def keep(name: str, folder: Path) -> int:
+    """Write the shortest of the inputs in a folder that reach all lines, up to KEPT_BYTES; return their number."""
+    inputs = sorted({path.read_bytes() for path in folder.iterdir()} | set(corpus_of(name)), key=lambda d: (len(d), d))
     seen: set[tuple[str, int]] = set()
-    kept: list[bytes] = []
+    chosen: list[bytes] = []
     for data in inputs:
-        if len(data) > KEPT_INPUT_BYTES or sum(map(len, kept)) + len(data) > KEPT_BYTES:
+        if len(data) > KEPT_INPUT_BYTES or sum(map(len, chosen)) + len(data) > KEPT_BYTES:
             break
         lines = set(_lines(name, data))
         if not lines <= seen:
             seen |= lines
-            kept.append(data)
+            chosen.append(data)
     CORPUS.mkdir(exist_ok=True)
-    (CORPUS / f"{name}.msgpack").write_bytes(msgspec.msgpack.encode(kept))
-    return len(kept)
+    (CORPUS / f"{name}.msgpack").write_bytes(msgspec.msgpack.encode(chosen))
+    return len(chosen)
 
 
 def _lines(name: str, data: bytes) -> Iterator[tuple[str, int]]:

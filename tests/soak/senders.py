@@ -99,7 +99,7 @@ class LoadSlices:
     """Puts, gets and commits of structures, as `tests.bench.traffic` makes them.
 
     Args:
-        stores: of `tests.bench.site`.
+        stores: names of stores of `tests.bench.site`.
         events_a_record: 1: records of JSON.
 
     Attributes:
