@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 
 from streams.host.resources import Resources
 from streams.log import configure_logging
+from streams.query import job
 from streams.query.observed import RESTARTED, BatchReport, RestartLog
-from streams.query.progress import BatchLog, batch_figures
+from streams.query.progress import BatchLog, ClockSetBackError, batch_figures
 from tests.support.estates import small_estate
 from twin.errors import MqtwinError
 from twin.estate import load_estate
@@ -169,6 +170,28 @@ def test_a_batch_that_runs_for_long_while_the_clock_was_set_back_ends_the_job(wa
     expected = pytest.raises(MqtwinError, match=r"61 s, .* set back by 3539 s") if ends else contextlib.nullcontext()
     with expected:
         log.warn_if_slow(lambda: True)
+
+
+def test_a_job_that_stands_still_since_the_clock_went_back_is_killed_as_it_would_not_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    class Stuck:
+        session: Any = None
+
+        def wait(self, _: object) -> None:
+            raise ClockSetBackError("the system clock was set back")
+
+        def stop(self) -> None:
+            calls.append("stop")
+
+    monkeypatch.setattr(job, "start_job", lambda *_, **__: Stuck())
+    monkeypatch.setattr(job, "kill_java", lambda: calls.append("kill"))
+    monkeypatch.setattr(job, "explain_java_exit", lambda: "it is gone" if calls else "")
+    with pytest.raises(ClockSetBackError):
+        job.run_job(None)  # type: ignore[arg-type] -- nothing of it is read
+    assert calls == ["kill"]
 
 
 def test_a_producer_that_starts_its_numbers_again_is_named_once(tmp_path: Path) -> None:
