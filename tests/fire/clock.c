@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,11 +53,23 @@ int timespec_get(struct timespec *now, int base) {
     return base == TIME_UTC && !clock_gettime(CLOCK_REALTIME, now) ? base : 0;
 }
 
+static struct timespec in_kernel_time(const struct timespec *deadline) {
+    struct timespec own = *deadline;
+    if (own.tv_sec > 1000000000) own.tv_sec -= *seconds; /* no monotonic clock is that far */
+    return own;
+}
+
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline) {
     static int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     if (!next) next = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!next) next = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
-    struct timespec own = *deadline;
-    if (own.tv_sec > 1000000000) own.tv_sec -= *seconds; /* no monotonic clock is that far */
+    struct timespec own = in_kernel_time(deadline);
+    return next(cond, mutex, &own);
+}
+
+int cnd_timedwait(cnd_t *cond, mtx_t *mutex, const struct timespec *deadline) { /* librdkafka */
+    static int (*next)(cnd_t *, mtx_t *, const struct timespec *);
+    if (!next) next = dlsym(RTLD_NEXT, "cnd_timedwait");
+    struct timespec own = in_kernel_time(deadline);
     return next(cond, mutex, &own);
 }
