@@ -328,18 +328,18 @@ class Life(Run):
         draft.replace(self._folder / DATA)
 
 
-def run_life(facts: Facts, broker: Broker, folder: Path, kept: Path, say: Callable[[str], None]) -> Outcome:
+def run_life(facts: Facts, broker: Broker, folder: Path, data: Path, say: Callable[[str], None]) -> Outcome:
     """Run a life on a broker; facts are filled in, and kept with the samples in a folder.
 
     Args:
         facts: seed, cores, minutes and rate.
         broker: a running broker.
         folder: for the run; it is made.
-        kept: for what is kept.
+        data: folder for samples and facts.
         say: takes a line for the user.
     """
     plan = make_life(facts.seed, int(facts.minutes * 60 / FAULT_SECONDS))
     folder.mkdir()
-    kept.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
     with World(broker, "life", folder, plan, say=say, is_long=True) as world:
-        return Life(plan, world, say, facts, kept).run()
+        return Life(plan, world, say, facts, data).run()

@@ -43,16 +43,16 @@ it.
 """
 
 
-class _Kept(msgspec.Struct):
+class _LifeData(msgspec.Struct):
     facts: Facts
     samples: list[Sample]
     batches: list[dict[str, Any]]
     kills: list[float]
 
 
-def write(kept: Path) -> None:
-    """Write the section and the picture. kept: folder of the run's data."""
-    data = msgspec.json.decode((kept / DATA).read_bytes(), type=_Kept)
+def write(folder: Path) -> None:
+    """Write the section and the picture. folder: folder of the run's data."""
+    data = msgspec.json.decode((folder / DATA).read_bytes(), type=_LifeData)
     facts, outcome = data.facts, data.facts.outcome
     samples = [sample for sample in data.samples if sample.rss["workers"]]
     run = Samples(samples=samples, batches=data.batches, kills=data.kills)

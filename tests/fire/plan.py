@@ -266,8 +266,7 @@ def _fault(draw: random.Random) -> Action:
 
 
 def _first_facts(*, small_disk: bool, faked_clock: bool) -> set[str]:
-    given = {"small-disk": small_disk, "faked-clock": faked_clock}
-    return {name for name, is_given in given.items() if is_given}
+    return {name for name, holds in (("small-disk", small_disk), ("faked-clock", faked_clock)) if holds}
 
 
 def needs(plan: Plan) -> str:

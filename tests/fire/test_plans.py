@@ -171,7 +171,7 @@ def test_outcomes_are_the_same_after_they_were_written_and_read() -> None:
 
 
 def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
-    plan = make_plan(5)
+    plan = make_plan(1)
 
     def difference_of(shorter: Plan) -> str:
         assert needs(shorter) == ""
