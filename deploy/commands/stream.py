@@ -134,7 +134,7 @@ def _check_starting_offsets(text: str) -> None:
         return
     try:
         offsets = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         offsets = None
     if not isinstance(offsets, dict):
         raise UsageError(

@@ -187,5 +187,5 @@ def decode_json(text: str, kind: type[_T]) -> _T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise DamagedFileError(f"has other content than Spark writes: {error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DamagedFileError(f"is cut off or damaged: {error}") from None

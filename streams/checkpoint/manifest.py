@@ -136,7 +136,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
         return None
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}; expected: a file that this user can read") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{name}: {error}; remove it if the checkpoint is yours: the next start writes it anew"
         ) from error
@@ -372,7 +372,7 @@ def _lock(directory: Path) -> int:
 def _read_owner(file: int) -> Owner:
     try:
         return msgspec.json.decode(os.pread(file, 4096, 0), type=Owner)
-    except msgspec.DecodeError:  # its owner has just opened it
+    except (msgspec.DecodeError, UnicodeDecodeError):  # its owner has just opened it
         return Owner(0, "unknown host", "a moment ago")
 
 

@@ -253,7 +253,7 @@ class RemoteGuard(Guard):
                 return msgspec.json.decode(self._system.read(LEASE), type=_Lease)
             except FileNotFoundError:
                 return None
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 time.sleep(_POLL_SECONDS)
         return None
 

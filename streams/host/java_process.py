@@ -103,6 +103,16 @@ def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: M
     return gateway
 
 
+def kill_java() -> None:
+    """Kill the Java process that this process started, and wait for its end: of one that does not answer any more."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001
+    if process is not None:
+        process.kill()
+        process.wait()
+
+
 def explain_java_exit(wait_seconds: float = 0.0) -> str:
     """Return a sentence about the end of Spark's Java process; empty while it runs, or if this process started none.
 

@@ -7,6 +7,7 @@ the job was deleted, a Python worker was killed. Otherwise the innermost message
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from streams.kafka.admin import missing_topics
 from twin.errors import MqtwinError
 
 FULL_BYTES = 16 << 20  # a disk with less free space is full for a state store
+FULL_FILES = 100  # of a file system with a fixed number of them (inodes); a batch makes some dozen
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _FILES = re.compile(r"STATE_STORE|java\.io\.|RocksDB|checkpoint", re.IGNORECASE)
 _NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic|not present in metadata")
@@ -83,7 +85,7 @@ def _explain_missing_topics(text: str, topics: Mapping[str, Sequence[str]], kafk
 
 
 def _find_full_disks(places: Iterable[Path]) -> list[str]:
-    """Return one sentence per disk with less than `FULL_BYTES` free space."""
+    """Return one sentence per disk with less than `FULL_BYTES` free space, or no room for another file."""
     sentences = {}
     for place in places:
         existing = next((path for path in (place, *place.parents) if path.exists()), None)
@@ -91,6 +93,8 @@ def _find_full_disks(places: Iterable[Path]) -> list[str]:
             disk = shutil.disk_usage(existing)
             if disk.free < FULL_BYTES:
                 sentences[existing] = f"{place}: {disk.free / 1e6:.1f} of {disk.total / 1e6:,.0f} MB free"
+            elif (files := os.statvfs(existing)).f_files and files.f_favail < FULL_FILES:
+                sentences[existing] = f"{place}: {files.f_favail:,} of {files.f_files:,} files (inodes) free"
     return list(sentences.values())
 
 

@@ -22,7 +22,7 @@ from streams.checkpoint.manifest import local_directory
 from streams.checkpoint.skip import skip_record
 from streams.checkpoint.snapshots import SnapshotWriter
 from streams.errors import one_line
-from streams.host.java_process import explain_java_exit
+from streams.host.java_process import explain_java_exit, kill_java
 from streams.host.resources import measure_session
 from streams.host.signals import stop_requests
 from streams.kafka.admin import end_offsets, explain_refusal, prepare_topics
@@ -34,7 +34,7 @@ from streams.query.definition import JobSettings, start_query
 from streams.query.failure import explain
 from streams.query.observed import RestartLog, SourceBits
 from streams.query.preflight import check_executors
-from streams.query.progress import BatchLog
+from streams.query.progress import BatchLog, ClockSetBackError
 from streams.query.read_marks import ReadMarks
 from streams.query.session import check_master, is_local, open_session
 from streams.query.silence import SourceGuard
@@ -69,6 +69,9 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
         job = start_job(settings, on_batch=on_batch)
         try:
             job.wait(stop)
+        except ClockSetBackError:
+            kill_java()  # it would not stop either: its tasks wait for Kafka's clients and cannot be interrupted
+            raise
         finally:
             if not explain_java_exit():
                 job.stop()

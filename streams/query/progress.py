@@ -29,6 +29,7 @@ from twin.errors import MqtwinError
 from twin.events import Reason
 
 SLOW_SECONDS = 60.0  # of a batch, until a warning
+CLOCK_BACK_SECONDS = 10.0  # by which the wall clock may go back unnoticed
 LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # reason by the observed name of its count
 
 # Names of the phases of a batch in Spark's report, and in the log line; milliseconds.
@@ -40,6 +41,10 @@ _DURATIONS = {
     "walCommit": "log_ms",
     "commitOffsets": "commit_ms",
 }
+
+
+class ClockSetBackError(MqtwinError):
+    """A batch stands still since the wall clock was set back."""
 
 
 def batch_figures(report: BatchReport, held: HeldRecords | None = None) -> dict[str, Any]:
@@ -109,6 +114,7 @@ class BatchLog(StreamingQueryListener):
         restarts: warnings of producers whose `seq` has started again; None: none are looked for.
         snapshots: writer of snapshots, notified of every batch; None: there are none.
         monotonic: monotonic clock, seconds.
+        wall: wall clock, seconds.
     """
 
     def __init__(
@@ -124,9 +130,12 @@ class BatchLog(StreamingQueryListener):
         restarts: RestartLog | None = None,
         snapshots: SnapshotWriter | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._restarts = restarts
         self._monotonic = monotonic
+        self._wall = wall
+        self._latest_s = wall()  # the highest that the wall clock ever was
         self._beat_s = monotonic()  # end of the last batch, or of the last look that found nothing to read
         self._slow_s = SLOW_SECONDS
         self._ends = ends
@@ -207,13 +216,25 @@ class BatchLog(StreamingQueryListener):
 
         Args:
             is_running: returns True while a batch runs.
+
+        Raises:
+            ClockSetBackError: the wall clock was set back. Kafka's Java clients count their pauses before they connect
+                again by it, and stand still until it is where it was; new ones do not.
         """
+        wall_s = self._wall()
+        self._latest_s = max(self._latest_s, wall_s)
         seconds = self._monotonic() - self._beat_s
         if seconds < self._slow_s:
             return
         if not is_running():
             self._beat()
             return
+        back_s = self._latest_s - wall_s
+        if back_s > CLOCK_BACK_SECONDS:
+            raise ClockSetBackError(
+                f"no batch has ended for {seconds:.0f} s, and the system clock was set back by {back_s:.0f} s, so long "
+                "may Kafka's clients wait; the job continues when it is started again"
+            )
         self._slow_s *= 2
         self._log.warning(
             "a batch runs for long",

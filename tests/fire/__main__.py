@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from deploy.java.broker import Broker
-from tests.fire import page
+from tests.fire import life_page, page
+from tests.fire.life import Facts, run_life
 from tests.fire.plan import Plan, is_long, make_plan, needs
 from tests.fire.run import Outcome, run_plan
 from tests.fire.shorten import shorten
@@ -25,6 +26,9 @@ def main() -> int:
     """Return the exit status: 0 no difference, 1 a difference or a void set of runs, 2 wrong use."""
     options = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the job and the disk do not stay behind
+    if options.life_page:
+        life_page.write(options.kept)
+        return 0
     plans = [_read(options.plan)] if options.plan is not None else None
     if options.print:
         for plan in plans or [make_plan(options.seed)]:
@@ -35,6 +39,8 @@ def main() -> int:
         Broker(data=Path(folder) / "kafka") as broker,
     ):
         fire = _Fire(broker, Path(folder))
+        if options.life is not None:
+            return fire.life(options)
         return fire.again(plans[0], is_short=options.shorten) if plans else fire.seeds(options)
 
 
@@ -45,6 +51,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no other seed begins")
     parser.add_argument("--plan", type=Path, help="run the plan of a file, and nothing else")
     parser.add_argument("--print", action="store_true", help="print the plan and do not run it")
+    parser.add_argument(
+        "--life", type=float, metavar="MINUTES", help="a steady load for so long, with the seed's faults"
+    )
+    parser.add_argument("--rate", type=float, default=0.0, help="of the load, events/s; default: half of the peak")
+    parser.add_argument("--kept", type=Path, default=page.ROOT / "build" / "life", help="folder for its data")
+    parser.add_argument(
+        "--life-page", action="store_true", help="write the page of the data in --kept, and run nothing"
+    )
     parser.add_argument("--shorten", action="store_true", help="shorten plans that fail")
     options = parser.parse_args()
     if options.seed is None:
@@ -57,7 +71,7 @@ def _read(path: Path) -> Plan:
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except (OSError, msgspec.DecodeError) as error:
         sys.exit(f"--plan {path}: {error}; expected: a plan, as --print shows")
-    wrong = needs(plan.actions, small_disk=plan.small_disk)
+    wrong = needs(plan)
     if wrong:
         sys.exit(f"--plan {path}: {wrong}")
     return plan
@@ -91,6 +105,15 @@ class _Fire:
         outcome = self._run(plan)
         if outcome.difference and is_short:
             self._keep(plan, outcome, is_short=True)
+        return 1 if outcome.difference else 0
+
+    def life(self, options: argparse.Namespace) -> int:
+        """Run the job under load for long."""
+        facts = Facts(options.seed, len(os.sched_getaffinity(0)), options.life, rate=options.rate)
+        outcome = run_life(facts, self._broker, self._folder / "life", options.kept, _say)
+        outcome.commit = self._commit
+        _say(outcome.difference or "no difference")
+        life_page.write(options.kept)
         return 1 if outcome.difference else 0
 
     def _run(self, plan: Plan) -> Outcome:

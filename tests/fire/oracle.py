@@ -104,46 +104,78 @@ def expect(records: Mapping[int, list[Record]], topic: str, segments: Iterable[S
         segments: in their order.
         letter_bytes: maximum bytes of the value of a dead letter.
     """
-    expected = Expected(Outputs(), Counter(), Counter(), [])
-    twins: dict[str, _Saved] = {}
+    oracle = Oracle(topic, letter_bytes)
     starts: Ends = {}
     for segment in segments:
-        decoder = Decoder(segment.estate, Limits(value_bytes=letter_bytes))
-        current: dict[str, _Saved] = {}
+        oracle.use(segment.estate)
         for partition, end in sorted(segment.ends.items()):
-            part = records.get(partition, [])[starts.get(partition, 0) : end]
-            if not part:
-                continue
-            values = pa.array([record.value for record in part], pa.large_binary())
-            kinds = pa.array([record.headers.get("content-type") for record in part], pa.string())
-            decoded = decoder.records(values, kinds)
-            for block in decoded.blocks(segment.estate):
-                if block.store not in current:
-                    current[block.store] = _Saved(segment.estate, block.store, twins.get(block.store))
-                expected.outputs.add_alerts(current[block.store].twin.apply(block))
-                expected.reports += current[block.store].twin.drain_reports()
-                expected.events[partition] += len(block.events)
-            for reject in decoded.rejects:
-                offset = part[reject.record].offset
-                letter = DeadLetter(
-                    reason=str(reject.reason),
-                    detail=reject.detail[:DETAIL_CHARACTERS],
-                    topic=topic,
-                    partition=partition,
-                    offset=offset,
-                    index=reject.index,
-                    value=reject.value[:letter_bytes],
-                    length=reject.length,
-                )
-                headers = tuple((header["key"], header["value"].decode()) for header in letter.headers())
-                expected.outputs.letters[f"{topic}/{partition}/{offset}/{reject.index}"] = letter.value, headers
-                expected.letters[partition] += 1
-        for name, saved in current.items():
-            expected.outputs.states[name] = msgspec.json.encode(saved.twin.state())
-            saved.save()
-            twins[name] = saved
+            oracle.take(partition, records.get(partition, [])[starts.get(partition, 0) : end])
         starts = segment.ends
-    return expected
+    return oracle.finish()
+
+
+class Oracle:
+    """The outputs of the records of a topic, which it takes in pieces.
+
+    Args:
+        topic: name of the topic.
+        letter_bytes: maximum bytes of the value of a dead letter.
+    """
+
+    def __init__(self, topic: str, letter_bytes: int) -> None:
+        self._topic, self._letter_bytes = topic, letter_bytes
+        self._expected = Expected(Outputs(), Counter(), Counter(), [])
+        self._twins: dict[str, _Saved] = {}  # by earlier estates
+        self._current: dict[str, _Saved] = {}
+
+    def use(self, estate: Estate) -> None:
+        """Process what comes with an estate."""
+        self._save()
+        self._estate = estate
+        self._decoder = Decoder(estate, Limits(value_bytes=self._letter_bytes))
+
+    def take(self, partition: int, records: list[Record]) -> None:
+        """Process the next records of a partition."""
+        if not records:
+            return
+        expected = self._expected
+        values = pa.array([record.value for record in records], pa.large_binary())
+        kinds = pa.array([record.headers.get("content-type") for record in records], pa.string())
+        decoded = self._decoder.records(values, kinds)
+        for block in decoded.blocks(self._estate):
+            if block.store not in self._current:
+                self._current[block.store] = _Saved(self._estate, block.store, self._twins.get(block.store))
+            twin = self._current[block.store].twin
+            expected.outputs.add_alerts(twin.apply(block))
+            expected.reports += twin.drain_reports()
+            expected.events[partition] += len(block.events)
+        for reject in decoded.rejects:
+            offset = records[reject.record].offset
+            letter = DeadLetter(
+                reason=str(reject.reason),
+                detail=reject.detail[:DETAIL_CHARACTERS],
+                topic=self._topic,
+                partition=partition,
+                offset=offset,
+                index=reject.index,
+                value=reject.value[: self._letter_bytes],
+                length=reject.length,
+            )
+            headers = tuple((header["key"], header["value"].decode()) for header in letter.headers())
+            expected.outputs.letters[f"{self._topic}/{partition}/{offset}/{reject.index}"] = letter.value, headers
+            expected.letters[partition] += 1
+
+    def finish(self) -> Expected:
+        """Return the outputs of all that came."""
+        self._save()
+        return self._expected
+
+    def _save(self) -> None:
+        for name, saved in self._current.items():
+            self._expected.outputs.states[name] = msgspec.json.encode(saved.twin.state())
+            saved.save()
+            self._twins[name] = saved
+        self._current = {}
 
 
 def add_shared(

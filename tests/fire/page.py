@@ -94,8 +94,8 @@ test-nightly`, beside two fresh seeds.
 The stores that others share (here the log of a queue manager; also coupling facilities and uniform clusters) are
 recomputed from the job's own topic of reports and the bounds of its batches, since their state depends on when
 reports are read. What it does not cover: several hosts (a [cluster](cluster.md#what-was-tested) has tests of its
-own), spans, a system clock of the job that jumps, too little memory, and a power failure, which loses what the
-system had not written to the disk.
+own), spans, too little memory for Java, and a power failure, which loses what the system had not written to the
+disk. [Two hours under load](soak.md#two-hours-under-load-and-faults) have a page of their own.
 """
 
 

@@ -21,12 +21,13 @@ INSTANTS = ("planning", seams.READING, seams.APPLYING, seams.WRITING, "state com
 SEAMS = seams.POINTS
 LONG_FAULTS = 1  # in a plan: those after which Spark starts again, 15 seconds or more each; see `_turns`
 ACTIONS = 15  # of a plan, validations apart; with its validations it takes two or three minutes
+FAKED_CLOCK_SEEDS = 4  # one seed in four has a clock of its own
 BEFORE_VALIDATE = 4  # at most this many actions between two validations
 
 Form = Literal["json", "ndjson", "arrow"]
 Flaw = Literal["", "repeat", "shuffle", "poison", "huge", "clock", "two"]
 Whom = Literal["java", "driver", "daemon", "worker", "broker", "all"]
-Do = Literal["kill", "stop", "raise", "delay", "hold"]
+Do = Literal["kill", "stop", "raise", "delay", "hold", "starve"]
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,13 +38,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         events: that are published with it; a fault strikes while they are processed.
         form: content type of the records.
         flaw: what is wrong with them; two: two producers publish them at once.
-        do: a fault; `raise` and `delay` happen in a worker.
+        do: a fault; `raise` and `delay` happen in a worker, and `starve` lets it have no more memory.
         whom: process that is killed or stopped.
         instant: instant of the batch at which it strikes; empty: at once after publishing.
         seconds: for which something is stopped or waits.
         max_records: records per batch after a restart.
         cores: cores after a restart.
-        number: number of the estate or of the damage.
+        number: number of the estate or of the damage; of a clock, seconds by which it is wrong from then on.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         max_records: records per batch at the beginning.
         cores: cores of Spark at the beginning.
         small_disk: the checkpoint is on a small disk of its own.
+        faked_clock: the job has a system clock of its own, which is set forward and back.
         commit: commit of the program with which it failed; empty: it has not.
         difference: with which it failed, the first.
     """
@@ -89,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_records: int = 1000
     cores: int = 2
     small_disk: bool = False
+    faked_clock: bool = False
     commit: str = ""
     difference: str = ""
 
@@ -115,12 +118,13 @@ def _kind(weight: int, requires: str = "", provides: str = "", removes: str = ""
 
 
 # Facts: state (a batch is committed), drained (a validation just passed), changed (something happened since),
-# small-disk (see Plan).
+# small-disk and faked-clock (see Plan).
 KINDS = {
     "publish": _kind(30, provides="changed", removes="drained"),
     "fault": _kind(45, requires="state", provides="changed", removes="drained"),
     "lose-mirror": _kind(5, requires="state", provides="changed", removes="drained"),
     "partitions": _kind(8, requires="state drained", provides="changed", removes="drained"),
+    "clock": _kind(20, requires="state faked-clock", provides="changed", removes="drained"),
     "restart": _kind(0, requires="state", provides="changed", removes="drained"),
     "estate": _kind(0, requires="state drained", provides="changed", removes="drained"),
     "damage": _kind(0, requires="state drained", provides="changed", removes="drained"),
@@ -141,7 +145,8 @@ def make_plan(seed: int) -> Plan:
     draw = random.Random(f"fire {seed}")
     turns = _turns(draw, seed)
     small_disk = any("small-disk" in KINDS[action.kind].requires for action in turns)
-    facts = {"small-disk"} if small_disk else set()
+    faked_clock = seed % FAKED_CLOCK_SEEDS == 0
+    facts = _first_facts(small_disk=small_disk, faked_clock=faked_clock)
     actions: list[Action] = []
     done, since = 0, 0  # actions, and those after the last validation
 
@@ -176,7 +181,34 @@ def make_plan(seed: int) -> Plan:
         max_records=draw.choice((60, 300, 1000)),
         cores=draw.choice((1, 2, 2, 3)),
         small_disk=small_disk,
+        faked_clock=faked_clock,
     )
+
+
+def make_life(seed: int, faults: int) -> Plan:
+    """Return faults for a long life: every third takes Java along, one in ten is a restart or the loss of a mirror."""
+    draw = random.Random(f"life {seed}")
+    actions = []
+    for number in range(faults):
+        if number % 10 == 4:
+            action = Action(kind="restart", max_records=draw.choice((50_000, 200_000)), cores=2, events=100)
+        elif number % 10 == 9:
+            action = Action(kind="lose-mirror", events=100)
+        elif number % 3 == 0:
+            whom, instant = draw.choice(_LONG_WHOM), INSTANTS[number // 3 % len(INSTANTS)]
+            action = Action(kind="fault", whom=whom, instant=instant, events=300)
+        else:
+            action = _fault(draw)
+            if action.do == "stop":
+                action = msgspec.structs.replace(action, seconds=draw.choice((5.0, 20.0, 60.0)))
+        actions.append(action)
+    return Plan(seed=seed, actions=tuple(actions), max_records=100_000)
+
+
+def make_publish(draw: random.Random) -> Action:
+    """Return a piece of random traffic for a long life, without huge records, of which few would be many events."""
+    action = _publish(draw)
+    return msgspec.structs.replace(action, flaw="") if action.flaw == "huge" else action
 
 
 def _turns(draw: random.Random, seed: int) -> list[Action]:
@@ -206,21 +238,22 @@ def _action(draw: random.Random, name: str) -> Action:
         return _fault(draw)
     if name == "restart":
         return Action(kind=name, max_records=draw.choice((50, 500, 5000)), cores=draw.choice((1, 2, 3)))
-    if name == "estate":
-        return Action(kind=name, number=draw.randrange(1, 4), events=100)
-    if name == "damage":
-        return Action(kind=name, number=draw.randrange(4), events=100)
+    numbers = {"estate": range(1, 4), "damage": range(4), "clock": (-3600, 0, 3600)}
+    if name in numbers:
+        return Action(kind=name, number=draw.choice(numbers[name]), events=200 if name == "clock" else 100)
     return Action(kind=name, events=200)
 
 
 def _fault(draw: random.Random) -> Action:
-    do: Do = draw.choices(("kill", "stop", "raise", "delay"), (60, 20, 12, 8))[0]
+    do: Do = draw.choices(("kill", "stop", "raise", "delay", "starve"), (60, 20, 12, 8, 8))[0]
     events, instant = draw.choice((100, 300)), draw.choice(INSTANTS)
     form: Form = draw.choice(("json", "ndjson", "arrow"))
     if do in ("raise", "delay"):
         return Action(
             kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form, seconds=0.5
         )
+    if do == "starve":
+        return Action(kind="fault", do=do, whom="worker", instant=draw.choice(SEAMS), events=events, form=form)
     short: tuple[Whom, ...] = ("worker", "daemon", "broker")
     long = _LONG_WHOM if do == "stop" else ()
     whom = draw.choice((*short, *long))
@@ -232,10 +265,14 @@ def _fault(draw: random.Random) -> Action:
     return Action(kind="fault", do=do, whom=whom, instant=instant, events=events, form=form, seconds=seconds)
 
 
-def needs(actions: tuple[Action, ...], *, small_disk: bool) -> str:
+def _first_facts(*, small_disk: bool, faked_clock: bool) -> set[str]:
+    return {name for name, holds in (("small-disk", small_disk), ("faked-clock", faked_clock)) if holds}
+
+
+def needs(plan: Plan) -> str:
     """Return the first action whose requirements do not hold, for plans from a file; empty if there is none."""
-    facts = {"small-disk"} if small_disk else set()
-    for number, action in enumerate(actions):
+    facts = _first_facts(small_disk=plan.small_disk, faked_clock=plan.faked_clock)
+    for number, action in enumerate(plan.actions):
         kind = KINDS.get(action.kind)
         if kind is None:
             return f"action {number}: {action.kind}; expected: {', '.join(KINDS)}"

@@ -20,7 +20,7 @@ from tests.fire import oracle
 from tests.fire.instants import instant_of, stop_at
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.plan import JAVA_INSTANTS, Action, Plan
-from tests.fire.traffic import Traffic, write_estate
+from tests.fire.traffic import EVENTS_A_STORE, Traffic, write_estate
 from tests.fire.world import Bounds, World
 from tests.support.processes import send_signal
 from twin.errors import MqtwinError
@@ -93,13 +93,16 @@ class Run:
         plan: the plan.
         world: the world.
         say: takes a line for the user.
+        events_a_store: that it can publish.
     """
 
-    def __init__(self, plan: Plan, world: World, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, world: World, say: Callable[[str], None], events_a_store: int = EVENTS_A_STORE
+    ) -> None:
         self._plan = plan
         self._world = world
         self._say = say
-        self._traffic = Traffic(plan.seed)
+        self._traffic = Traffic(plan.seed, events_a_store)
         self._segments: list[Segment] = []
         self._max_records, self._cores = plan.max_records, plan.cores
         self._kills: list[tuple[str, str, float]] = []  # label, instant, monotonic seconds
@@ -114,17 +117,21 @@ class Run:
             self._use_estate(0)
             self._start()
             for number, action in enumerate(self._plan.actions):
-                start = time.monotonic()
-                getattr(self, f"_{action.kind.replace('-', '_')}")(action)
-                self.outcome.actions[action.label] += 1
-                self._since += action.kind != "validate"
-                self._say(f"  {number}: {action} ({time.monotonic() - start:.1f} s)")
+                self.do(number, action)
             self._world.stop()
             self._check_checkpoint()
         except MqtwinError as error:
             self.outcome.difference = str(error)
         self.outcome.seconds = time.monotonic() - began
         return self.outcome
+
+    def do(self, number: int, action: Action) -> None:
+        """Do an action. DifferenceError, StalledError: it went wrong."""
+        start = time.monotonic()
+        getattr(self, f"_{action.kind.replace('-', '_')}")(action)
+        self.outcome.actions[action.label] += 1
+        self._since += action.kind != "validate"
+        self._say(f"  {number}: {action} ({time.monotonic() - start:.1f} s)")
 
     # --- actions -----------------------------------------------------------------------------------------------------
 
@@ -185,7 +192,7 @@ class Run:
             self._say(f"     missed: no batch came to {action.instant}")
 
     def _strike(self, action: Action, instant: str) -> None:
-        """Kill or stop processes. instant: that they are at."""
+        """Kill, stop or starve processes. instant: that they are at."""
         world = self._world
         processes = world.processes(action.whom)
         if not processes:  # a worker outlives its daemon
@@ -198,6 +205,11 @@ class Run:
                     process.suspend()
             time.sleep(action.seconds)
             send_signal(processes, signal.SIGCONT)
+            return
+        if action.do == "starve":
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.rlimit(psutil.RLIMIT_AS, (process.memory_info().vms,) * 2)
             return
         if action.whom in ("java", "driver", "all"):
             world.is_ready.clear()
@@ -241,6 +253,14 @@ class Run:
     def _partitions(self, action: Action) -> None:
         self._close_segment()  # a store may get another partition: what it has in the first one is processed
         self._world.add_partitions(2)
+        self._publish(action)
+
+    def _clock(self, action: Action) -> None:
+        """Set the job's system clock, and see that it goes on."""
+        self._world.wait_until_ready()
+        if not self._world.set_clock(action.number):
+            self.outcome.missed += 1
+            self._say("     missed: a clock of its own needs Linux and a C compiler")
         self._publish(action)
 
     def _damage(self, action: Action) -> None:
@@ -360,5 +380,5 @@ def _order(action: Action) -> str:
 def run_plan(plan: Plan, broker: Broker, prefix: str, folder: Path, say: Callable[[str], None]) -> Outcome:
     """Run a plan on a broker, in a folder of its own."""
     folder.mkdir()
-    with World(broker, prefix, folder, small_disk=plan.small_disk, say=say) as world:
+    with World(broker, prefix, folder, plan, say=say) as world:
         return Run(plan, world, say).run()

@@ -25,11 +25,12 @@ def shorten(plan: Plan, difference_of: Callable[[Plan], str], max_runs: int = MA
         start = 0
         while start < len(plan.actions) and max_runs > 0:
             actions = _with_validate(plan.actions[:start] + plan.actions[start + size :])
-            if len(actions) < len(plan.actions) and not needs(actions, small_disk=plan.small_disk):
+            shorter = msgspec.structs.replace(plan, actions=actions)
+            if len(actions) < len(plan.actions) and not needs(shorter):
                 max_runs -= 1
-                difference = difference_of(msgspec.structs.replace(plan, actions=actions))
+                difference = difference_of(shorter)
                 if difference:
-                    plan = msgspec.structs.replace(plan, actions=actions, difference=difference)
+                    plan = msgspec.structs.replace(shorter, difference=difference)
                     is_shorter = True
                     continue
             start += size

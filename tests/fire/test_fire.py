@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from deploy.java.broker import Broker
+from tests.fire.clock import Clock
 from tests.fire.plan import Action, Plan
 from tests.fire.run import run_plan
 from tests.support.java import quick_java
@@ -29,17 +30,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def fresh(seed: int) -> Plan:
-    """Return a plan of a minute: a kill at three instants, one of which takes Java along."""
+    """Return a plan of a minute: a kill at three instants, one of which takes Java along, and a clock that jumps."""
     instant = ("planning", "sink", "offset commit")[seed % 3]
     return Plan(
         seed=seed,
         max_records=50,
+        faked_clock=Clock.is_possible(),
         actions=(
             Action(kind="publish", events=200, form="arrow"),
             Action(kind="validate"),
             Action(kind="fault", whom="worker", instant="writing", events=100),
             Action(kind="fault", whom="daemon", instant="applying", events=100, form="ndjson"),
             Action(kind="lose-mirror", events=50),
+            *([Action(kind="clock", number=(-3600, 3600)[seed % 2], events=50)] if Clock.is_possible() else []),
             Action(kind="validate"),
             Action(kind="fault", whom=("java", "driver", "all")[seed % 3], instant=instant, events=200),
             Action(kind="publish", events=100, flaw="poison"),
@@ -52,7 +55,7 @@ def fresh(seed: int) -> Plan:
 def test_a_fresh_seed(broker: Broker, topic_prefix: str, temporary: Path, seed: int) -> None:
     outcome = run_plan(fresh(seed), broker, topic_prefix, temporary / "run", print)
     assert outcome.difference == ""
-    assert outcome.validated == 6
+    assert outcome.validated == 6 + Clock.is_possible()
     assert sum(outcome.hits.values()) + outcome.missed == 3
     assert outcome.missed == 0
 

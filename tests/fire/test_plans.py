@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -13,8 +15,10 @@ import pytest
 
 from streams import seams
 from streams.query.report_records import read_mark, report_records
-from tests.fire import oracle
+from tests.fire import life_page, oracle
+from tests.fire.clock import Clock
 from tests.fire.instants import instant_of
+from tests.fire.life import DATA, Facts, Fault
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.page import Outcomes, missing_instants
 from tests.fire.plan import (
@@ -29,12 +33,14 @@ from tests.fire.plan import (
     Form,
     Plan,
     is_long,
+    make_life,
     make_plan,
     needs,
 )
 from tests.fire.run import Outcome, Recovery
 from tests.fire.shorten import shorten
 from tests.fire.traffic import CONTENT_TYPES, ESTATES, Traffic, write_estate
+from tests.soak.samples import Sample
 from tests.system.harness import Record
 from twin.estate import load_estate
 from twin.playback.replays import replay
@@ -57,15 +63,15 @@ def test_a_plan_is_the_same_after_it_was_written_and_read() -> None:
 
 def test_plans_keep_what_their_actions_require() -> None:
     for plan in map(make_plan, SEEDS):
-        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert needs(plan) == ""
         assert plan.actions[-1].kind == "validate"
         assert sum(map(is_long, plan.actions)) == LONG_FAULTS
         assert sum(action.kind != "validate" for action in plan.actions) == ACTIONS
 
 
 def test_an_action_too_early_is_named() -> None:
-    assert needs((Action(kind="fault"),), small_disk=False) == "action 0: fault requires state"
-    assert needs((Action(kind="dance"),), small_disk=False).startswith("action 0: dance; expected: publish, ")
+    assert needs(Plan(seed=1, actions=(Action(kind="fault"),))) == "action 0: fault requires state"
+    assert needs(Plan(seed=1, actions=(Action(kind="dance"),))).startswith("action 0: dance; expected: publish, ")
 
 
 def test_all_kinds_and_a_long_kill_at_each_instant_come_within_some_seeds() -> None:
@@ -165,10 +171,10 @@ def test_outcomes_are_the_same_after_they_were_written_and_read() -> None:
 
 
 def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
-    plan = make_plan(5)
+    plan = make_plan(1)
 
     def difference_of(shorter: Plan) -> str:
-        assert needs(shorter.actions, small_disk=shorter.small_disk) == ""
+        assert needs(shorter) == ""
         labels = [action.label for action in shorter.actions]
         return "wrong" if "kill broker" in labels else ""
 
@@ -181,7 +187,7 @@ def test_a_failing_plan_loses_all_that_does_not_matter() -> None:
 def test_kept_plans_can_be_run() -> None:
     for path in PLANS.glob("*.json"):
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-        assert needs(plan.actions, small_disk=plan.small_disk) == ""
+        assert needs(plan) == ""
         assert plan.commit and plan.difference
 
 
@@ -226,3 +232,58 @@ def test_the_files_of_a_checkpoint_say_where_a_batch_is(tmp_path: Path) -> None:
     assert state_after("commits/.0.abc.tmp") == "offset commit"
     (tmp_path / "commits/.0.abc.tmp").unlink()
     assert state_after("commits/0") == ""
+
+
+def test_a_long_life_has_every_kind_of_kill_and_is_the_same_each_time() -> None:
+    life = make_life(1000, 30)
+    assert life == make_life(1000, 30)
+    labels = Counter(action.label for action in life.actions)
+    assert {"restart", "lose-mirror", "kill java", "kill driver", "kill all", "kill broker", "kill daemon"} <= set(
+        labels
+    )
+    assert all(action.max_records >= 50_000 for action in life.actions if action.kind == "restart")
+
+
+def test_a_clock_is_set_for_a_process_that_runs(tmp_path: Path) -> None:
+    if not Clock.is_possible():
+        pytest.skip("a clock of its own needs Linux and a C compiler")
+    clock = Clock(tmp_path)
+    script = (
+        "import time\nfor line in iter(input, ''): time.sleep(0.01); print(time.time(), time.monotonic(), flush=True)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=os.environ | clock.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for seconds in (0, 3600, -3600):
+            clock.set(seconds)
+            print("now", file=process.stdin, flush=True)
+            wall, monotonic = map(float, process.stdout.readline().split())
+            assert wall - time.time() == pytest.approx(seconds, abs=60)
+            assert monotonic == pytest.approx(time.monotonic(), abs=60)
+        print(file=process.stdin, flush=True)
+
+
+def test_the_page_of_a_long_life_is_written_of_its_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rss = dict.fromkeys(("driver", "spark", "workers", "broker", "sender"), 100 << 20)
+    samples = [Sample(5.0 * n, rss, 5, 300, 10, 900, 800, 1 << 20, 40, 1 << 20) for n in range(500)]
+    batches = [{"seconds": 5.0 * n, "batch_ms": 700 + n % 3, "behind": 0, "events": 9} for n in range(500)]
+    outcome = Outcome(5, actions={"kill java": 2, "publish (two)": 9}, validations=1, events=10, alerts=7)
+    facts = Facts(5, 2, 40.0, peak=50_000.0, rate=12_000.0, load_events=1_000_000, faults=[Fault(9.0, "x", "y")])
+    facts.outcome = outcome
+    data = {"facts": facts, "samples": samples, "batches": batches, "kills": [600.0]}
+    (tmp_path / DATA).write_bytes(msgspec.json.encode(data))
+    (tmp_path / "soak.md").write_text(f"# Soak\n\n{life_page.HEADING}\n\nearlier text\n", encoding="utf-8")
+    monkeypatch.setattr(life_page, "PAGE", tmp_path / "soak.md")
+    monkeypatch.setattr(life_page, "PICTURE", tmp_path / "life.svg")
+    life_page.write(tmp_path)
+    text = (tmp_path / "soak.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# Soak\n\n{life_page.HEADING}\n\n`make fire") and "earlier text" not in text
+    assert "1 faults: kill java 2.\n- 1,000,010 events (1,000,000 of the load, 12,000/s), 7 alerts" in text
+    assert "equal those of the replay.**\n- Not done by the runner: x: y\n" in text
+    assert "| memory of Spark's JVM | 100 MB | 100 MB | 100 MB | yes |" in text
+    assert (tmp_path / "life.svg").read_text(encoding="utf-8").startswith("<?xml")

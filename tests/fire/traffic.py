@@ -121,14 +121,15 @@ class Traffic:
 
     Args:
         seed: seed of the plan.
+        events_a_store: that it can publish.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, events_a_store: int = EVENTS_A_STORE) -> None:
         self._draw = random.Random(f"traffic {seed}")
         self._streams = []
         for place, (kind, profile, config) in enumerate(_configs()):
             maker = EventMaker(config, _mix(kind))
-            steps = random_steps(1000 * seed + place, EVENTS_A_STORE, profile, kind)
+            steps = random_steps(1000 * seed + place, events_a_store, profile, kind)
             self._streams.append((config.name, maker, steps))
         self._last: list[Record] = []
 

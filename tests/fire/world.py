@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -24,9 +24,10 @@ from streams.kafka.admin import admin_client, end_offsets, prepare_topics
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
 from streams.seams import VARIABLE
+from tests.fire.clock import Clock
 from tests.fire.instants import Orders
 from tests.fire.oracle import Outputs
-from tests.fire.plan import Flaw, Whom
+from tests.fire.plan import Flaw, Plan, Whom
 from tests.fire.traffic import CONTENT_TYPES, Record
 from tests.soak.job import JobProcess
 from tests.support.java import QUICK_SPARK
@@ -107,13 +108,17 @@ def alert_id(value: bytes) -> str:
 
 
 def read_from(
-    consumer: Consumer, kafka: dict[str, str], topic: str, positions: dict[tuple[str, int], int]
-) -> Iterable[harness.Record]:
+    consumer: Consumer,
+    kafka: dict[str, str],
+    topic: str,
+    positions: dict[tuple[str, int], int],
+    seconds: float = FLUSH_SECONDS,
+) -> Iterator[harness.Record]:
     """Yield the records of a topic from `positions`, which are moved on, to its present end."""
     ends = end_offsets(kafka, topic)
     behind = {number: end for number, end in ends.items() if positions.get((topic, number), 0) < end}
     consumer.assign([TopicPartition(topic, number, positions.get((topic, number), 0)) for number in behind])
-    deadline = time.monotonic() + FLUSH_SECONDS
+    deadline = time.monotonic() + seconds
     while behind:
         if time.monotonic() > deadline:
             raise StalledError(f"topic {topic}: partitions {sorted(behind)} are not read to their end")
@@ -135,27 +140,39 @@ class World:
         broker: a running broker, which outlives the world.
         prefix: prefix of its topics.
         folder: for everything else.
-        small_disk: the checkpoint is on a disk of `DISK_MB`.
+        plan: says if the checkpoint is on a disk of `DISK_MB`, and if the job has a clock of its own.
         say: takes a line for the user.
+        is_long: for hours: all compilers of Java run, and the checkpoint keeps as many batches as it does by default,
+            so that somebody has to ask for `bounds` at least every ten seconds.
 
     Attributes:
         published: events that the broker has acknowledged, by partition.
         batches: monotonic seconds at which the job logged a batch.
         restarts: causes of restarts by the supervisor.
+        on_entry: called with each entry of the job's log.
     """
 
     def __init__(
-        self, broker: Broker, prefix: str, folder: Path, *, small_disk: bool, say: Callable[[str], None]
+        self,
+        broker: Broker,
+        prefix: str,
+        folder: Path,
+        plan: Plan,
+        *,
+        say: Callable[[str], None],
+        is_long: bool = False,
     ) -> None:
         self.broker, self.topics, self.folder = broker, Topics(prefix), folder
         self._say = say
+        self._is_long = is_long
         self.kafka = {"bootstrap.servers": broker.bootstrap_servers}
         self.checkpoint = folder / "disk" / "checkpoint"
         self.local = folder / "local"
         self._orders_folder = folder / "orders"
         for path in (folder / "disk", self.local, self._orders_folder):
             path.mkdir()
-        self._small_disk = small_disk and _mount(folder / "disk")
+        self._small_disk = plan.small_disk and _mount(folder / "disk")
+        self._clock = Clock(folder) if plan.faked_clock and Clock.is_possible() else None
         self.orders = Orders(self._orders_folder)
         self.limits = prepare_topics(self.topics, self.kafka)
         self._producer: Producer = new_producer(self.kafka, _PRODUCER, LastError())
@@ -165,8 +182,10 @@ class World:
         self.lost: list[str] = []
         self.batches: list[float] = []
         self.restarts: list[str] = []
+        self.on_entry: Callable[[dict[str, Any]], None] = lambda _: None
         self._job: JobProcess | None = None
         self._ends: dict[int, Offsets] = {}
+        self._ends_lock = threading.Lock()
         self._options: list[str] = []
         self.is_ready = threading.Event()  # the query has started
 
@@ -186,18 +205,21 @@ class World:
         options = ["--estate", str(estate), "--checkpoint", str(self.checkpoint), "--restart", "always"]
         options += ["--bootstrap-servers", self.broker.bootstrap_servers, "--topic-prefix", self.topics.prefix]
         options += ["--max-records", str(max_records), "--master", f"local[{cores}]"]
-        # The bounds of all batches stay, which the oracle needs for the topic of reports.
-        options += ["--conf", "spark.sql.streaming.minBatchesToRetain=1000000"]
+        if not self._is_long:  # the bounds of all batches stay, which the oracle needs for the topic of reports
+            options += ["--conf", "spark.sql.streaming.minBatchesToRetain=1000000"]
         self._options = [*options, "--conf", f"spark.local.dir={self.local}"]
         self.start_again()
 
     def start_again(self) -> None:
         """Start the job as it was started last."""
         self.is_ready.clear()
-        environment = {**QUICK_SPARK, VARIABLE: str(self._orders_folder)}
+        environment = {**({} if self._is_long else QUICK_SPARK), VARIABLE: str(self._orders_folder)}
+        if self._clock is not None:
+            environment |= self._clock.environment
         self._job = JobProcess(self._options, self.folder / "job.log", None, self._note, environment)
 
     def _note(self, entry: dict[str, Any]) -> None:
+        self.on_entry(entry)
         if entry["event"] == "query started":
             self.is_ready.set()
         elif entry["event"] == "batch":
@@ -217,6 +239,16 @@ class World:
         if not self.is_ready.wait(LIVENESS_SECONDS) or not self.job.is_running:
             raise StalledError(f"the job did not start: {self.job.last_line[:500]}")
 
+    def set_clock(self, seconds: int) -> bool:
+        """Set the wall clock of the job and of all it starts. Return False where that cannot be done.
+
+        Args:
+            seconds: by which it is wrong from now on.
+        """
+        if self._clock is not None:
+            self._clock.set(seconds)
+        return self._clock is not None
+
     def stop(self) -> None:
         """Ask the job to stop, as a service manager does. StalledError: it did not end with status 0."""
         status = self.job.stop()
@@ -228,11 +260,15 @@ class World:
         if self._job is not None and self._job.is_running:
             self._job.kill()
 
+    def family(self) -> list[psutil.Process]:
+        """Return the supervisor and all that it has started; the supervisor first."""
+        return self._job.family() if self._job is not None else []
+
     def processes(self, whom: Whom) -> list[psutil.Process]:
         """Return the processes of a kind that live now."""
         if whom == "broker":
             return [psutil.Process(self.broker.pid)] if self.broker.pid else []
-        family = self.job.family() if self._job is not None else []
+        family = self.family()
         java = [process for process in family if name_of(process) == "java"]
         java = [min(java, key=psutil.Process.create_time)] if java else []  # what Java forks bears its name for a while
         daemons = [process for parent in java for process in _children(parent) if "python" in name_of(process)]
@@ -322,13 +358,14 @@ class World:
 
     def bounds(self) -> Bounds:
         """Return the batches of the checkpoint. OSError, ValueError: a file is being written."""
-        files = CheckpointFiles(self.checkpoint)
-        for batch in files.batches:
-            if batch not in self._ends:
-                self._ends[batch] = files.read_offsets(batch).offsets
-        last = files.batches[-1] if files.batches else -1
-        committed = files.commits[-1] if files.commits else -1
-        return Bounds({batch: ends for batch, ends in self._ends.items() if batch <= last}, min(committed, last))
+        with self._ends_lock:
+            files = CheckpointFiles(self.checkpoint)
+            for batch in files.batches:
+                if batch not in self._ends:
+                    self._ends[batch] = files.read_offsets(batch).offsets
+            last = files.batches[-1] if files.batches else -1
+            committed = files.commits[-1] if files.commits else -1
+            return Bounds({batch: ends for batch, ends in self._ends.items() if batch <= last}, min(committed, last))
 
     def is_drained(self) -> bool:
         """Return True if all events that exist are committed."""

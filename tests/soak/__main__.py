@@ -89,8 +89,7 @@ class _Run:
             self._local.mkdir()
             sender = senders.Sender(self._kafka, Topics(PREFIX))
             load = self._options.what == "load"
-            assert broker.pid is not None
-            with Sampler(self._samples, self._family, broker.pid, self._folder / "checkpoint", self._local):
+            with Sampler(self._samples, self._family, lambda: broker.pid, self._folder / "checkpoint", self._local):
                 try:
                     status = self._load(sender) if load else self._stores(sender)
                 finally:
@@ -103,7 +102,7 @@ class _Run:
 
     def _load(self, sender: senders.Sender) -> int:
         self._estate = site.bench_estate(self._folder)
-        slices = senders.LoadSlices()
+        slices = senders.LoadSlices(site.STORES)
         sender.send(slices.first())
         peak = 0.0
         if self._options.rate is None:

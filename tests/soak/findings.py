@@ -27,10 +27,15 @@ class Figure:
     is_flat: bool
 
 
-def figures(run: Samples) -> list[Figure]:
-    """Return every quantity that has to be flat. Life after a kill warms up again and is left out meanwhile."""
-    samples = [sample for sample in run.samples if _is_warm(sample.seconds, run.kills)]
-    batches = [batch for batch in run.batches if _is_warm(batch["seconds"], run.kills)]
+def figures(run: Samples, warm_up_s: float = WARM_UP_SECONDS) -> list[Figure]:
+    """Return every quantity that has to be flat.
+
+    Args:
+        run: the run.
+        warm_up_s: seconds of each life of the job, after a kill too, that are left out.
+    """
+    samples = [sample for sample in run.samples if _is_warm(sample.seconds, run.kills, warm_up_s)]
+    batches = [batch for batch in run.batches if _is_warm(batch["seconds"], run.kills, warm_up_s)]
     figures = [
         _figure("descriptors of Spark's JVM", "", samples, lambda s: s.jvm_fds, 20),
         _figure("descriptors of a Python worker, at most", "", samples, lambda s: s.worker_fds, 10),
@@ -49,8 +54,8 @@ def figures(run: Samples) -> list[Figure]:
     return figures
 
 
-def _is_warm(seconds: float, kills: list[float]) -> bool:
-    return all(not start <= seconds < start + WARM_UP_SECONDS for start in (0.0, *kills))
+def _is_warm(seconds: float, kills: list[float], warm_up_s: float) -> bool:
+    return all(not start <= seconds < start + warm_up_s for start in (0.0, *kills))
 
 
 def _rss_of(part: str) -> Callable[[Sample], float]:

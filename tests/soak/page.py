@@ -26,11 +26,16 @@ def text(facts: dict[str, Any], figures: list[Figure], run: Samples) -> str:
     lines += [
         f"Time of a batch: median {percentile(batches, 0.5):,.0f} ms, 99 % below {percentile(batches, 0.99):,.0f} ms.",
         "",
-        "| quantity | first quarter | last quarter | highest | flat |",
-        "| --- | ---: | ---: | ---: | --- |",
+        *table(figures),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def table(figures: list[Figure]) -> list[str]:
+    """Return the lines of a table of figures."""
+    lines = ["| quantity | first quarter | last quarter | highest | flat |", "| --- | ---: | ---: | ---: | --- |"]
     for figure in figures:
         unit = f" {figure.unit}" if figure.unit else ""
         numbers = " | ".join(f"{value:,.0f}{unit}" for value in (figure.first, figure.last, figure.highest))
         lines.append(f"| {figure.name} | {numbers} | {'yes' if figure.is_flat else '**no**'} |")
-    return "\n".join(lines) + "\n"
+    return lines

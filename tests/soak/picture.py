@@ -15,8 +15,8 @@ _LABELS = {"driver": "driver", "spark": "Spark's JVM", "workers": "Python worker
 _MB = 1 << 20
 
 
-def draw(run: Samples, path: Path, title: str) -> None:
-    """Write the picture as SVG."""
+def draw(run: Samples, path: Path, title: str, fault: str = "kill -9 of all processes") -> None:
+    """Write the picture as SVG. fault: what each of the run's kills is."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 8.0), layout="constrained")
         fds, memory, batches, behind, disk = figure.subplots(5, 1, sharex=True)
@@ -42,7 +42,7 @@ def draw(run: Samples, path: Path, title: str) -> None:
         disk.set_xlabel("minutes")
         for axes in (fds, memory, batches, behind, disk):
             for i, kill in enumerate(run.kills):
-                label = "kill -9 of all processes" if i == 0 and axes is fds else None
+                label = fault if i == 0 and axes is fds else None
                 axes.axvline(kill / 60, color=INK, linewidth=0.8, linestyle=":", label=label)
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         for axes in (fds, memory, disk):

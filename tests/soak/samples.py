@@ -67,12 +67,17 @@ class Sampler:
     Args:
         samples: where samples go.
         family: returns the driver and all it has started, the driver first; empty while there is none.
-        broker: the broker's process id.
+        broker: returns the broker's process id; None: it is being started again.
         checkpoint, local: the folders of the checkpoint and of Spark's scratch files.
     """
 
     def __init__(
-        self, samples: Samples, family: Callable[[], list[psutil.Process]], broker: int, checkpoint: Path, local: Path
+        self,
+        samples: Samples,
+        family: Callable[[], list[psutil.Process]],
+        broker: Callable[[], int | None],
+        checkpoint: Path,
+        local: Path,
     ) -> None:
         self._samples = samples
         self._family = family
@@ -102,13 +107,14 @@ class Sampler:
     def _sample(self, family: list[psutil.Process], slow: tuple[int, int, int, int, int]) -> Sample:
         driver, jvm, workers = sorted_out(family)
         jvm_maps, worker_maps, checkpoint_bytes, checkpoint_files, local_bytes = slow
+        broker = self._broker()
         return Sample(
             seconds=round(self._samples.seconds, 1),
             rss={
                 "driver": sum(process.memory_info().rss for process in driver),
                 "spark": sum(process.memory_info().rss for process in jvm),
                 "workers": sum(process.memory_info().rss for process in workers),
-                "broker": psutil.Process(self._broker).memory_info().rss,
+                "broker": psutil.Process(broker).memory_info().rss if broker is not None else 0,
                 "sender": psutil.Process().memory_info().rss,
             },
             processes=len(family),

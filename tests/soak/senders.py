@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
@@ -25,6 +26,7 @@ SLICE_SECONDS = 0.25  # of events are made and handed over at a time
 EVENTS_A_RECORD = 500  # of a load: records of NDJSON, so that the sender leaves the two cores to the job
 FLUSH_SECONDS = 60.0
 _PRODUCER = {
+    "enable.idempotence": True,
     "linger.ms": 20,
     "compression.type": "lz4",
     "partitioner": "murmur2_random",
@@ -41,13 +43,14 @@ class Record(NamedTuple):
 
 
 class Sender:
-    """A producer to the events topic. events: handed over so far."""
+    """A producer to the events topic. events: handed over so far. delivered: those acknowledged, by partition."""
 
     def __init__(self, kafka: dict[str, str], topics: Topics) -> None:
         self._producer: Producer = new_producer(kafka, _PRODUCER | {"on_delivery": self._note}, LastError())
         self._topic = topics.events
         self._failure = ""
         self.events = 0
+        self.delivered: Counter[int] = Counter()
 
     def send(self, records: list[Record]) -> None:
         """Hand records over. MqtwinError: one was not delivered."""
@@ -70,9 +73,11 @@ class Sender:
         if self._producer.flush(FLUSH_SECONDS):
             raise MqtwinError("events were not delivered")
 
-    def _note(self, error: Any, _: Any) -> None:
+    def _note(self, error: Any, message: Message) -> None:
         if error is not None:
             self._failure = error.str()
+        else:
+            self.delivered[message.partition() or 0] += (message.value() or b"").count(b"\n") + 1
 
 
 def run(sender: Sender, slices: Iterator[list[Record]], seconds: float, at_slice: Callable[[], None]) -> None:
@@ -91,12 +96,21 @@ def run(sender: Sender, slices: Iterator[list[Record]], seconds: float, at_slice
 
 
 class LoadSlices:
-    """Puts, gets and commits of four structures, as `tests.bench.traffic` makes them. rate: events per second."""
+    """Puts, gets and commits of structures, as `tests.bench.traffic` makes them.
 
-    def __init__(self) -> None:
-        self.traffic = Traffic(site.STORES)
+    Args:
+        stores: names of stores of `tests.bench.site`.
+        events_a_record: 1: records of JSON.
+
+    Attributes:
+        rate: events per second.
+    """
+
+    def __init__(self, stores: tuple[str, ...], events_a_record: int = EVENTS_A_RECORD) -> None:
+        self.traffic = Traffic(stores)
         self.rate = 1e6 / STEP_US
-        self._keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]
+        self._keys = [store.encode() for store in stores for _ in site.queues_of(store)]
+        self._events_a_record = events_a_record
 
     def first(self) -> list[Record]:
         """Fill the queues."""
@@ -119,7 +133,7 @@ class LoadSlices:
         records = []
         for store in dict.fromkeys(self._keys):
             own = lines.take(np.flatnonzero(keys[of_store] == store))
-            starts = np.append(np.arange(0, len(own), EVENTS_A_RECORD), len(own))
+            starts = np.append(np.arange(0, len(own), self._events_a_record), len(own))
             values = pc.binary_join(pa.ListArray.from_arrays(starts.astype(np.int32), own), "\n")
             for value, events in zip(values.to_pylist(), np.diff(starts).tolist(), strict=True):
                 records.append(Record(store, value.encode(), events))

@@ -92,6 +92,14 @@ def test_a_manifest_keeps_the_kinds_of_stores_that_are_no_longer_described(descr
     assert "QM01/PS04" not in manifest.stores
 
 
+@pytest.mark.parametrize("content", [b'{"id":"\xff"}', b'{"more":' + b"[" * 3_000, b"{"])
+def test_a_damaged_manifest_is_one_line(tmp_path: Path, content: bytes) -> None:
+    folder = LocalFolder(tmp_path)
+    folder.write(MANIFEST, content)
+    with pytest.raises(UsageError, match=r"mqtwin\.json: .*remove it if the checkpoint is yours"):
+        read_manifest(folder)
+
+
 def test_a_manifest_without_kinds_is_read(tmp_path: Path, described: Estate) -> None:
     early = msgspec.to_builtins(manifest_of(described))
     del early["kinds"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
 from streams.host.resources import Resources
 from streams.log import configure_logging
+from streams.query import job
 from streams.query.observed import RESTARTED, BatchReport, RestartLog
-from streams.query.progress import BatchLog, batch_figures
+from streams.query.progress import BatchLog, ClockSetBackError, batch_figures
 from tests.support.estates import small_estate
 from twin.errors import MqtwinError
 from twin.estate import load_estate
@@ -155,6 +158,40 @@ def test_a_batch_that_runs_for_long_is_a_warning_after_a_minute_and_after_twice_
     assert warnings(190.0, False) == []  # it waits for records
     assert warnings(249.0, True) == []
     assert warnings(251.0, True) == [61]
+
+
+@pytest.mark.parametrize(("wall_s", "ends"), [(4_000.0, False), (1_061.0, False), (1_055.0, False), (-2_539.0, True)])
+def test_a_batch_that_runs_for_long_while_the_clock_was_set_back_ends_the_job(wall_s: float, ends: bool) -> None:
+    now_s, at_s = [0.0], [1_000.0]
+    log = BatchLog(monotonic=lambda: now_s[0], wall=lambda: at_s[0])
+    now_s[0], at_s[0] = 30.0, wall_s - 31.0
+    log.warn_if_slow(lambda: True)  # not slow yet
+    now_s[0], at_s[0] = 61.0, wall_s
+    expected = pytest.raises(MqtwinError, match=r"61 s, .* set back by 3539 s") if ends else contextlib.nullcontext()
+    with expected:
+        log.warn_if_slow(lambda: True)
+
+
+def test_a_job_that_stands_still_since_the_clock_went_back_is_killed_as_it_would_not_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+
+    class Stuck:
+        session: Any = None
+
+        def wait(self, _: object) -> None:
+            raise ClockSetBackError("the system clock was set back")
+
+        def stop(self) -> None:
+            calls.append("stop")
+
+    monkeypatch.setattr(job, "start_job", lambda *_, **__: Stuck())
+    monkeypatch.setattr(job, "kill_java", lambda: calls.append("kill"))
+    monkeypatch.setattr(job, "explain_java_exit", lambda: "it is gone" if calls else "")
+    with pytest.raises(ClockSetBackError):
+        job.run_job(None)  # type: ignore[arg-type] -- nothing of it is read
+    assert calls == ["kill"]
 
 
 def test_a_producer_that_starts_its_numbers_again_is_named_once(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import re
+import shutil
 import subprocess
 import time
 import warnings
@@ -30,11 +32,11 @@ pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 32 MiB."""
+    """A disk of 32 MiB and 2,000 files."""
     mount_point = tmp_path / "small"
     mount_point.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32m", "mqtwin-test", str(mount_point)],
+        ["mount", "-t", "tmpfs", "-o", "size=32m,nr_inodes=2000", "mqtwin-test", str(mount_point)],
         capture_output=True,
         text=True,
         check=False,
@@ -50,6 +52,14 @@ def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):  # noqa: PT012
         while True:
             file.write(bytes(1 << 12))
+
+
+def fill_with_files(folder: Path) -> None:
+    """Make empty files until the disk takes no other one."""
+    folder.mkdir()
+    with pytest.raises(OSError, match="No space left"):  # noqa: PT012
+        for number in itertools.count():
+            (folder / str(number)).touch()
 
 
 def failure(stream: Stream, interfere: Callable[[], Any], kafka: dict[str, str]) -> str:
@@ -69,15 +79,18 @@ def failure(stream: Stream, interfere: Callable[[], Any], kafka: dict[str, str])
     return str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("fill_disk", "free"), [(fill, r"\d\.\d of 34 MB"), (fill_with_files, r"\d+ of 2,000 files \(inodes\)")]
+)
 def test_a_full_disk_is_named_and_a_later_job_goes_on_when_there_is_room(
-    published: Stream, outage: Played, small_disk: Path
+    published: Stream, outage: Played, small_disk: Path, fill_disk: Callable[[Path], None], free: str
 ) -> None:
     published.checkpoint, filler = small_disk / "checkpoint", small_disk / "filler"
-    cause = failure(published, lambda: fill(filler), {})
+    cause = failure(published, lambda: fill_disk(filler), {})
     assert re.fullmatch(
-        rf"the .*: disk full: {published.checkpoint}: \d\.\d of 34 MB free; make room: started again, .*", cause
+        rf"the .*: disk full: {published.checkpoint}: {free} free; make room: started again, .*", cause
     ), cause
-    filler.unlink()
+    shutil.rmtree(filler) if filler.is_dir() else filler.unlink()
     published.run(max_records=CATCH_UP)
     check_equal(published, outage.replayed)
 

@@ -30,6 +30,8 @@ from tests.support.java import quick_java
 from tests.support.processes import free_port, still_alive
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
+from tests.system.harness import Stream
+from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.playback.replays import replay
 
@@ -162,6 +164,44 @@ def test_every_command_works_with_exactly_the_documented_rights(
     assert main(site.arguments("alerts", estate, recording)) == 0
     printed = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
     assert printed == [json.loads(alert.record())["id"] for alert in replayed.alerts] != []
+
+
+def test_a_right_taken_away_from_a_running_job_is_named_and_given_back_the_job_goes_on(
+    secured: SecuredBroker, spark: SparkSession, estate: Path, recording: Path, topic_prefix: str, tmp_path: Path
+) -> None:
+    prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
+    for command in ("publish", "stream"):
+        secured.grant(USERS[command], as_acls(topic_prefix, documented(command)))
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    assert main(site.arguments("publish", estate, recording)) == 0
+    settings = JobSettings(
+        estate=load_estate(estate),
+        bootstrap_servers=secured.servers("SASL_SSL"),
+        checkpoint=str(tmp_path / "checkpoint"),
+        prefix=topic_prefix,
+        kafka=secured.settings("SASL_SSL", USERS["stream"]),
+        available_now=True,
+        max_records=2,
+    )
+    without = [right for right in documented("stream") if right != ("WRITE", "state")]
+
+    def run(rights: list[tuple[str, str]]) -> None:
+        job = start_job(
+            settings, session=spark, on_batch=lambda _: secured.grant(USERS["stream"], as_acls(topic_prefix, rights))
+        )
+        try:
+            job.wait()
+        finally:
+            job.stop()
+
+    with pytest.raises(MqtwinError, match=rf"Kafka refuses the job .* WRITE on .*{topic_prefix}\.state"):
+        run(without)
+    secured.grant(USERS["stream"], as_acls(topic_prefix, documented("stream")))
+    run(documented("stream"))
+    stream = Stream(spark, secured.bootstrap_servers, topic_prefix, load_estate(estate), tmp_path / "checkpoint")
+    replayed = replay(recording, load_estate(estate))
+    assert stream.alerts().keys() == {json.loads(alert.record())["id"] for alert in replayed.alerts}
+    assert stream.states() == replayed.states
 
 
 @pytest.mark.parametrize(

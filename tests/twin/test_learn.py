@@ -147,7 +147,12 @@ def test_a_history_of_the_version_before_has_no_puts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "wrong"),
-    [(None, "cannot be read"), (b"[]", "Expected `object`"), (b'{"schema": 2, "stores": {}}', "schema 2; expected: 1")],
+    [
+        (None, "cannot be read"),
+        (b"[]", "Expected `object`"),
+        (b'{"schema": 2, "stores": {}}', "schema 2; expected: 1"),
+        (b'{"\xff": 1}', "decode byte 0xff"),
+    ],
 )
 def test_a_file_that_is_no_history_is_an_error_of_the_estate(tmp_path: Path, content: bytes | None, wrong: str) -> None:
     estate = with_history(tmp_path, ())

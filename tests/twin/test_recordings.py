@@ -259,6 +259,14 @@ def test_a_recording_cut_off_anywhere_is_read_up_to_there(tmp_path: Path, suffix
     assert len(set(counts)) > 5
 
 
+def test_a_last_line_that_is_nested_too_deep_is_cut(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "deep.ndjson"
+    path.write_bytes(b"{}\n" + b'{"a":' * 3_000)
+    with pytest.warns(CutRecordingWarning):
+        chunks = list(open_recording(path))
+    assert [len(chunk.decode(decoder).rejects) for chunk in chunks] == [1]
+
+
 def test_a_recording_that_is_damaged_is_not_taken_for_one_that_is_cut(tmp_path: Path) -> None:
     for suffix in (".arrow", ".ndjson.zst"):
         path = tmp_path / f"r{suffix}"

@@ -104,7 +104,7 @@ def is_cut_line(line: bytes) -> bool:
         return False
     try:
         msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return True
     return False
 

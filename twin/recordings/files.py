@@ -318,7 +318,7 @@ class RecordingWriter:
             return
         try:
             self.write([msgspec.json.decode(line, type=dict[str, Any]) for line in lines])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UsageError(f"{self.path}: {error}; expected: one JSON object a line") from None
 
     def _write_lines(self, lines: list[Any]) -> None:

@@ -183,7 +183,7 @@ def is_older(header: bytes, name: str) -> bool:
     """
     try:
         written = msgspec.msgpack.decode(header, type=Format)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StateError(f"state of {name} is of no format known here: {error}") from error
     versions = _SHARED_VERSIONS if written.kind is None else _MESSAGE_VERSIONS
     if written.version not in versions:
