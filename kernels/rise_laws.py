@@ -263,7 +263,7 @@ def outlast(
 def _spread_out(
     rows: Array, law: int, low: float, began: int, weights: Array, experts: Experts, reached: Array
 ) -> bool:
-    """Write `experts.grid`: places of a law, and the share of past rises that go on to them; False: no expert counts."""
+    """Write `experts.grid`: places of a law, the share of past rises that go on to them; False: no expert counts."""
     grid, counted, trusted = experts.grid, experts.counted, experts.trusted
     farthest = reached[0]
     for place in range(reached.size):

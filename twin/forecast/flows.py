@@ -30,15 +30,8 @@ SOONER, LATER = 0.23, 0.19
 TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
 _MIN_TREND_BINS = 18  # three minutes
 _MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
-_SERVICE_BLOCKS = 10  # into which the bins are put to compare gets with the backlog
-_MIN_SERVICE_BINS = 6  # of a block
-_MIN_GOT = 100  # messages
-_MIN_SWING = 1.25  # times that the backlog has grown or shrunk
-_MIN_SERVICE_GAIN = 8.0  # twice the logarithm of how much more likely [assumed]
-_MIN_SERVICE_RATIO = 2.0  # the same as a factor, where gets vary more than by chance
 _SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS)])  # normal, evenly spaced
 _PACES = np.exp(np.where(_SPACED < 0, SOONER, LATER) * _SPACED)
-_WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
 _STEPS = ((6, 1), (6, 2), (6, 4), (24, 6))  # (steps, bins of each): the first half hour
@@ -95,41 +88,24 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
         return None
     flows, totals = flows[:n], totals[:n]
     held = float(store.scalars["messages"][0])
-    service = _service(totals[:, regime.STAYED] - totals[:, regime.REFUSED_PUTS], totals[:, regime.LEFT], held)
+    service = _service(totals, held)
     if not service:
         take_out(stops, tick, flows, totals)
-    lag, put, stayed, left, _ = np.ascontiguousarray(totals.T)
-    stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
-    series = np.stack([stay @ weights, leave @ weights, stayed, left])
-    usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
-    start = _start(series, np.array([usual, usual, 1.0, 1.0]))
-    net = series[0, start:] - series[1, start:]
-    puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
-    put_rate = float(put[start:].mean())
-    wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
+    summary = np.empty(1, regime.SUMMARY)
+    regime.settle(flows, totals, weights, np.empty((8, n)), np.empty(6), summary)
+    start, net, net_messages, spread, wait, got, put = summary[0].item()
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
-        net=float(net.mean()),
-        net_messages=(puts - gets) / net.size,
-        spread=spread_of(net, usual),
+        net=net,
+        net_messages=net_messages,
+        spread=spread,
         wait=np.inf if service else wait,
-        got=min(1.0, gets / puts) if puts > 0 else 1.0,
+        got=got,
         service=service,
         held=held,
-        put=put_rate,
+        put=put,
     )
-
-
-def spread_of(net: Array, usual: float) -> float:
-    """Return the variance of what bins add to a store around their mean, at least that of a Poisson process.
-
-    Args:
-        net: f8[n], elements, pages or blocks that each bin adds.
-        usual: what a message takes.
-    """
-    spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
-    return max(spread, float(np.abs(net).mean()) * usual)
 
 
 def is_known(store: Store, tick: int) -> bool:
@@ -138,33 +114,9 @@ def is_known(store: Store, tick: int) -> bool:
     return since != NEVER and tick - max(since, _turned(store, tick)) >= regime.MIN_BINS
 
 
-def _service(stay: Array, leave: Array, held: float) -> float:
-    """Return the share of the messages held that is got in a bin, 0 where gets do not follow the backlog.
-
-    Gets in proportion to the backlog are compared with gets at a constant rate, over the whole rise, by how likely they
-    make what was got.
-
-    Args:
-        stay: f8[n], messages that came and stayed.
-        leave: f8[n], messages that left.
-        held: messages held at the end.
-    """
-    bins = stay.size // _SERVICE_BLOCKS
-    if bins < _MIN_SERVICE_BINS:
-        return 0.0
-    some = bins * _SERVICE_BLOCKS
-    got = leave[-some:].reshape(_SERVICE_BLOCKS, bins).sum(axis=1)
-    if got.sum() < _MIN_GOT:
-        return 0.0
-    net = (stay - leave)[-some:]
-    depth = held - np.cumsum(net[::-1])[::-1] + net / 2
-    backlog = np.maximum(depth.reshape(_SERVICE_BLOCKS, bins).sum(axis=1), 0.0)
-    if backlog.min() <= 0.0 or backlog.max() < _MIN_SWING * backlog.min():
-        return 0.0
-    share = float(got.sum() / backlog.sum())
-    in_proportion = float(((got - share * backlog) ** 2 / (share * backlog)).sum())
-    constant = float(((got - got.mean()) ** 2 / got.mean()).sum())
-    return share if constant > _MIN_SERVICE_GAIN + _MIN_SERVICE_RATIO * in_proportion else 0.0
+def _service(totals: Array, held: float) -> float:
+    """Return what `kernels.regime.service` does."""
+    return float(regime.service(totals, held, np.empty((2, regime.SERVICE_BLOCKS))))
 
 
 def _turned(store: Store, tick: int) -> int:
@@ -174,18 +126,6 @@ def _turned(store: Store, tick: int) -> int:
         return min(int(tide["began"]), tick - MINUTE_TICKS)
     past = kept_rows(store)
     return min(int(past["ended"].max()), tick - MINUTE_TICKS) if past.size else 0
-
-
-def _start(series: Array, units: Array) -> int:
-    """Return the bin since which flows run along one line, if that holds for long, else at one mean."""
-    n = series.shape[1]
-    for window in (n, *(window for window in _WINDOWS if window < n)):
-        tail = series[:, n - window :]
-        centred = np.arange(window) - (window - 1) / 2
-        detrended = tail - np.outer(tail @ centred / max(1.0, float(centred @ centred)), centred)
-        if int(regime.regime_start(detrended, window, units, np.empty(2))) == 0:
-            return int(n - window)
-    return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
 @lru_cache(64)
