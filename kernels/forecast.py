@@ -25,8 +25,7 @@ PUT_SPACE = 0  # space that a message put takes of the store when it is not offl
 HELD_SPACE = 1  # space that a message held in the store itself takes
 IN_STORE = 2  # messages held in the store itself
 IN_DATA_SETS = 3  # messages held in data sets
-MIX = 4  # share of the puts
-COLUMNS = 5
+COLUMNS = 4
 
 MODEL = np.dtype(
     [
@@ -106,6 +105,7 @@ class Flows(NamedTuple):
         extra: f8[paths, steps], messages put per bin more than the regime has.
         larger: f8[paths, 1 + d], factor on the space of a message put, in the store itself and in each data set.
         block: bins per block.
+        mix: f8[c], shares of the puts.
     """
 
     cumulated: Array
@@ -116,6 +116,7 @@ class Flows(NamedTuple):
     extra: Array
     larger: Array
     block: int
+    mix: Array
 
 
 class Scratch(NamedTuple):
@@ -216,7 +217,7 @@ def _note_classes(model: Model, flows: Flows, scratch: Scratch) -> None:
     """Note of which classes messages come or leave: a step leaves out the others, for which it would add zeros."""
     count = model.classes.shape[0]
     for size in range(count):
-        scratch.comes[size] = model.classes[size, MIX] != 0.0 or _is_used(flows, size)
+        scratch.comes[size] = flows.mix[size] != 0.0 or _is_used(flows, size)
         scratch.leaves[size] = _is_used(flows, count + size) or _is_used(flows, 2 * count + size)
         scratch.offloaded[size] = 0.0
 
@@ -296,7 +297,7 @@ def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int, b
         if not scratch.comes[size]:
             continue
         arriving = after[size] - before[size]
-        arriving += (trend[size] + extra * model.classes[size, MIX]) * length
+        arriving += (trend[size] + extra * flows.mix[size]) * length
         out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
         scratch.in_store[size] += arriving - out
@@ -353,7 +354,7 @@ def _get(model: Model, flows: Flows, scratch: Scratch, step: int, begin: int, pu
         near = _leaving(before[count + size], after[count + size], trend[count + size], length)
         far = _leaving(before[2 * count + size], after[2 * count + size], trend[2 * count + size], length)
         if put_step >= 0:
-            both = near + far + served_share * (leaving * model.classes[size, MIX] - near - far)
+            both = near + far + served_share * (leaving * flows.mix[size] - near - far)
             offloaded = model.offload[mask, size]
             near, far = both * (1.0 - offloaded), both * offloaded
         if near == 0.0 and far == 0.0:

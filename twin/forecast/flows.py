@@ -12,24 +12,22 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kernels import chance, regime
+from kernels import futures as kernel
+from kernels import regime
 from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS
 from kernels.layout import NEVER, Store
 from kernels.meter_rows import BINS, CLASSES
 from kernels.resources import TOTAL_TIDE
+from twin.forecast.fill_model import FillModel
 from twin.forecast.parts import Stop, take_out
 from twin.forecast.rates import Expected, Trust, expected
 from twin.forecast.rises import kept_rows
 from twin.state.arrays import Array
 
 PATHS = 64
-WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
 # Of the time to full: standard deviation of what no meter shows, where it comes sooner than forecast and where later;
 # with these a tenth each comes before p10 and after p90 [fitted]
 SOONER, LATER = 0.23, 0.19
-TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
-_MIN_TREND_BINS = 18  # three minutes
-_MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
 _SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS)])  # normal, evenly spaced
 _PACES = np.exp(np.where(_SPACED < 0, SOONER, LATER) * _SPACED)
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
@@ -154,11 +152,13 @@ class Futures:
     """Flows of every path, as `kernels.forecast.roll` takes them.
 
     Attributes:
-        mix: f8[CLASSES], shares of the puts by class.
+        classes: i8[c], the length classes that they have: those of which messages come, leave or are held.
+        mix: f8[c], shares of the puts by class.
         pace: f8[PATHS], factor on the time that a path takes to be full, for what no meter shows.
         expected: the puts that are expected by the middle of each step; None: as many as now.
     """
 
+    classes: Array
     cumulated: Array
     bins: int
     trend: Array
@@ -174,10 +174,9 @@ class Futures:
 
 def futures(
     now: Regime,
-    weights: Array,
+    fill: FillModel,
     horizon: int,
     seed: int,
-    sizes: Array,
     fine: int = 0,
     longer: float = 0.0,
     trusted: tuple[Trust, int] | None = None,
@@ -186,66 +185,52 @@ def futures(
 
     Args:
         now: the regime.
-        weights: f8[CLASSES], elements, pages or blocks that a message put takes.
+        fill: the fill model of the store.
         horizon: bins.
         seed: seed of the random numbers.
-        sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
-            share of it.
         fine: bins of the horizon in which every step is of one bin.
         longer: as for `steps`.
         trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
     """
-    n = now.bins.shape[0]
-    lengths = steps(horizon, fine, longer)
-    middle = np.cumsum(lengths) - lengths / 2
-    slope, error = _trend(now, weights)
-    ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))
+    n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
+    some = np.empty(CLASSES, np.int64)
+    some = some[: kernel.find_classes(now.bins, fill.classes, some)]
+    lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
     block = min(max(n // _MIN_BLOCKS, 1), _MAX_BLOCK)
-    overlap = max(block, int(lengths.max()))
-    cumulated = np.empty((n + overlap + 1, now.bins.shape[1]))
-    regime.cumulate(now.bins, np.zeros_like(slope) if now.service else slope, cumulated)
-    puts = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
-    mix = puts / puts.sum() if puts.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
-    mean_error = np.sqrt(now.spread / n)
-    doubts, starts = np.empty((PATHS, 4 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
-    chance.normal(np.uint64(seed ^ 1), doubts[: PATHS // 2])
-    doubts[PATHS // 2 :] = -doubts[: PATHS // 2]  # antithetic: half as many paths are as good
-    chance.below(np.uint64(seed), n, starts)
-    errors = np.empty((3, lengths.size))
-    errors[0], errors[1], errors[2] = mean_error, error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)
-    trend = ahead[:, None] * slope
-    hours = None
+    overlap = max(block, int(lengths[-1]))  # the longest
+    hours, foretold = None, np.empty((kernel.HOURS, 0))
     if trusted is not None:
+        middle = np.cumsum(lengths) - lengths / 2
         hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
-        stay = now.bins[:, :CLASSES].mean(axis=0)
-        trend[:, :CLASSES] *= hours.now[:, None]
-        trend[:, :CLASSES] += np.outer(hours.factor - 1, stay)
-        errors[0] *= hours.persistent
-        errors[1] *= hours.now
-        errors[2] = _wandered(hours, lengths, middle) * max(0.0, float(stay @ weights))
-    if now.service:
-        trend = _settling(now, middle) if hours is None else _settling_by(now, lengths, hours.factor)
-        errors *= np.exp(-now.service * middle)
+        foretold = np.stack([hours.factor, hours.now, hours.persistent, _wandered(hours, lengths, middle)])
+    drawn = kernel.Drawn(
+        cumulated=np.empty((n + overlap + 1, lanes.size)),
+        trend=np.empty((lengths.size, lanes.size)),
+        starts=np.empty((PATHS, lengths.size), np.int64),
+        extra=np.empty((PATHS, lengths.size)),
+        larger=np.empty((PATHS, sizes.size)),
+        mix=np.empty(some.size),
+        pace=np.empty(PATHS),
+        doubts=np.empty((PATHS, kernel.DOUBTS + sizes.size)),
+        lanes=np.empty((2, lanes.size)),
+        errors=np.empty((3, lengths.size)),
+    )
+    present = kernel.Present(now.bins.take(lanes, axis=1), now.net, now.spread, now.service, now.held)
+    kernel.draw(present, fill.weights.take(some), sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), drawn)
     return Futures(
-        cumulated=cumulated,
+        classes=some,
+        cumulated=drawn.cumulated,
         bins=n,
-        trend=trend,
+        trend=drawn.trend,
         lengths=lengths,
-        starts=starts,
-        larger=np.minimum(np.maximum(1 + doubts[:, 4:] * sizes, 0.2), 5.0),
-        extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
+        starts=drawn.starts,
+        extra=drawn.extra,
+        larger=drawn.larger,
         block=block,
-        mix=mix,
-        pace=_paces(doubts[:, 3]),
+        mix=drawn.mix,
+        pace=drawn.pace,
         expected=hours,
     )
-
-
-def _paces(doubts: Array) -> Array:
-    """Return f8[PATHS], the pace of each path, in the order of its doubt."""
-    ranks = np.empty(doubts.size, np.int64)
-    ranks[np.argsort(doubts, kind="stable")] = np.arange(doubts.size)
-    return np.asarray(_PACES[ranks])
 
 
 def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
@@ -260,55 +245,3 @@ def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
     """
     sums = np.cumsum(hours.factor * lengths) - hours.factor * lengths / 2
     return np.asarray(np.gradient(sums * hours.spread, middle))
-
-
-def _settling(now: Regime, middle: Array) -> Array:
-    """Return f8[steps, 3 * CLASSES], the change of each flow where gets follow the backlog: it comes to rest.
-
-    Args:
-        now: the regime.
-        middle: f8[steps], bins from now to the middle of each step.
-    """
-    leave = now.bins[:, CLASSES:].sum(axis=0)
-    puts, usual = float(now.bins[:, :CLASSES].sum()) / now.bins.shape[0], float(leave.sum()) / now.bins.shape[0]
-    rest = puts / now.service
-    held = rest + (now.held - rest) * np.exp(-now.service * middle)
-    trend = np.zeros((middle.size, now.bins.shape[1]))
-    shares = leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 1 / (2 * CLASSES))
-    trend[:, CLASSES:] = np.outer(now.service * held - usual, shares)
-    return trend
-
-
-def _settling_by(now: Regime, lengths: Array, factor: Array) -> Array:
-    """Return what `_settling` does, where the puts change.
-
-    Args:
-        now: the regime.
-        lengths: i8[steps], bins of each step.
-        factor: f8[steps], of the puts at present.
-    """
-    held = now.held
-    trend = np.zeros((lengths.size, now.bins.shape[1]))
-    stay, leave = now.bins[:, :CLASSES].mean(axis=0), now.bins[:, CLASSES:].mean(axis=0)
-    usual, shares = float(leave.sum()), leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 0.5 / CLASSES)
-    for step, (length, times) in enumerate(zip(lengths.tolist(), factor.tolist(), strict=True)):
-        rest = float(stay.sum()) * times / now.service
-        after = rest + (held - rest) * float(np.exp(-now.service * length))
-        trend[step, :CLASSES] = (times - 1) * stay
-        trend[step, CLASSES:] = (now.service * (held + after) / 2 - usual) * shares
-        held = after
-    return trend
-
-
-def _trend(now: Regime, weights: Array) -> tuple[Array, float]:
-    """Return (change of each flow from bin to bin, f8[3 * CLASSES]; its standard error, in space)."""
-    n = now.bins.shape[0]
-    if n < _MIN_TREND_BINS:
-        return np.zeros(now.bins.shape[1]), 0.0
-    centred = np.arange(n) - (n - 1) / 2
-    by_space = np.concatenate([weights, -weights, -weights])
-    slopes = centred @ now.bins / (centred @ centred)
-    error = float(np.sqrt(now.spread / (centred @ centred)))
-    errors = abs(float(slopes @ by_space)) / error if error > 0 else 0.0
-    believed = max(0.0, 1 - (_MIN_TREND_ERRORS / errors) ** 2) if errors > 0 else 0.0
-    return slopes * believed, error * believed

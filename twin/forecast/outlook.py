@@ -147,7 +147,7 @@ def look_ahead(
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     days = None if trusted is None else (trusted, tick)
-    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine, longer, days)
+    drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
     full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
@@ -217,32 +217,26 @@ def seed_of(store: str, tick: int) -> int:
 
 
 def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
-    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as `kernels.forecast.Scratch`.
-
-    Classes that neither come nor are held are left out.
-    """
-    flowing = drawn.cumulated.any(axis=0).reshape(3, CLASSES).any(axis=0) | (drawn.mix != 0.0)
-    some = np.flatnonzero(flowing | fill.classes[:, (forecast.IN_STORE, forecast.IN_DATA_SETS)].any(axis=1))
-    lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
-    classes = fill.classes.take(some, axis=0)
-    classes[:, forecast.MIX] = drawn.mix[some]
+    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as of `forecast.Scratch`."""
+    some = drawn.classes
     model = forecast.Model(
         scalars=fill.scalars,
-        classes=classes,
+        classes=fill.classes.take(some, axis=0),
         offload=fill.offload.take(some, axis=1),
         sets=fill.sets,
         set_put=fill.set_put.take(some, axis=1),
         set_held=fill.set_held.take(some, axis=1),
     )
     flows = forecast.Flows(
-        cumulated=drawn.cumulated.take(lanes, axis=1),
+        cumulated=drawn.cumulated,
         bins=drawn.bins,
-        trend=drawn.trend.take(lanes, axis=1),
+        trend=drawn.trend,
         lengths=drawn.lengths,
         starts=drawn.starts,
         extra=drawn.extra,
         larger=drawn.larger,
         block=drawn.block,
+        mix=drawn.mix,
     )
     scratch = forecast.new_scratch(model, flows)
     forecast.roll(model, flows, scratch)
