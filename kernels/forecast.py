@@ -281,6 +281,40 @@ def _rules_in_force(scalars: Row, usage: float) -> int:
     return mask
 
 
+@kernel
+def _usage_of(scalars: Row, sets: Array, resource: int) -> float:
+    """Return the share of a resource in use now, as `usage_of`."""
+    if resource == ENTRIES:
+        return scalars.ents / scalars.ents_max
+    if resource == SPACE:
+        return scalars.space / scalars.space_max
+    data_set = resource - FIRST_DATA_SET
+    if data_set == sets.shape[0]:
+        return (scalars.scm_ents + scalars.scm_space) / max(1.0, scalars.scm_max)
+    return sets[data_set, 0] / max(1.0, sets[data_set, 1])
+
+
+@routine
+def usage_of(scalars: Array, sets: Array, resource: int) -> float:
+    """Return the share of a resource in use now. Arguments: as of `Model`, and the number of the resource."""
+    return _usage_of(scalars[0], sets, resource)
+
+
+@routine
+def fullest(scalars: Array, sets: Array) -> int:
+    """Return the resource of which most is in use now, the first one of several. Arguments: as of `Model`.
+
+    Stores that have no entries have one resource.
+    """
+    if scalars[0].counts_ents == 0:
+        return SPACE
+    most = ENTRIES
+    for resource in range(SPACE, FIRST_DATA_SET + sets.shape[0] + 1):
+        if _usage_of(scalars[0], sets, resource) > _usage_of(scalars[0], sets, most):
+            most = resource
+    return most
+
+
 # --- puts ------------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ rise goes on until then is estimated from how the store's rises have ended befor
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -149,15 +150,16 @@ def look_ahead(
     days = None if trusted is None else (trusted, tick)
     drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
-    full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
-    full_at = np.where(full_at <= horizon, full_at, np.inf)
-    full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
-    tides = np.array([tide_of(store, tide) for tide in fill.tides])
+    full_at *= drawn.pace ** (math.hypot(LATER, doubt) / LATER)
+    is_beyond = full_at > horizon
+    full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
+    tides = np.array([tide_of(store, tide) for tide in fill.tides])
+    tides_of = tides[full_of[filled]]
     beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
     weights, courses = np.zeros(PATHS), {}
-    for tide in np.unique(tides[full_of[filled]]).tolist() or [resources.TOTAL_TIDE]:
-        paths = filled[tides[full_of[filled]] == tide]
+    for tide in sorted(set(tides_of.tolist())) or [resources.TOTAL_TIDE]:
+        paths = filled[tides_of == tide]
         if tide == resources.TOTAL_TIDE:
             growth, pace = grown[paths], _pace(fill, now)
         else:
@@ -165,7 +167,7 @@ def look_ahead(
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
         courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
         weights[paths] = beyond + (1.0 - beyond) * courses[tide].chances
-    first = int(np.argmax(np.bincount(full_of[filled], weights[filled], tides.size)))
+    first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
         fill,
@@ -206,9 +208,14 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
     rise = under_way(store, tick, tide)
     past = past_of(store, rise, tide)
     pace = max(pace, rise.pace / _MAX_SLOWER)
-    ahead, heights = np.append(full_at, MINUTE_TICKS), rise.height + np.append(growth, pace * MINUTE_TICKS)
+    ahead, heights = _with(full_at, MINUTE_TICKS), rise.height + _with(growth, pace * MINUTE_TICKS)
     chances = goes_on(rise, past, pace, steady, ahead, heights)
     return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
+
+
+def _with(values: Array, last: float) -> Array:
+    """Return f8[n + 1], values and a last one."""
+    return np.concatenate((values, (last,)))
 
 
 def seed_of(store: str, tick: int) -> int:
@@ -262,27 +269,16 @@ def _pace(fill: FillModel, now: Regime) -> float:
 
 def usage(fill: FillModel, resource: int) -> float:
     """Return the share of a resource in use."""
-    scalars = fill.scalars[0]
-    if resource == resources.ENTRIES:
-        return float(scalars["ents"] / scalars["ents_max"])
-    if resource == resources.SPACE:
-        return float(scalars["space"] / scalars["space_max"])
-    if resource == resources.FIRST_DATA_SET + fill.sets.shape[0]:
-        return float((scalars["scm_ents"] + scalars["scm_space"]) / max(1.0, float(scalars["scm_max"])))
-    used, total = fill.sets[resource - resources.FIRST_DATA_SET]
-    return float(used / max(1.0, total))
+    return float(forecast.usage_of(fill.scalars, fill.sets, resource))
 
 
 def fullest(fill: FillModel) -> int:
     """Return the resource of which most is in use; entries only where the kind of store has them."""
-    return max(range(_first_counted(fill), len(fill.resources)), key=lambda number: usage(fill, number))
+    return int(forecast.fullest(fill.scalars, fill.sets))
 
 
 def is_full(fill: FillModel) -> bool:
     """Return True if a resource for want of which puts fail is used up; SCM is none of them."""
-    numbers = range(_first_counted(fill), resources.FIRST_DATA_SET + fill.sets.shape[0])
+    first = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
+    numbers = range(first, resources.FIRST_DATA_SET + fill.sets.shape[0])
     return any(usage(fill, number) >= 1.0 for number in numbers)
-
-
-def _first_counted(fill: FillModel) -> int:
-    return resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE

@@ -286,7 +286,7 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
     leave = late_store + late_sets
     net = stay @ fill.weights - leave @ fill.weights
     put, left = float(stay.sum()), float(leave.sum())
-    regime = replace(
+    changed = replace(
         now,
         bins=np.hstack([stay, late_store, late_sets]),
         net=float(net.mean()),
@@ -295,7 +295,7 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
         wait=now.wait if left > 0 else np.inf,
         got=min(1.0, left / put) if put > 0 else 1.0,
     )
-    return regime, puts.mean(axis=0)
+    return changed, puts.mean(axis=0)
 
 
 def _lengthened(fill: FillModel, factor: float) -> FillModel:
