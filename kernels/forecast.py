@@ -431,6 +431,8 @@ def _limit_to_stock(
     `near` and `far` are to leave, `in_store` and `in_sets` are held in these places, `served` on queues that have a
     getter. What one place lacks, the other has to give.
     """
+    if near <= in_store and far <= in_sets and near + far <= served:
+        return near, far, 0.0
     in_store, in_sets = max(0.0, in_store), max(0.0, in_sets)
     demand = near + far
     near, far = min(near, in_store), min(far, in_sets)

@@ -182,9 +182,15 @@ def _score(experts: Experts, weights: Array, width: int, fade: float, score: Arr
         score[similar] = np.log((seen + UNSEEN * _BROAD) / (total + UNSEEN)) * fade
 
 
-@kernel
-def _trust(weights: Array, score: Array, experts: Experts) -> float:
-    """Write the weight of each expert into `experts.trusted`; return the largest."""
+@routine
+def trust(weights: Array, score: Array, experts: Experts) -> float:
+    """Write into `experts.trusted` what each expert weighs for rises of one kind; return the largest weight.
+
+    Args:
+        weights: f8[n], how much each past rise is of that kind.
+        score: f8[SIMILAR, LAWS, w, n], as `foretell` writes it.
+        experts: the experts.
+    """
     trusted, largest = experts.trusted, -np.inf
     for similar in range(SIMILAR):
         for law in range(LAWS):
@@ -208,18 +214,6 @@ def _trust(weights: Array, score: Array, experts: Experts) -> float:
 
 
 @routine
-def trust(weights: Array, score: Array, experts: Experts) -> None:
-    """Write into `experts.trusted` what each expert weighs for rises of one kind.
-
-    Args:
-        weights: f8[n], how much each past rise is of that kind.
-        score: f8[SIMILAR, LAWS, w, n], as `foretell` writes it.
-        experts: the experts.
-    """
-    _trust(weights, score, experts)
-
-
-@routine
 def outlast(
     rows: Array, low: float, began: int, weights: Array, score: Array, experts: Experts, places: Array, share: Array
 ) -> None:
@@ -236,7 +230,7 @@ def outlast(
             The first place is now.
         share: f8[1 + k], overwritten.
     """
-    least = min(_LEAST_WEIGHT, _trust(weights[CAUSE], score, experts))
+    least = min(_LEAST_WEIGHT, trust(weights[CAUSE], score, experts))
     trusted = experts.trusted
     unseen = 0.0
     for similar in range(SIMILAR):

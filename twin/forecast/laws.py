@@ -62,20 +62,8 @@ def foretold(packed: bytes) -> Array:
     """
     rows = np.frombuffer(packed, RISE).copy()
     score = np.empty((SIMILAR, LAWS, WIDTHS.size, rows.size))
-    rise_laws.foretell(rows, _experts(rows.size), np.empty((SIMILAR, rows.size)), score)
+    rise_laws.foretell(rows, experts(rows.size), np.empty((SIMILAR, rows.size)), score)
     return score
-
-
-def trust(rows: Array, weights: Array) -> Array:
-    """Return f8[SIMILAR, LAWS, WIDTHS], the weight of each expert for rises of one kind, together 1.
-
-    Args:
-        rows: RISE[n], past rises.
-        weights: f8[n], how much each is of that kind.
-    """
-    experts = _experts(rows.size)
-    rise_laws.trust(weights, foretold(rows.tobytes()), experts)
-    return experts.trusted
 
 
 def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, unseen: Array) -> Array:
@@ -90,11 +78,11 @@ def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, 
             overwritten.
         unseen: f8[1 + k], share of the rises of a kind not seen yet that go on to them; overwritten.
     """
-    rise_laws.outlast(rows, low, began, weights, foretold(rows.tobytes()), _experts(rows.size), places, unseen)
+    rise_laws.outlast(rows, low, began, weights, foretold(rows.tobytes()), experts(rows.size), places, unseen)
     return unseen
 
 
-def _experts(rises: int) -> Experts:
-    """Return the experts with working space. rises: number of past rises."""
+def experts(rises: int) -> Experts:
+    """Return the experts, with working space for a number of past rises."""
     trusted, grid = np.empty(_PRIOR.shape), np.empty((2, rise_laws.GRID))
     return Experts(_PRIOR, WIDTHS, _CAUSE_BANDWIDTH, trusted, grid, np.empty(rises))
