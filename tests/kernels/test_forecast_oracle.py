@@ -34,14 +34,14 @@ def random_case(seed: int) -> dict[str, Any]:
     model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     flowing = rng.integers(0, 2, 3 * CLASSES)  # of the other lanes nothing ever comes or leaves
-    classes[:, forecast.MIX] *= flowing[:CLASSES]
-    classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
+    mix = rng.uniform(0, 40, CLASSES) * flowing[:CLASSES]
     flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * 1.0
     flows[:, :CLASSES] -= rng.uniform(0, 0.5)
     flows *= flowing
     return {
         "model": model,
         "classes": classes,
+        "mix": mix / max(1e-9, mix.sum()),
         "offload": rng.choice([0.0, 0.4, 1.0], (1 << RULES, CLASSES)),
         "sets": np.stack([rng.uniform(0, 50, sets), rng.uniform(20, 200, sets)], axis=1),
         "set_put": rng.uniform(0, 1, (sets, CLASSES)),
@@ -63,7 +63,7 @@ def by_kernel(case: dict[str, Any]) -> list[tuple[float, int, float]]:
     cumulated = np.zeros((bins + longest + 1, 3 * CLASSES))
     np.cumsum(flows[np.arange(bins + longest) % bins], axis=0, out=cumulated[1:])
     model = forecast.Model(case["model"], *(case[name] for name in forecast.Model._fields[1:]))
-    fields = {name: case[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")}
+    fields = {name: case[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block", "mix")}
     futures = forecast.Flows(cumulated=cumulated, bins=bins, **fields)
     scratch = forecast.new_scratch(model, futures)
     forecast.roll(model, futures, scratch)
@@ -85,7 +85,7 @@ def naive_store(case: dict[str, Any], larger: list[float]) -> NaiveStore:
         held_space=classes[:, forecast.HELD_SPACE].tolist(),
         in_store=classes[:, forecast.IN_STORE].tolist(),
         in_sets=classes[:, forecast.IN_DATA_SETS].tolist(),
-        mix=classes[:, forecast.MIX].tolist(),
+        mix=case["mix"].tolist(),
         offloaded=case["offload"].tolist(),
         sets=[
             NaiveDataSet(
