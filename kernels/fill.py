@@ -224,13 +224,13 @@ def _doubt_of_data_set(puts: float, blocks: float, room: float) -> float:
 @kernel
 def _doubt_of_mean(stocks: Array, owners: int, weights: Array, room: float) -> float:
     """Return the error of the mean of what messages will take, as a share: few were put, or few still fit."""
-    count, taken = 0.0, 0.0
+    count, space = 0.0, 0.0
     for row in range(CLASSES, (owners + 1) * CLASSES):
         count += stocks[row].puts
-        taken += stocks[row].puts * weights[row % CLASSES]
+        space += stocks[row].puts * weights[row % CLASSES]
     if count < 1:
         return MAX_ERROR
-    mean = max(_LEAST, taken / count)
+    mean = max(_LEAST, space / count)
     squares = 0.0
     for row in range(CLASSES, (owners + 1) * CLASSES):
         squares += stocks[row].puts * (weights[row % CLASSES] - mean) ** 2

@@ -308,11 +308,11 @@ def fullest(scalars: Array, sets: Array) -> int:
     """
     if scalars[0].counts_ents == 0:
         return SPACE
-    most = ENTRIES
+    first = ENTRIES
     for resource in range(SPACE, FIRST_DATA_SET + sets.shape[0] + 1):
-        if _usage_of(scalars[0], sets, resource) > _usage_of(scalars[0], sets, most):
-            most = resource
-    return most
+        if _usage_of(scalars[0], sets, resource) > _usage_of(scalars[0], sets, first):
+            first = resource
+    return first
 
 
 # --- puts ------------------------------------------------------------------------------------------------------------

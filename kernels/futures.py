@@ -50,7 +50,7 @@ class Present(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What is drawn, and working space.
+    """Futures that are drawn, and working space.
 
     Attributes:
         cumulated, trend, starts, extra, larger, mix: written, as `forecast.Flows`.
@@ -81,22 +81,22 @@ def find_classes(bins: Array, classes: Array, some: Array) -> int:
         classes: f8[c, COLUMNS], as `forecast.Model`.
         some: i8[c], their numbers, written.
     """
-    count, found, puts = classes.shape[0], 0, 0.0
+    count, number, puts = classes.shape[0], 0, 0.0
     for size in range(count):
         total = 0.0
         for row in range(bins.shape[0]):
             total += bins[row, size]
         puts += max(0.0, total)
     for size in range(count):
-        is_found = puts <= 0.0 or classes[size, IN_STORE] != 0.0 or classes[size, IN_DATA_SETS] != 0.0
+        is_moving = puts <= 0.0 or classes[size, IN_STORE] != 0.0 or classes[size, IN_DATA_SETS] != 0.0
         for row in range(bins.shape[0]):
-            if is_found:
+            if is_moving:
                 break
-            is_found = bins[row, size] != 0.0 or bins[row, count + size] != 0.0 or bins[row, 2 * count + size] != 0.0
-        if is_found:
-            some[found] = size
-            found += 1
-    return found
+            is_moving = bins[row, size] != 0.0 or bins[row, count + size] != 0.0 or bins[row, 2 * count + size] != 0.0
+        if is_moving:
+            some[number] = size
+            number += 1
+    return number
 
 
 @routine

@@ -257,11 +257,11 @@ def service(totals: Array, held: float, blocks: Array) -> float:
         backlog[block] += held - later + net / 2
     if all_got < _MIN_GOT:
         return 0.0
-    whole, least, most = 0.0, np.inf, 0.0
+    whole, smallest, largest = 0.0, np.inf, 0.0
     for block in range(SERVICE_BLOCKS):
         whole += max(backlog[block], 0.0)
-        least, most = min(least, backlog[block]), max(most, backlog[block])
-    if least <= 0.0 or most < _MIN_SWING * least:
+        smallest, largest = min(smallest, backlog[block]), max(largest, backlog[block])
+    if smallest <= 0.0 or largest < _MIN_SWING * smallest:
         return 0.0
     share, mean = all_got / whole, all_got / SERVICE_BLOCKS
     in_proportion, constant = 0.0, 0.0
@@ -286,7 +286,7 @@ def settle(flows: Array, totals: Array, weights: Array, series: Array, work: Arr
         summary: SUMMARY[1], written.
     """
     n = flows.shape[0]
-    found, units, best = summary[0], work[:4], work[4:]
+    own, units, best = summary[0], work[:4], work[4:]
     space, messages = 0.0, 0.0
     for row in range(n):
         stay, leave = 0.0, 0.0
@@ -302,22 +302,22 @@ def settle(flows: Array, totals: Array, weights: Array, series: Array, work: Arr
     start = _start(series, n, units, best)
     count = n - start
     lag, put, stayed, left = 0.0, 0.0, 0.0, 0.0
-    found.net = 0.0
+    own.net = 0.0
     for row in range(start, n):
         net = series[0, row] - series[1, row]
         series[4, row] = net
-        found.net += net
+        own.net += net
         lag += totals[row, LAG]
         put += totals[row, PUT]
         stayed += totals[row, STAYED]
         left += totals[row, LEFT]
-    found.start = start
-    found.net /= count
-    found.net_messages = (stayed - left) / count
-    found.spread = _spread_of(series[4], start, n, usual)
-    found.put = put / count
-    found.wait = lag / left / found.put if left > 0 and put > 0 else np.inf
-    found.got = min(1.0, left / stayed) if stayed > 0 else 1.0
+    own.start = start
+    own.net /= count
+    own.net_messages = (stayed - left) / count
+    own.spread = _spread_of(series[4], start, n, usual)
+    own.put = put / count
+    own.wait = lag / left / own.put if left > 0 and put > 0 else np.inf
+    own.got = min(1.0, left / stayed) if stayed > 0 else 1.0
 
 
 @kernel

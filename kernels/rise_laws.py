@@ -99,7 +99,7 @@ def compare(rows: Array, climb: float, pace: float, stays: float, began: int, ca
 
     Args:
         rows: RISE[n], past rises.
-        climb: of the other one: utilisation from its beginning on.
+        climb: utilisation of the other one from its beginning on.
         pace: utilisation a tick.
         stays: share of the messages put that stayed.
         began: tick.

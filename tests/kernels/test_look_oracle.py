@@ -1,4 +1,4 @@
-"""What a look reads, draws and weighs by kernels is that of the oracles."""
+"""Fill models, regimes, futures and laws of rises by kernels are those of the oracles."""
 
 import numpy as np
 import pytest
@@ -140,8 +140,8 @@ def test_gets_follow_the_backlog_where_the_oracle_says_so(seed: int, n: int) -> 
         row[regime.LEFT] = min(held, rng.poisson(share * held + (not share) * rate / 2))
         held += row[regime.STAYED] - row[regime.LEFT]
     stay, left = totals[:, regime.STAYED], totals[:, regime.LEFT]
-    found = regime.service(totals, held, np.empty((2, regime.SERVICE_BLOCKS)))
-    assert found == close(naive_regime.service(stay, left, held))
+    share = regime.service(totals, held, np.empty((2, regime.SERVICE_BLOCKS)))
+    assert share == close(naive_regime.service(stay, left, held))
 
 
 # --- futures ---------------------------------------------------------------------------------------------------------
@@ -187,9 +187,9 @@ def test_the_classes_of_futures_are_those_with_messages(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bins = rng.poisson(0.2, (5, 3 * CLASSES)) * 1.0 * rng.integers(0, 2)
     classes, some = rng.integers(0, 2, (CLASSES, forecast.COLUMNS)) * 1.0, np.empty(CLASSES, np.int64)
-    found = some[: futures.find_classes(bins, classes, some)].tolist()
+    chosen = some[: futures.find_classes(bins, classes, some)].tolist()
     flowing = bins.reshape(5, 3, CLASSES).any(axis=(0, 1)) | (bins[:, :CLASSES].sum() <= 0)
-    assert found == np.flatnonzero(flowing | classes[:, 2:].any(axis=1)).tolist()
+    assert chosen == np.flatnonzero(flowing | classes[:, 2:].any(axis=1)).tolist()
 
 
 # --- the laws of rises -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ PAGE = 4096
 
 @dataclass
 class NaiveFill:
-    """As `kernels.fill.Fill`, of the data sets that are used; `rows` are theirs."""
+    """The fill model, as `kernels.fill.Fill`, of the data sets that are used; `rows` are theirs."""
 
     weights: Array
     put_space: Array
@@ -103,13 +103,13 @@ def read(store: Any, tick: int, owners: int, alone: Array, offload: Array, room:
             wasted = np.maximum(wasted, np.minimum(packed, 1.5 * wasted))
         put = own["puts_pages"] / per_block * wasted / np.maximum(all_puts, 1e-9)
         blocks = float((put * all_puts) @ offload[-1])
-        used, most = float(set_usage["blocks"][row]), float(set_usage["blocks_max"][row])
+        used, total = float(set_usage["blocks"][row]), float(set_usage["blocks_max"][row])
         rows.append(row)
-        sets.append([used, most])
+        sets.append([used, total])
         set_put.append(put)
         holes = packed if dataset["pages"] != 0 else 1.0
         set_held.append(own["held_space"] / per_block / np.maximum(in_sets, 1) * holes)
-        doubts.append(doubt_of_data_set(float(own["puts"] @ offload[-1]), blocks, most - used))
+        doubts.append(doubt_of_data_set(float(own["puts"] @ offload[-1]), blocks, total - used))
     return NaiveFill(
         weights=weights,
         put_space=weights,

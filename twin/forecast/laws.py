@@ -44,7 +44,7 @@ def alike(rows: Array, climb: float, pace: float, stays: float, began: int) -> A
 
     Args:
         rows: RISE[n], the rises.
-        climb: of the other one: utilisation from its beginning on.
+        climb: utilisation of the other one from its beginning on.
         pace: utilisation a tick.
         stays: share of the messages put that stayed.
         began: tick.
