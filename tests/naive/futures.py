@@ -43,7 +43,7 @@ def trend_of(bins: Array, weights: Array, spread: float) -> tuple[Array, float]:
 
 
 def settling(bins: Array, service: float, held: float, lengths: Array, factor: Array | None) -> Array:
-    """Return the change of each flow at each step where gets follow the backlog. Puts change by `factor`; None: they do not."""
+    """Return the change of each flow at each step where gets follow the backlog; puts change by `factor`, or not."""
     mean, count = bins.mean(axis=0), bins.shape[1] // 3
     stay, leave = mean[:count], mean[count:]
     usual, middle = float(leave.sum()), np.cumsum(lengths) - lengths / 2
