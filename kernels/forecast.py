@@ -105,6 +105,9 @@ class Flows(NamedTuple):
         extra: f8[paths, steps], messages put per bin more than the regime has.
         larger: f8[paths, 1 + d], factor on the space of a message put, in the store itself and in each data set.
         block: bins per block.
+        second: row of `cumulated` from which on the sums of other bins stand, likewise, for starts that are not below
+            it; 0: there are none.
+        others: number of these bins.
         mix: f8[c], shares of the puts.
     """
 
@@ -116,6 +119,8 @@ class Flows(NamedTuple):
     extra: Array
     larger: Array
     block: int
+    second: int
+    others: int
     mix: Array
 
 
@@ -208,8 +213,16 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
                 scratch.grown[number] = _growth(model, scratch) * (elapsed + path.part * length) / (elapsed + length)
                 break
             elapsed += length
-            begin = (begin + length) % flows.bins
+            begin = _after(flows, begin, length)
             left -= length
+
+
+@kernel
+def _after(flows: Flows, begin: int, length: int) -> int:
+    """Return the row of `cumulated` with which the bin behind a step stands: behind the last bin the first comes."""
+    if begin >= flows.second > 0:
+        return int(flows.second + (begin - flows.second + length) % flows.others)
+    return int((begin + length) % flows.bins)
 
 
 @kernel

@@ -20,6 +20,7 @@ _WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, 
 _TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
 _MIN_TREND_BINS = 18  # three minutes
 _MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
+_STRIDE = 37  # of the paths; it has no divisor in common with their number
 _LEAST_FACTOR, _MOST_FACTOR = 0.2, 5.0  # on the space of a message
 
 # Rows of `hours`, of what earlier days foretell
@@ -40,6 +41,9 @@ class Present(NamedTuple):
         spread: variance of what bins add.
         service: share of the messages held that is got in a bin, where gets follow the backlog; 0: they do not.
         held: messages held at its end.
+        whole: f8[m, 3 * c], the bins of the rise, of this regime and of those before it; f8[0, 3 * c]: flows have not
+            changed.
+        lasts: bins that flows stay as they are, on average.
     """
 
     bins: Array
@@ -47,6 +51,8 @@ class Present(NamedTuple):
     spread: float
     service: float
     held: float
+    whole: Array
+    lasts: float
 
 
 class Drawn(NamedTuple):
@@ -56,7 +62,7 @@ class Drawn(NamedTuple):
         cumulated, trend, starts, extra, larger, mix: written, as `forecast.Flows`.
         pace: f8[paths], written: factor on the time that a path takes to be full.
         doubts: f8[paths, DOUBTS + 1 + d], working space.
-        lanes: f8[2, 3 * c], working space.
+        lanes: f8[3, 3 * c], working space.
         errors: f8[3, steps], working space.
     """
 
@@ -108,9 +114,13 @@ def draw(
     hours: Array,
     paces: Array,
     seed: np.uint64,
+    second: int,
     drawn: Drawn,
 ) -> None:
     """Draw futures of a regime: everything random of their paths.
+
+    Where flows have changed, a path leaves the regime after a time that is exponentially distributed around how long
+    they stay as they are, and goes on with bins of the whole rise.
 
     Args:
         now: the regime.
@@ -121,19 +131,27 @@ def draw(
         hours: f8[HOURS, steps], what earlier days foretell of each step; f8[HOURS, 0]: nothing.
         paces: f8[paths], factors on the time that a path takes to be full, rising.
         seed: of the random numbers.
+        second: row of `drawn.cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
         drawn: written.
     """
     n, slope = now.bins.shape[0], drawn.lanes[0]
     trend_error = _read_trend(now, weights, slope)
     if now.service > 0.0:
         slope[:] = 0.0
-    regime.cumulate(now.bins, slope, drawn.cumulated)
+    if second > 0:
+        drawn.lanes[2] = 0.0
+        regime.cumulate(now.bins, slope, drawn.cumulated[:second])
+        regime.cumulate(now.whole, drawn.lanes[2], drawn.cumulated[second:])
+    else:
+        regime.cumulate(now.bins, slope, drawn.cumulated)
     space = _read_lanes(now.bins, weights, drawn.lanes[1], drawn.mix)
     _foresee(now, lengths, hours, np.sqrt(now.spread / n), trend_error, space, drawn)
     if now.service > 0.0:
         _settle(now, lengths, hours, drawn)
     _draw_doubts(seed, drawn.doubts)
     chance.below(seed, n, drawn.starts)
+    if second > 0:
+        _leave(now, lengths, seed ^ np.uint64(2), second, drawn.starts)
     each = 0.0
     for size in range(weights.size):
         each += drawn.mix[size] * weights[size]
@@ -149,6 +167,24 @@ def draw(
             factor = 1.0 + doubts[DOUBTS + size] * sizes[size]
             drawn.larger[path, size] = min(max(factor, _LEAST_FACTOR), _MOST_FACTOR)
     _draw_paces(paces, drawn)
+
+
+@kernel
+def _leave(now: Present, lengths: Array, seed: np.uint64, second: int, starts: Array) -> None:
+    """Let each path go on with the bins of the whole rise once it has left the regime.
+
+    The times at which paths leave are spread evenly over their distribution, in an order that has nothing to do with
+    other numbers drawn.
+    """
+    paths = starts.shape[0]
+    for path in range(paths):
+        stays = (path * _STRIDE % paths + 0.5) / paths
+        leaves, elapsed = -now.lasts * np.log(stays), 0.0
+        for step in range(lengths.size):
+            if elapsed + lengths[step] / 2 > leaves:
+                place = chance.uniform(seed, path * lengths.size + step) * now.whole.shape[0]
+                starts[path, step] = second + int(place)
+            elapsed += lengths[step]
 
 
 @kernel

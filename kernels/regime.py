@@ -22,6 +22,8 @@ from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUS
 MIN_BINS = 3  # on each side of a change
 MIN_STANDARD_ERRORS = 5.5  # between the two means of a change
 _WINDOWS = (180, 90, 45)  # bins
+_MOST_CHANGES = 20  # that are counted
+_FIRST_CHANGE = 0.5  # changes fewer than counted: with one there may be none for long [assumed]
 SERVICE_BLOCKS = 10  # into which the bins are put to compare gets with the backlog
 _MIN_SERVICE_BINS = 6  # of a block
 _MIN_GOT = 100  # messages
@@ -38,6 +40,7 @@ SUMMARY = np.dtype(  # of a regime
         ("wait", "f8"),  # bins from the put to the get of what does not leave soon, inf: nothing leaves
         ("got", "f8"),  # share of the messages put that are got, 0..1
         ("put", "f8"),  # messages put in a bin on average, those that did not stay included
+        ("lasts", "f8"),  # bins that flows stay as they are, on average; inf: they have not changed
     ]
 )
 
@@ -300,6 +303,7 @@ def settle(flows: Array, totals: Array, weights: Array, series: Array, work: Arr
     usual = space / max(1.0, messages)
     units[0], units[1], units[2], units[3] = usual, usual, 1.0, 1.0
     start = _start(series, n, units, best)
+    own.lasts = _lasting(series[:4], start, n, units, best)
     count = n - start
     lag, put, stayed, left = 0.0, 0.0, 0.0, 0.0
     own.net = 0.0
@@ -318,6 +322,26 @@ def settle(flows: Array, totals: Array, weights: Array, series: Array, work: Arr
     own.put = put / count
     own.wait = lag / left / own.put if left > 0 and put > 0 else np.inf
     own.got = min(1.0, left / stayed) if stayed > 0 else 1.0
+
+
+@kernel
+def _lasting(series: Array, start: int, n: int, units: Array, best: Array) -> float:
+    """Return the bins that flows stay as they are, on average, inf where they have not changed.
+
+    The changes before the present regime are found as it was, from its beginning backwards.
+
+    Args:
+        series: f8[4, >= n].
+        start: bin with which the present regime begins.
+        n: number of bins.
+        units: f8[4], as of `regime_start`.
+        best: f8[2], working space.
+    """
+    changes, end = 0, start
+    while end > 0 and changes < _MOST_CHANGES:
+        changes += 1
+        end = regime_start(series, end, units, best) if end > 2 * MIN_BINS else 0
+    return n / (changes - _FIRST_CHANGE) if changes > 0 else np.inf
 
 
 @kernel

@@ -148,8 +148,10 @@ def test_gets_follow_the_backlog_where_the_oracle_says_so(seed: int, n: int) -> 
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(seed=seeds, n=st.integers(regime.MIN_BINS, 383), known=st.booleans(), serves=st.booleans())
-def test_futures_are_those_of_the_oracle(seed: int, n: int, known: bool, serves: bool) -> None:
+@given(
+    seed=seeds, n=st.integers(regime.MIN_BINS, 383), known=st.booleans(), serves=st.booleans(), changed=st.booleans()
+)
+def test_futures_are_those_of_the_oracle(seed: int, n: int, known: bool, serves: bool, changed: bool) -> None:
     rng = np.random.default_rng(seed)
     count, paths, steps = int(rng.integers(1, CLASSES + 1)), 8, 20
     bins = rng.poisson(rng.uniform(0, 9, 3 * count) * rng.integers(0, 2, 3 * count), (n, 3 * count)) * 1.0
@@ -158,9 +160,11 @@ def test_futures_are_those_of_the_oracle(seed: int, n: int, known: bool, serves:
     lengths = np.sort(rng.integers(1, 13, steps))
     hours = rng.uniform(0, 2, (futures.HOURS, steps if known else 0))
     paces, draw_seed = np.sort(rng.uniform(0.5, 2, paths)), int(rng.integers(0, 2**63))
-    now = futures.Present(bins, rng.normal(0, 50), rng.uniform(0, 90), 0.01 * serves, rng.uniform(0, 5000))
+    second, whole = (n + 14, rng.poisson(5.0, (n + 7, 3 * count)) * 1.0) if changed else (0, bins[:0])
+    fields = rng.normal(0, 50), rng.uniform(0, 90), 0.01 * serves, rng.uniform(0, 5000), whole, rng.uniform(5, 90)
+    now = futures.Present(bins, *fields)
     drawn = futures.Drawn(
-        cumulated=np.empty((n + 14, 3 * count)),
+        cumulated=np.empty((n + 14 + (n + 7 + 14) * changed, 3 * count)),
         trend=np.empty((steps, 3 * count)),
         starts=np.empty((paths, steps), np.int64),
         extra=np.empty((paths, steps)),
@@ -168,17 +172,20 @@ def test_futures_are_those_of_the_oracle(seed: int, n: int, known: bool, serves:
         mix=np.empty(count),
         pace=np.empty(paths),
         doubts=np.empty((paths, futures.DOUBTS + sizes.size)),
-        lanes=np.empty((2, 3 * count)),
+        lanes=np.empty((3, 3 * count)),
         errors=np.empty((3, steps)),
     )
-    futures.draw(now, weights, sizes, lengths, hours, paces, np.uint64(draw_seed), drawn)
-    naive = naive_futures.draw(*now, weights, sizes, lengths, hours, paces, draw_seed)
+    futures.draw(now, weights, sizes, lengths, hours, paces, np.uint64(draw_seed), second, drawn)
+    naive = naive_futures.draw(*now, weights, sizes, lengths, hours, paces, draw_seed, second)
     assert drawn.starts.tolist() == naive.starts.tolist()
     assert drawn.pace.tolist() == naive.pace.tolist()
     for name in ("trend", "extra", "larger", "mix"):
         assert getattr(drawn, name) == close(getattr(naive, name)), name
     sums = naive_regime.cumulate(bins.tolist(), naive.slope.tolist(), n + 13)
-    assert drawn.cumulated == pytest.approx(np.array(sums), rel=1e-9, abs=1e-6)
+    assert drawn.cumulated[: n + 14] == pytest.approx(np.array(sums), rel=1e-9, abs=1e-6)
+    if changed:
+        others = naive_regime.cumulate(whole.tolist(), [0.0] * (3 * count), n + 20)
+        assert drawn.cumulated[second:] == pytest.approx(np.array(others), rel=1e-9, abs=1e-6)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -68,12 +68,15 @@ def draw(
     spread: float,
     service: float,
     held: float,
+    whole: Array,
+    lasts: float,
     weights: Array,
     sizes: Array,
     lengths: Array,
     hours: Array,
     paces: Array,
     seed: int,
+    second: int,
 ) -> NaiveFutures:
     """Return the futures of a regime. Arguments as of `kernels.futures.draw`, and the fields of its `Present`."""
     n, count, paths = bins.shape[0], weights.size, paces.size
@@ -86,6 +89,12 @@ def draw(
     chance.normal(np.uint64(seed ^ 1), doubts[: paths // 2])
     doubts[paths // 2 :] = -doubts[: paths // 2]
     chance.below(np.uint64(seed), n, starts)
+    if second:
+        others = np.empty_like(starts)
+        chance.below(np.uint64(seed ^ 2), whole.shape[0], others)
+        for path in range(paths):
+            leaves = -lasts * np.log((path * 37 % paths + 0.5) / paths)
+            starts[path] = np.where(middle > leaves, second + others[path], starts[path])
     errors = np.stack(
         [np.full(lengths.size, np.sqrt(spread / n)), error * ahead, 0.2 * abs(net) * (middle / 360) ** 0.5]
     )

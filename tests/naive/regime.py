@@ -103,6 +103,12 @@ def settle(flows: npt.NDArray[Any], totals: npt.NDArray[Any], weights: npt.NDArr
         detrended = tail - np.outer(tail @ centred / max(1.0, float(centred @ centred)), centred)
         if int(regime.regime_start(detrended, window, units, np.empty(2))) == 0:
             start = n - window  # the longest is the last
+    changes = [start] if start else []
+    while changes and changes[-1] > 6 and len(changes) < 20:
+        before = int(regime.regime_start(series, changes[-1], units, np.empty(2)))
+        if not before:
+            break
+        changes.append(before)
     net = series[0, start:] - series[1, start:]
     puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
     spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
@@ -115,4 +121,5 @@ def settle(flows: npt.NDArray[Any], totals: npt.NDArray[Any], weights: npt.NDArr
         float(lag[start:].sum()) / gets / rate if gets > 0 and rate > 0 else np.inf,
         min(1.0, gets / puts) if puts > 0 else 1.0,
         rate,
+        n / (len(changes) - 0.5) if changes else np.inf,
     )

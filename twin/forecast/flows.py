@@ -53,6 +53,8 @@ class Regime:
         held: messages held at its end.
         got: share of the messages put that are got, 0..1.
         put: messages put in a bin on average, those that did not stay included.
+        lasts: bins that flows stay as they are, on average; inf: they have not changed.
+        whole: f8[m, 3 * CLASSES], the bins since the store last turned; None: flows have not changed.
     """
 
     bins: Array
@@ -65,6 +67,8 @@ class Regime:
     service: float = 0.0
     held: float = 0.0
     put: float = 0.0
+    lasts: float = np.inf
+    whole: Array | None = None
 
 
 def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = ()) -> Regime | None:
@@ -91,7 +95,8 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
         take_out(stops, tick, flows, totals)
     summary = np.empty(1, regime.SUMMARY)
     regime.settle(flows, totals, weights, np.empty((8, n)), np.empty(6), summary)
-    start, net, net_messages, spread, wait, got, put = summary[0].item()
+    start, net, net_messages, spread, wait, got, put, lasts = summary[0].item()
+    has_changed = np.isfinite(lasts) and not service
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
@@ -103,6 +108,8 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
         service=service,
         held=held,
         put=put,
+        lasts=lasts,
+        whole=flows if has_changed else None,
     )
 
 
@@ -155,6 +162,8 @@ class Futures:
         classes: i8[c], the length classes that they have: those of which messages come, leave or are held.
         mix: f8[c], shares of the puts by class.
         pace: f8[PATHS], factor on the time that a path takes to be full, for what no meter shows.
+        second: row of `cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
+        others: number of these bins.
         expected: the puts that are expected by the middle of each step; None: as many as now.
     """
 
@@ -169,6 +178,8 @@ class Futures:
     block: int
     mix: Array
     pace: Array
+    second: int = 0
+    others: int = 0
     expected: Expected | None = None
 
 
@@ -194,17 +205,22 @@ def futures(
     """
     n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
     some = np.empty(CLASSES, np.int64)
-    some = some[: kernel.find_classes(now.bins, fill.classes, some)]
+    whole = now.bins[:0] if now.whole is None else now.whole
+    some = some[: kernel.find_classes(now.bins if now.whole is None else whole, fill.classes, some)]
     lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
     block = min(max(n // _MIN_BLOCKS, 1), _MAX_BLOCK)
+    if now.whole is not None:
+        block = max(block, min(_MAX_BLOCK, int(now.lasts), whole.shape[0] // _MIN_BLOCKS))
     overlap = max(block, int(lengths[-1]))  # the longest
+    first = n + overlap + 1
+    second, others = (0, 0) if now.whole is None else (first, whole.shape[0])
     hours, foretold = None, np.empty((kernel.HOURS, 0))
     if trusted is not None:
         middle = np.cumsum(lengths) - lengths / 2
         hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
         foretold = np.stack([hours.factor, hours.now, hours.persistent, _wandered(hours, lengths, middle)])
     drawn = kernel.Drawn(
-        cumulated=np.empty((n + overlap + 1, lanes.size)),
+        cumulated=np.empty((first + others + overlap + 1 if second else first, lanes.size)),
         trend=np.empty((lengths.size, lanes.size)),
         starts=np.empty((PATHS, lengths.size), np.int64),
         extra=np.empty((PATHS, lengths.size)),
@@ -212,11 +228,13 @@ def futures(
         mix=np.empty(some.size),
         pace=np.empty(PATHS),
         doubts=np.empty((PATHS, kernel.DOUBTS + sizes.size)),
-        lanes=np.empty((2, lanes.size)),
+        lanes=np.empty((3, lanes.size)),
         errors=np.empty((3, lengths.size)),
     )
-    present = kernel.Present(now.bins.take(lanes, axis=1), now.net, now.spread, now.service, now.held)
-    kernel.draw(present, fill.weights.take(some), sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), drawn)
+    bins, rise = now.bins.take(lanes, axis=1), whole.take(lanes, axis=1)
+    present = kernel.Present(bins, now.net, now.spread, now.service, now.held, rise, now.lasts)
+    weights = fill.weights.take(some)
+    kernel.draw(present, weights, sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), second, drawn)
     return Futures(
         classes=some,
         cumulated=drawn.cumulated,
@@ -229,6 +247,8 @@ def futures(
         block=block,
         mix=drawn.mix,
         pace=drawn.pace,
+        second=second,
+        others=others,
         expected=hours,
     )
 

@@ -15,18 +15,20 @@ import msgspec
 import numpy as np
 
 from kernels import forecast, resources
-from kernels.clock import MINUTE_TICKS, TICK
+from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
-from twin.forecast.rates import Trust
+from twin.forecast.rates import SPANS, Trust
 from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, past_of, tide_of, under_way
 from twin.records import TimeToFull
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
+_MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
+_MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
 _MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
 
 
@@ -129,6 +131,7 @@ def look_ahead(
     fine: int = 0,
     longer: float = 0.0,
     trusted: Trust | None = None,
+    wanders: Array | None = None,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -143,6 +146,7 @@ def look_ahead(
         fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
         longer: as for `twin.forecast.flows.steps`.
         trusted: what is known of the puts of earlier days; None: nothing.
+        wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
@@ -150,7 +154,10 @@ def look_ahead(
     days = None if trusted is None else (trusted, tick)
     drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
-    full_at *= drawn.pace ** (math.hypot(LATER, doubt) / LATER)
+    spread = math.hypot(LATER, doubt)
+    if wanders is not None:
+        spread = np.hypot(spread, _wandered(fill, now, wanders, full_at))
+    full_at *= drawn.pace ** (spread / LATER)
     is_beyond = full_at > horizon
     full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
@@ -218,6 +225,24 @@ def _with(values: Array, last: float) -> Array:
     return np.concatenate((values, (last,)))
 
 
+def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
+    """Return f8[PATHS], the standard deviation of the logarithm of the time to full, for puts that wander until then.
+
+    What stays is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it
+    by much.
+
+    Args:
+        fill: the fill model.
+        now: the present regime.
+        wanders: f8[SPANS], as of `look_ahead`.
+        full_at: f8[PATHS], ticks until full, inf.
+    """
+    stay = float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights) / now.bins.shape[0]
+    spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])
+    variance = np.interp(spans, (0.0, *SPANS), (0.0, *(wanders**2).tolist()))
+    return np.minimum(np.sqrt(variance) * stay / max(now.net, stay / _MOST_TURNED), _MOST_WANDERED)
+
+
 def seed_of(store: str, tick: int) -> int:
     """Return 64 bits made of a store and a tick."""
     return int.from_bytes(hashlib.blake2b(f"{store}\0{tick}".encode(), digest_size=8).digest(), "big")
@@ -244,6 +269,8 @@ def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
         larger=drawn.larger,
         block=drawn.block,
         mix=drawn.mix,
+        second=drawn.second,
+        others=drawn.others,
     )
     scratch = forecast.new_scratch(model, flows)
     forecast.roll(model, flows, scratch)
