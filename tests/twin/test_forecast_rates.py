@@ -98,7 +98,7 @@ def test_only_stores_without_experts_have_puts_that_wander() -> None:
         assert rates.wandering(counts) is None or rates.trust(counts) is None
 
 
-def test_puts_that_wander_widen_the_interval_and_leave_the_median() -> None:
+def test_puts_that_wander_widen_the_interval_and_leave_the_median_of_the_paths() -> None:
     story = Story()
     story.go_on(20, puts=20, gets=0)
     rng, view = np.random.default_rng(3), story.twin
@@ -108,7 +108,7 @@ def test_puts_that_wander_widen_the_interval_and_leave_the_median() -> None:
     assert alone is not None and calm is not None and wild is not None
     of_alone, of_calm, of_wild = (outlook.quantiles() for outlook in (alone, calm, wild))
     assert of_alone is not None and of_calm is not None and of_wild is not None
-    assert of_wild[1] == pytest.approx(of_alone[1], rel=0.15)
+    assert np.median(wild.full_at) == pytest.approx(np.median(alone.full_at), rel=0.1)
     assert of_wild[2] / of_wild[0] > 1.5 * of_alone[2] / of_alone[0]
     assert of_calm[2] / of_calm[0] < 1.2 * of_alone[2] / of_alone[0]
 
@@ -265,7 +265,7 @@ def test_the_evidence_says_where_the_hours_of_earlier_days_decide() -> None:
     story.go_on(5, puts=0, gets=0)
     story.go_on(90, puts=2, gets=0)
     memory, tick = story.twin.monitor.memory, int(story.twin.tables.store.scalars[0]["tick"])
-    outlook = look(story.twin, tick, rates.trust(memory.puts.counts))
+    outlook = look(story.twin, tick, memory.puts.counts)
     assert outlook is not None
     [reason] = [text for text in evidence(story.twin, outlook, "A.QUEUE", tick) if text.startswith("by the hours of")]
     assert reason.startswith("by the hours of 5 earlier days, ")
@@ -277,10 +277,10 @@ def test_the_evidence_says_where_the_hours_of_earlier_days_decide() -> None:
 
 @settings(max_examples=examples(20), deadline=None)
 @given(
-    counts=st.lists(st.integers(0, 5000), max_size=LEAST_KNOWN - 4),
+    counts=st.lists(st.integers(0, 5000), max_size=6),
     spans=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=4),
 )
-def test_puts_of_less_than_36_hours_change_nothing(counts: list[int], spans: list[tuple[int, int, int]]) -> None:
+def test_puts_of_less_than_four_hours_change_nothing(counts: list[int], spans: list[tuple[int, int, int]]) -> None:
     twins = []
     for remembered in ([], counts):
         story = remembering(remembered)

@@ -237,10 +237,11 @@ def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> A
         wanders: f8[SPANS], as of `look_ahead`.
         full_at: f8[PATHS], ticks until full, inf.
     """
-    stay = float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights) / now.bins.shape[0]
+    stay = max(0.0, float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights)) / now.bins.shape[0]
     spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])
     variance = np.interp(spans, (0.0, *SPANS), (0.0, *(wanders**2).tolist()))
-    return np.minimum(np.sqrt(variance) * stay / max(now.net, stay / _MOST_TURNED), _MOST_WANDERED)
+    turned = stay / max(now.net, stay / _MOST_TURNED) if stay > 0.0 else 0.0
+    return np.minimum(np.sqrt(variance) * turned, _MOST_WANDERED)
 
 
 def seed_of(store: str, tick: int) -> int:
