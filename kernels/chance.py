@@ -19,7 +19,7 @@ _SUMMANDS = 12  # uniform numbers of variance 1/12 per normal number
 
 
 @kernel
-def _uniform(seed: np.uint64, index: int) -> float:
+def uniform(seed: np.uint64, index: int) -> float:
     """Return the number of a seed at an index, uniform in [0, 1)."""
     mixed = seed + np.uint64(index + 1) * GOLDEN_RATIO
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX1
@@ -32,7 +32,7 @@ def below(seed: np.uint64, limit: int, out: Array) -> None:
     """Fill `out`, i8[n, m], with uniform integers from 0 to limit - 1."""
     for row in range(out.shape[0]):
         for column in range(out.shape[1]):
-            out[row, column] = int(_uniform(seed, row * out.shape[1] + column) * limit)
+            out[row, column] = int(uniform(seed, row * out.shape[1] + column) * limit)
 
 
 @routine
@@ -45,5 +45,5 @@ def normal(seed: np.uint64, out: Array) -> None:
         for column in range(out.shape[1]):
             total = -_SUMMANDS / 2
             for i in range(_SUMMANDS):
-                total += _uniform(seed, (row * out.shape[1] + column) * _SUMMANDS + i)
+                total += uniform(seed, (row * out.shape[1] + column) * _SUMMANDS + i)
             out[row, column] = total

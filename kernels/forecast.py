@@ -25,8 +25,7 @@ PUT_SPACE = 0  # space that a message put takes of the store when it is not offl
 HELD_SPACE = 1  # space that a message held in the store itself takes
 IN_STORE = 2  # messages held in the store itself
 IN_DATA_SETS = 3  # messages held in data sets
-MIX = 4  # share of the puts
-COLUMNS = 5
+COLUMNS = 4
 
 MODEL = np.dtype(
     [
@@ -106,6 +105,10 @@ class Flows(NamedTuple):
         extra: f8[paths, steps], messages put per bin more than the regime has.
         larger: f8[paths, 1 + d], factor on the space of a message put, in the store itself and in each data set.
         block: bins per block.
+        second: row of `cumulated` from which on the sums of other bins stand, likewise, for starts that are not below
+            it; 0: there are none.
+        others: number of these bins.
+        mix: f8[c], shares of the puts.
     """
 
     cumulated: Array
@@ -116,6 +119,9 @@ class Flows(NamedTuple):
     extra: Array
     larger: Array
     block: int
+    second: int
+    others: int
+    mix: Array
 
 
 class Scratch(NamedTuple):
@@ -207,8 +213,16 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
                 scratch.grown[number] = _growth(model, scratch) * (elapsed + path.part * length) / (elapsed + length)
                 break
             elapsed += length
-            begin = (begin + length) % flows.bins
+            begin = _after(flows, begin, length)
             left -= length
+
+
+@kernel
+def _after(flows: Flows, begin: int, length: int) -> int:
+    """Return the row of `cumulated` with which the bin behind a step stands: behind the last bin the first comes."""
+    if begin >= flows.second > 0:
+        return int(flows.second + (begin - flows.second + length) % flows.others)
+    return int((begin + length) % flows.bins)
 
 
 @kernel
@@ -216,7 +230,7 @@ def _note_classes(model: Model, flows: Flows, scratch: Scratch) -> None:
     """Note of which classes messages come or leave: a step leaves out the others, for which it would add zeros."""
     count = model.classes.shape[0]
     for size in range(count):
-        scratch.comes[size] = model.classes[size, MIX] != 0.0 or _is_used(flows, size)
+        scratch.comes[size] = flows.mix[size] != 0.0 or _is_used(flows, size)
         scratch.leaves[size] = _is_used(flows, count + size) or _is_used(flows, 2 * count + size)
         scratch.offloaded[size] = 0.0
 
@@ -280,6 +294,40 @@ def _rules_in_force(scalars: Row, usage: float) -> int:
     return mask
 
 
+@kernel
+def _usage_of(scalars: Row, sets: Array, resource: int) -> float:
+    """Return the share of a resource in use now, as `usage_of`."""
+    if resource == ENTRIES:
+        return scalars.ents / scalars.ents_max
+    if resource == SPACE:
+        return scalars.space / scalars.space_max
+    data_set = resource - FIRST_DATA_SET
+    if data_set == sets.shape[0]:
+        return (scalars.scm_ents + scalars.scm_space) / max(1.0, scalars.scm_max)
+    return sets[data_set, 0] / max(1.0, sets[data_set, 1])
+
+
+@routine
+def usage_of(scalars: Array, sets: Array, resource: int) -> float:
+    """Return the share of a resource in use now. Arguments: as of `Model`, and the number of the resource."""
+    return _usage_of(scalars[0], sets, resource)
+
+
+@routine
+def fullest(scalars: Array, sets: Array) -> int:
+    """Return the resource of which most is in use now, the first one of several. Arguments: as of `Model`.
+
+    Stores that have no entries have one resource.
+    """
+    if scalars[0].counts_ents == 0:
+        return SPACE
+    first = ENTRIES
+    for resource in range(SPACE, FIRST_DATA_SET + sets.shape[0] + 1):
+        if _usage_of(scalars[0], sets, resource) > _usage_of(scalars[0], sets, first):
+            first = resource
+    return first
+
+
 # --- puts ------------------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +344,7 @@ def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int, b
         if not scratch.comes[size]:
             continue
         arriving = after[size] - before[size]
-        arriving += (trend[size] + extra * model.classes[size, MIX]) * length
+        arriving += (trend[size] + extra * flows.mix[size]) * length
         out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
         scratch.in_store[size] += arriving - out
@@ -353,7 +401,7 @@ def _get(model: Model, flows: Flows, scratch: Scratch, step: int, begin: int, pu
         near = _leaving(before[count + size], after[count + size], trend[count + size], length)
         far = _leaving(before[2 * count + size], after[2 * count + size], trend[2 * count + size], length)
         if put_step >= 0:
-            both = near + far + served_share * (leaving * model.classes[size, MIX] - near - far)
+            both = near + far + served_share * (leaving * flows.mix[size] - near - far)
             offloaded = model.offload[mask, size]
             near, far = both * (1.0 - offloaded), both * offloaded
         if near == 0.0 and far == 0.0:
@@ -396,6 +444,8 @@ def _limit_to_stock(
     `near` and `far` are to leave, `in_store` and `in_sets` are held in these places, `served` on queues that have a
     getter. What one place lacks, the other has to give.
     """
+    if near <= in_store and far <= in_sets and near + far <= served:
+        return near, far, 0.0
     in_store, in_sets = max(0.0, in_store), max(0.0, in_sets)
     demand = near + far
     near, far = min(near, in_store), min(far, in_sets)

@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels import forecast
+from kernels.layout import Array
 from tests.naive.forecast import CLASSES, RULES, NaiveDataSet, NaiveStore, roll
 from tests.support.profile import examples
 
 STEPS, PATHS = 30, 4
+
+
+def second_of(bins: int, block: int, lengths: Array) -> int:
+    """Return the row of the sums behind those of a regime."""
+    return bins + max(block, int(lengths.max())) + 1
 
 
 def random_case(seed: int) -> dict[str, Any]:
@@ -34,14 +40,19 @@ def random_case(seed: int) -> dict[str, Any]:
     model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     flowing = rng.integers(0, 2, 3 * CLASSES)  # of the other lanes nothing ever comes or leaves
-    classes[:, forecast.MIX] *= flowing[:CLASSES]
-    classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
+    mix = rng.uniform(0, 40, CLASSES) * flowing[:CLASSES]
     flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * 1.0
     flows[:, :CLASSES] -= rng.uniform(0, 0.5)
     flows *= flowing
+    others = rng.poisson(rng.uniform(0, 2), (int(rng.integers(0, 2) * rng.integers(1, 50)), 3 * CLASSES)) * flowing
+    starts, second = rng.integers(0, bins, (PATHS, STEPS)), second_of(bins, block, lengths)
+    if len(others):
+        other_starts = second + rng.integers(0, len(others), (PATHS, STEPS))
+        starts = np.where(rng.integers(0, 2, (PATHS, STEPS)), starts, other_starts)
     return {
         "model": model,
         "classes": classes,
+        "mix": mix / max(1e-9, mix.sum()),
         "offload": rng.choice([0.0, 0.4, 1.0], (1 << RULES, CLASSES)),
         "sets": np.stack([rng.uniform(0, 50, sets), rng.uniform(20, 200, sets)], axis=1),
         "set_put": rng.uniform(0, 1, (sets, CLASSES)),
@@ -49,7 +60,8 @@ def random_case(seed: int) -> dict[str, Any]:
         "flows": flows,
         "trend": rng.normal(0, 0.05, (STEPS, 3 * CLASSES)) * flowing,
         "lengths": lengths,
-        "starts": rng.integers(0, bins, (PATHS, STEPS)),
+        "starts": starts,
+        "others": others * 1.0,
         "extra": rng.normal(0, 1, (PATHS, STEPS)),
         "larger": rng.uniform(0.5, 1.5, (PATHS, 1 + sets)),
         "block": block,
@@ -63,8 +75,14 @@ def by_kernel(case: dict[str, Any]) -> list[tuple[float, int, float]]:
     cumulated = np.zeros((bins + longest + 1, 3 * CLASSES))
     np.cumsum(flows[np.arange(bins + longest) % bins], axis=0, out=cumulated[1:])
     model = forecast.Model(case["model"], *(case[name] for name in forecast.Model._fields[1:]))
-    fields = {name: case[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")}
-    futures = forecast.Flows(cumulated=cumulated, bins=bins, **fields)
+    fields = {name: case[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block", "mix")}
+    second, others = 0, case["others"]
+    if len(others):
+        second = second_of(bins, case["block"], case["lengths"])
+        more = np.zeros((len(others) + longest + 1, 3 * CLASSES))
+        np.cumsum(others[np.arange(len(others) + longest) % len(others)], axis=0, out=more[1:])
+        cumulated = np.concatenate([cumulated, more])
+    futures = forecast.Flows(cumulated=cumulated, bins=bins, second=second, others=len(others), **fields)
     scratch = forecast.new_scratch(model, futures)
     forecast.roll(model, futures, scratch)
     return list(zip(scratch.full_at.tolist(), scratch.full_of.tolist(), scratch.grown.tolist(), strict=True))
@@ -85,7 +103,7 @@ def naive_store(case: dict[str, Any], larger: list[float]) -> NaiveStore:
         held_space=classes[:, forecast.HELD_SPACE].tolist(),
         in_store=classes[:, forecast.IN_STORE].tolist(),
         in_sets=classes[:, forecast.IN_DATA_SETS].tolist(),
-        mix=classes[:, forecast.MIX].tolist(),
+        mix=case["mix"].tolist(),
         offloaded=case["offload"].tolist(),
         sets=[
             NaiveDataSet(
@@ -109,6 +127,8 @@ def by_oracle(case: dict[str, Any]) -> list[tuple[float, int, float]]:
             case["starts"][path].tolist(),
             case["extra"][path].tolist(),
             case["block"],
+            case["others"].tolist(),
+            second_of(len(case["flows"]), case["block"], case["lengths"]) if len(case["others"]) else 0,
         )
         for path in range(PATHS)
     ]

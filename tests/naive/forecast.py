@@ -159,20 +159,25 @@ def roll(
     starts: list[int],
     extra: list[float],
     block: int,
+    others: list[list[float]],
+    second: int,
 ) -> tuple[float, int, float]:
     """Return the bins until something is full, or inf, its number: 0 entries, 1 space, 2 on data sets, SCM; or -1.
 
     The third number is by how much `NaiveStore.held` has grown until then.
 
-    `bins` has, per bin of the regime, the messages by class that come and stay, then those that leave.
+    `bins` has, per bin of the regime, the messages by class that come and stay, then those that leave. `others` has
+    other bins, which a start means that is not below `second`, if this is not 0.
     """
-    elapsed, begin, left = 0.0, 0, 0
+    elapsed, begin, left, drawn = 0.0, 0, 0, bins
     before = replace(store, in_store=list(store.in_store), in_sets=list(store.in_sets))
     rules_of_steps: list[tuple[float, int]] = []  # (end of a step, rules in force in it)
     for step, length in enumerate(lengths):
         if left < length:
-            begin, left = starts[step], max(block, length)
-        flows = [sum(bins[(begin + k) % len(bins)][lane] for k in range(length)) for lane in range(3 * CLASSES)]
+            begin, left, drawn = starts[step], max(block, length), bins
+            if second and begin >= second:
+                begin, drawn = begin - second, others
+        flows = [sum(drawn[(begin + k) % len(drawn)][lane] for k in range(length)) for lane in range(3 * CLASSES)]
         arriving = [flows[c] + (trend[step][c] + extra[step] * store.mix[c]) * length for c in range(CLASSES)]
         departing = [max(0.0, flows[lane] + trend[step][lane] * length) for lane in range(CLASSES, 3 * CLASSES)]
         ents, space, used = store.ents, store.space, [data_set.used for data_set in store.sets]
@@ -207,6 +212,6 @@ def roll(
             grown = at_first.held() - before.held()
             return elapsed + part * length, resource, grown * (elapsed + part * length) / (elapsed + length)
         elapsed += length
-        begin = (begin + length) % len(bins)
+        begin = (begin + length) % len(drawn)
         left -= length
     return math.inf, -1, 0.0

@@ -87,3 +87,20 @@ def trust(counts: Counts, span: int) -> tuple[list[float], float]:
             mixed = sum(weights[expert] * (errors[expert] or 0.0) for expert in chosen)
             squares, count = squares + fade * mixed**2, count + fade
     return weights, math.sqrt(squares / count)
+
+
+def wandering(counts: Counts) -> list[float] | None:
+    """Return the standard deviation of the error of `as many as now`, by span; None where it is not asked for."""
+    known = sum(count is not None for count in counts)
+    if not 8 <= known < DAY + MIN_SCORED + SPANS[-1]:
+        return None
+    least, variances = least_of(counts), list[float]()
+    for span in SPANS:
+        squares = []
+        for origin in range(1, len(counts) - span + 1):
+            now, came = mean_of(counts, origin - 1, 1), mean_of(counts, origin, span)
+            if now is not None and came is not None:
+                squares.append((math.log(max(now, least)) - math.log(max(came, least))) ** 2)
+        seen = len(squares) >= span + 4
+        variances.append((sum(squares) + 0.02) / (len(squares) + 1) if seen else 1.6 * (variances or [0.0])[-1])
+    return [math.sqrt(variance) for variance in variances]

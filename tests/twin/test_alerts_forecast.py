@@ -11,6 +11,7 @@ from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, WARNING
+from twin.forecast.monitor import look
 
 ENTRIES = 6000
 TICK_US = 10 * SECOND_US
@@ -47,6 +48,26 @@ def test_nothing_is_foreseen_while_gets_keep_up() -> None:
     assert story.foreseen() == []
     assert story.state()["forecast"] is None
     assert story.twin.drain_forecasts() == []
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 4])
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_a_load_that_pauses_every_four_minutes_fills_at_its_mean(last: int, is_busy: bool) -> None:
+    """In a pause nothing says so but the minutes before; without them full was never, or half as far as it is."""
+    story = Story()
+    for _ in range(4):
+        story.go_on(4, puts=20, gets=0)
+        story.go_on(4, puts=0, gets=0)
+    if not is_busy:
+        story.go_on(4, puts=20, gets=0)
+    story.go_on(last, puts=20 * is_busy, gets=0)
+    store = story.twin.tables.store
+    outlook = look(story.twin, int(store.scalars["tick"][0]))
+    assert outlook is not None
+    times = outlook.quantiles()
+    assert times is not None
+    assert times[1] == pytest.approx(60 * story.left(), rel=0.35)
+    assert (outlook.full_of >= 0).mean() > 0.9
 
 
 def test_getters_stop_and_the_alert_comes_in_time() -> None:

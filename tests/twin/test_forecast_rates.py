@@ -80,6 +80,39 @@ def test_the_experts_are_trusted_as_those_of_the_oracle(seed: int, size: int, un
         assert trusted.spread[number] == pytest.approx(spread)
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.integers(1, 90), unknown=st.floats(0, 0.3), level=st.floats(0, 500))
+def test_puts_wander_as_those_of_the_oracle(seed: int, size: int, unknown: float, level: float) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(level * rng.gamma(2, 1, size))
+    counts[rng.random(size) < unknown] = UNKNOWN
+    found = rates.wandering(packed(counts.tolist()))
+    expected = naive.wandering([None if count == UNKNOWN else count for count in counts.tolist()])
+    assert (None if found is None else found.tolist()) == (None if expected is None else pytest.approx(expected))
+
+
+def test_only_stores_without_experts_have_puts_that_wander() -> None:
+    for size in (1, 7, 8, LEAST_KNOWN - 1, LEAST_KNOWN, HALF_HOURS):
+        counts = packed([100] * size)
+        assert (rates.wandering(counts) is not None) == (8 <= size < LEAST_KNOWN)
+        assert rates.wandering(counts) is None or rates.trust(counts) is None
+
+
+def test_puts_that_wander_widen_the_interval_and_leave_the_median_of_the_paths() -> None:
+    story = Story()
+    story.go_on(20, puts=20, gets=0)
+    rng, view = np.random.default_rng(3), story.twin
+    tick = int(view.tables.store.scalars["tick"][0])
+    steady, rough = [100] * 12, (100 * np.exp(rng.normal(0, 0.5, 12))).astype(int).tolist()
+    alone, calm, wild = (look(view, tick, counts) for counts in (b"", packed(steady), packed(rough)))
+    assert alone is not None and calm is not None and wild is not None
+    of_alone, of_calm, of_wild = (outlook.quantiles() for outlook in (alone, calm, wild))
+    assert of_alone is not None and of_calm is not None and of_wild is not None
+    assert np.median(wild.full_at) == pytest.approx(np.median(alone.full_at), rel=0.1)
+    assert of_wild[2] / of_wild[0] > 1.5 * of_alone[2] / of_alone[0]
+    assert of_calm[2] / of_calm[0] < 1.2 * of_alone[2] / of_alone[0]
+
+
 def test_days_that_repeat_are_followed() -> None:
     counts = by_day(4, np.random.default_rng(1))
     trusted = known_trust(counts)
@@ -232,7 +265,7 @@ def test_the_evidence_says_where_the_hours_of_earlier_days_decide() -> None:
     story.go_on(5, puts=0, gets=0)
     story.go_on(90, puts=2, gets=0)
     memory, tick = story.twin.monitor.memory, int(story.twin.tables.store.scalars[0]["tick"])
-    outlook = look(story.twin, tick, rates.trust(memory.puts.counts))
+    outlook = look(story.twin, tick, memory.puts.counts)
     assert outlook is not None
     [reason] = [text for text in evidence(story.twin, outlook, "A.QUEUE", tick) if text.startswith("by the hours of")]
     assert reason.startswith("by the hours of 5 earlier days, ")
@@ -244,10 +277,10 @@ def test_the_evidence_says_where_the_hours_of_earlier_days_decide() -> None:
 
 @settings(max_examples=examples(20), deadline=None)
 @given(
-    counts=st.lists(st.integers(0, 5000), max_size=LEAST_KNOWN - 4),
+    counts=st.lists(st.integers(0, 5000), max_size=6),
     spans=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=4),
 )
-def test_puts_of_less_than_36_hours_change_nothing(counts: list[int], spans: list[tuple[int, int, int]]) -> None:
+def test_puts_of_less_than_four_hours_change_nothing(counts: list[int], spans: list[tuple[int, int, int]]) -> None:
     twins = []
     for remembered in ([], counts):
         story = remembering(remembered)

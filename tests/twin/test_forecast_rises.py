@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernels import rise_laws
 from kernels.meter_rows import RISE, RISES, TIDE
 from kernels.resources import ENTRIES, FIRST_DATA_SET_TIDE, TOTAL_TIDE
+from kernels.rise_laws import DAY_TICKS
 from tests.naive.estates import data_set
 from tests.support.store_driver import KIB, MIB
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import TICK_US, Story
 from twin.conditions import CLEARED, INFO
-from twin.forecast.laws import DAY_TICKS, trust
+from twin.forecast.laws import experts, foretold
 from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, kept_rises, kept_rows, past_of
 from twin.state.arrays import Array
 
@@ -188,7 +190,9 @@ def test_rises_that_end_at_an_hour_are_told_from_those_that_last_for_a_time() ->
 
 def test_a_law_that_was_wrong_about_a_store_has_no_weight_left() -> None:
     at_a_height = Store(*[(100 + 23 * (i % 5), 0.05 * (i % 3), 0.9 + 0.002 * (i % 2), 0) for i in range(11)])
-    trusted = trust(at_a_height.rises[:11], np.ones(11)).sum(axis=(0, 2))
+    known = experts(11)
+    rise_laws.trust(np.ones(11), foretold(at_a_height.rises[:11].tobytes()), known)
+    trusted = known.trusted.sum(axis=(0, 2))
     assert trusted[2] > 0.95
     assert trusted.sum() == pytest.approx(1.0)
 

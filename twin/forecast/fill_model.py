@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels import forecast, layout
+from kernels import fill, forecast, in_use, layout, resources
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from twin.conditions import ENTRIES, Resource
 from twin.state.arrays import Array
 
-MAX_ERROR = 0.6  # of what messages will take, as a share
-_SERVED_TICKS = 60  # ten minutes: a queue is served while a message left it in this time
+_ONE_EACH, _NEVER_OFFLOADED = np.ones(CLASSES), np.zeros((1 << RULES, CLASSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,70 +46,60 @@ class FillModel:
     size: int = 0
 
 
-def single_resource_model(resource: Resource, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
-    """Return the fill model of a store with one resource.
+def single_resource_model(resource: Resource, store: layout.Store, tick: int) -> FillModel:
+    """Return the fill model of a store with one resource, with every expansion that can still be made.
 
     Args:
         resource: the resource.
         store: the arrays.
         tick: the tick of the forecast.
-        used: in use, in the unit of the store's meters.
-        total: in total, with every expansion that can still be made.
     """
-    stocks, weights = stocks_of(store, 1), put_units(store)
-    classes = np.zeros((CLASSES, forecast.COLUMNS))
-    held = stocks["held"][0]
-    classes[:, forecast.PUT_SPACE] = weights
-    classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.IN_STORE] = held
-    scalars = np.zeros(1, forecast.MODEL)
-    scalars["ents_max"] = 1.0
-    scalars["space"], scalars["space_max"] = used, max(1.0, total)
-    scalars["served"], scalars["th"], scalars["alter_from"] = served(store, tick), np.inf, np.inf
+    read, _ = read_fill(store, tick, 1, _ONE_EACH, np.zeros(1, forecast.MODEL), _NEVER_OFFLOADED)
     return FillModel(
         resources=(ENTRIES, resource),
-        tides=(0, 1),
-        weights=weights,
-        scalars=scalars,
-        classes=classes,
-        offload=np.zeros((1 << RULES, CLASSES)),
-        doubts=np.array([doubt_of_mean(stocks["puts"][1:].sum(axis=0), weights, total - used)]),
+        tides=(resources.ENTRIES, resources.SPACE),
+        weights=read.weights,
+        scalars=read.scalars,
+        classes=read.classes,
+        offload=read.offload,
+        doubts=read.doubts[:1],
     )
 
 
-def stocks_of(store: layout.Store, sets: int) -> Array:
-    """Return STOCK[1 + sets, CLASSES]: of the store, then of each data set or queue manager that puts."""
-    return store.stocks[: (sets + 1) * CLASSES].reshape(sets + 1, CLASSES)
+def read_fill(
+    store: layout.Store, tick: int, owners: int, alone: Array, scalars: Array, offload: Array
+) -> tuple[fill.Fill, int]:
+    """Return what `kernels.fill.read` read, and the number of data sets used. Arguments as there, and of its `Fill`."""
+    sets = store.datasets.size
+    read = fill.Fill(
+        np.empty(CLASSES),
+        scalars,
+        np.empty((CLASSES, forecast.COLUMNS)),
+        offload,
+        np.empty(1 + sets),
+        np.empty((sets, 2)),
+        np.empty((sets, CLASSES)),
+        np.empty((sets, CLASSES)),
+        np.empty(sets, np.int64),
+        np.empty(1, in_use.USAGE),
+        np.empty(sets, in_use.DATASET_USAGE),
+    )
+    return read, fill.read(store, tick, owners, alone, read)
 
 
-def put_space(stocks: Array, alone: Array) -> Array:
-    """Return f8[CLASSES], what a message put takes of the store on average. alone: the same where none were put."""
-    puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
-    return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
+def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
+    """Return f8[CLASSES], what a message put takes of the store on average, not offloaded.
+
+    Args:
+        store: the arrays.
+        owners: data sets, or queue managers that put.
+        alone: f8[CLASSES], the same where none were put.
+    """
+    weights = np.empty(CLASSES)
+    fill.weigh(store.stocks, owners, alone, weights)
+    return weights
 
 
 def put_units(store: layout.Store) -> Array:
     """Return f8[CLASSES], the pages or blocks that a message put takes of a store with one resource."""
-    return put_space(stocks_of(store, 1), np.ones(CLASSES))
-
-
-def doubt_of_mean(puts: Array, each: Array, room: float) -> float:
-    """Return the error of the mean of what messages will take, as a share: few were put, or few still fit.
-
-    Args:
-        puts: f8[CLASSES], messages counted.
-        each: f8[CLASSES], what each takes.
-        room: what is left, in the same unit.
-    """
-    count = float(puts.sum())
-    if count < 1:
-        return MAX_ERROR
-    mean = max(1e-9, float(puts @ each) / count)
-    variance = float(puts @ (each - mean) ** 2) / count / mean**2
-    return float(min(MAX_ERROR, np.sqrt(variance * (1 / count + mean / max(room, mean)))))
-
-
-def served(store: layout.Store, tick: int) -> float:
-    """Return the messages on queues that somebody gets from."""
-    queues = store.queues
-    return float(queues["depth"][queues["got_at"] > tick - _SERVED_TICKS].sum())
+    return put_space(store, 1, _ONE_EACH)

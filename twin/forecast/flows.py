@@ -12,33 +12,24 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kernels import chance, regime
+from kernels import futures as kernel
+from kernels import regime
 from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS
 from kernels.layout import NEVER, Store
 from kernels.meter_rows import BINS, CLASSES
 from kernels.resources import TOTAL_TIDE
+from twin.forecast.fill_model import FillModel
 from twin.forecast.parts import Stop, take_out
 from twin.forecast.rates import Expected, Trust, expected
 from twin.forecast.rises import kept_rows
 from twin.state.arrays import Array
 
 PATHS = 64
-WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
 # Of the time to full: standard deviation of what no meter shows, where it comes sooner than forecast and where later;
 # with these a tenth each comes before p10 and after p90 [fitted]
 SOONER, LATER = 0.23, 0.19
-TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
-_MIN_TREND_BINS = 18  # three minutes
-_MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
-_SERVICE_BLOCKS = 10  # into which the bins are put to compare gets with the backlog
-_MIN_SERVICE_BINS = 6  # of a block
-_MIN_GOT = 100  # messages
-_MIN_SWING = 1.25  # times that the backlog has grown or shrunk
-_MIN_SERVICE_GAIN = 8.0  # twice the logarithm of how much more likely [assumed]
-_MIN_SERVICE_RATIO = 2.0  # the same as a factor, where gets vary more than by chance
 _SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS)])  # normal, evenly spaced
 _PACES = np.exp(np.where(_SPACED < 0, SOONER, LATER) * _SPACED)
-_WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
 _STEPS = ((6, 1), (6, 2), (6, 4), (24, 6))  # (steps, bins of each): the first half hour
@@ -62,6 +53,8 @@ class Regime:
         held: messages held at its end.
         got: share of the messages put that are got, 0..1.
         put: messages put in a bin on average, those that did not stay included.
+        lasts: bins that flows stay as they are, on average; inf: they have not changed.
+        whole: f8[m, 3 * CLASSES], the bins since the store last turned; None: flows have not changed.
     """
 
     bins: Array
@@ -74,6 +67,8 @@ class Regime:
     service: float = 0.0
     held: float = 0.0
     put: float = 0.0
+    lasts: float = np.inf
+    whole: Array | None = None
 
 
 def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = ()) -> Regime | None:
@@ -95,41 +90,27 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
         return None
     flows, totals = flows[:n], totals[:n]
     held = float(store.scalars["messages"][0])
-    service = _service(totals[:, regime.STAYED] - totals[:, regime.REFUSED_PUTS], totals[:, regime.LEFT], held)
+    service = _service(totals, held)
     if not service:
         take_out(stops, tick, flows, totals)
-    lag, put, stayed, left, _ = np.ascontiguousarray(totals.T)
-    stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
-    series = np.stack([stay @ weights, leave @ weights, stayed, left])
-    usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
-    start = _start(series, np.array([usual, usual, 1.0, 1.0]))
-    net = series[0, start:] - series[1, start:]
-    puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
-    put_rate = float(put[start:].mean())
-    wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
+    summary = np.empty(1, regime.SUMMARY)
+    regime.settle(flows, totals, weights, np.empty((8, n)), np.empty(6), summary)
+    start, net, net_messages, spread, wait, got, put, lasts = summary[0].item()
+    has_changed = np.isfinite(lasts) and not service
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
-        net=float(net.mean()),
-        net_messages=(puts - gets) / net.size,
-        spread=spread_of(net, usual),
+        net=net,
+        net_messages=net_messages,
+        spread=spread,
         wait=np.inf if service else wait,
-        got=min(1.0, gets / puts) if puts > 0 else 1.0,
+        got=got,
         service=service,
         held=held,
-        put=put_rate,
+        put=put,
+        lasts=lasts,
+        whole=flows if has_changed else None,
     )
-
-
-def spread_of(net: Array, usual: float) -> float:
-    """Return the variance of what bins add to a store around their mean, at least that of a Poisson process.
-
-    Args:
-        net: f8[n], elements, pages or blocks that each bin adds.
-        usual: what a message takes.
-    """
-    spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
-    return max(spread, float(np.abs(net).mean()) * usual)
 
 
 def is_known(store: Store, tick: int) -> bool:
@@ -138,33 +119,9 @@ def is_known(store: Store, tick: int) -> bool:
     return since != NEVER and tick - max(since, _turned(store, tick)) >= regime.MIN_BINS
 
 
-def _service(stay: Array, leave: Array, held: float) -> float:
-    """Return the share of the messages held that is got in a bin, 0 where gets do not follow the backlog.
-
-    Gets in proportion to the backlog are compared with gets at a constant rate, over the whole rise, by how likely they
-    make what was got.
-
-    Args:
-        stay: f8[n], messages that came and stayed.
-        leave: f8[n], messages that left.
-        held: messages held at the end.
-    """
-    bins = stay.size // _SERVICE_BLOCKS
-    if bins < _MIN_SERVICE_BINS:
-        return 0.0
-    some = bins * _SERVICE_BLOCKS
-    got = leave[-some:].reshape(_SERVICE_BLOCKS, bins).sum(axis=1)
-    if got.sum() < _MIN_GOT:
-        return 0.0
-    net = (stay - leave)[-some:]
-    depth = held - np.cumsum(net[::-1])[::-1] + net / 2
-    backlog = np.maximum(depth.reshape(_SERVICE_BLOCKS, bins).sum(axis=1), 0.0)
-    if backlog.min() <= 0.0 or backlog.max() < _MIN_SWING * backlog.min():
-        return 0.0
-    share = float(got.sum() / backlog.sum())
-    in_proportion = float(((got - share * backlog) ** 2 / (share * backlog)).sum())
-    constant = float(((got - got.mean()) ** 2 / got.mean()).sum())
-    return share if constant > _MIN_SERVICE_GAIN + _MIN_SERVICE_RATIO * in_proportion else 0.0
+def _service(totals: Array, held: float) -> float:
+    """Return what `kernels.regime.service` does."""
+    return float(regime.service(totals, held, np.empty((2, regime.SERVICE_BLOCKS))))
 
 
 def _turned(store: Store, tick: int) -> int:
@@ -174,18 +131,6 @@ def _turned(store: Store, tick: int) -> int:
         return min(int(tide["began"]), tick - MINUTE_TICKS)
     past = kept_rows(store)
     return min(int(past["ended"].max()), tick - MINUTE_TICKS) if past.size else 0
-
-
-def _start(series: Array, units: Array) -> int:
-    """Return the bin since which flows run along one line, if that holds for long, else at one mean."""
-    n = series.shape[1]
-    for window in (n, *(window for window in _WINDOWS if window < n)):
-        tail = series[:, n - window :]
-        centred = np.arange(window) - (window - 1) / 2
-        detrended = tail - np.outer(tail @ centred / max(1.0, float(centred @ centred)), centred)
-        if int(regime.regime_start(detrended, window, units, np.empty(2))) == 0:
-            return int(n - window)
-    return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
 @lru_cache(64)
@@ -214,11 +159,15 @@ class Futures:
     """Flows of every path, as `kernels.forecast.roll` takes them.
 
     Attributes:
-        mix: f8[CLASSES], shares of the puts by class.
+        classes: i8[c], the length classes that they have: those of which messages come, leave or are held.
+        mix: f8[c], shares of the puts by class.
         pace: f8[PATHS], factor on the time that a path takes to be full, for what no meter shows.
+        second: row of `cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
+        others: number of these bins.
         expected: the puts that are expected by the middle of each step; None: as many as now.
     """
 
+    classes: Array
     cumulated: Array
     bins: int
     trend: Array
@@ -229,15 +178,16 @@ class Futures:
     block: int
     mix: Array
     pace: Array
+    second: int = 0
+    others: int = 0
     expected: Expected | None = None
 
 
 def futures(
     now: Regime,
-    weights: Array,
+    fill: FillModel,
     horizon: int,
     seed: int,
-    sizes: Array,
     fine: int = 0,
     longer: float = 0.0,
     trusted: tuple[Trust, int] | None = None,
@@ -246,66 +196,61 @@ def futures(
 
     Args:
         now: the regime.
-        weights: f8[CLASSES], elements, pages or blocks that a message put takes.
+        fill: the fill model of the store.
         horizon: bins.
         seed: seed of the random numbers.
-        sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
-            share of it.
         fine: bins of the horizon in which every step is of one bin.
         longer: as for `steps`.
         trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
     """
-    n = now.bins.shape[0]
-    lengths = steps(horizon, fine, longer)
-    middle = np.cumsum(lengths) - lengths / 2
-    slope, error = _trend(now, weights)
-    ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))
+    n, lengths, sizes = now.bins.shape[0], steps(horizon, fine, longer), fill.doubts
+    some = np.empty(CLASSES, np.int64)
+    whole = now.bins[:0] if now.whole is None else now.whole
+    some = some[: kernel.find_classes(now.bins if now.whole is None else whole, fill.classes, some)]
+    lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
     block = min(max(n // _MIN_BLOCKS, 1), _MAX_BLOCK)
-    overlap = max(block, int(lengths.max()))
-    cumulated = np.empty((n + overlap + 1, now.bins.shape[1]))
-    regime.cumulate(now.bins, np.zeros_like(slope) if now.service else slope, cumulated)
-    puts = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
-    mix = puts / puts.sum() if puts.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
-    mean_error = np.sqrt(now.spread / n)
-    doubts, starts = np.empty((PATHS, 4 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
-    chance.normal(np.uint64(seed ^ 1), doubts[: PATHS // 2])
-    doubts[PATHS // 2 :] = -doubts[: PATHS // 2]  # antithetic: half as many paths are as good
-    chance.below(np.uint64(seed), n, starts)
-    errors = np.empty((3, lengths.size))
-    errors[0], errors[1], errors[2] = mean_error, error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)
-    trend = ahead[:, None] * slope
-    hours = None
+    if now.whole is not None:
+        block = max(block, min(_MAX_BLOCK, int(now.lasts), whole.shape[0] // _MIN_BLOCKS))
+    overlap = max(block, int(lengths[-1]))  # the longest
+    first = n + overlap + 1
+    second, others = (0, 0) if now.whole is None else (first, whole.shape[0])
+    hours, foretold = None, np.empty((kernel.HOURS, 0))
     if trusted is not None:
+        middle = np.cumsum(lengths) - lengths / 2
         hours = expected(*trusted, now.put * HALF_HOUR_TICKS, middle)
-        stay = now.bins[:, :CLASSES].mean(axis=0)
-        trend[:, :CLASSES] *= hours.now[:, None]
-        trend[:, :CLASSES] += np.outer(hours.factor - 1, stay)
-        errors[0] *= hours.persistent
-        errors[1] *= hours.now
-        errors[2] = _wandered(hours, lengths, middle) * max(0.0, float(stay @ weights))
-    if now.service:
-        trend = _settling(now, middle) if hours is None else _settling_by(now, lengths, hours.factor)
-        errors *= np.exp(-now.service * middle)
+        foretold = np.stack([hours.factor, hours.now, hours.persistent, _wandered(hours, lengths, middle)])
+    drawn = kernel.Drawn(
+        cumulated=np.empty((first + others + overlap + 1 if second else first, lanes.size)),
+        trend=np.empty((lengths.size, lanes.size)),
+        starts=np.empty((PATHS, lengths.size), np.int64),
+        extra=np.empty((PATHS, lengths.size)),
+        larger=np.empty((PATHS, sizes.size)),
+        mix=np.empty(some.size),
+        pace=np.empty(PATHS),
+        doubts=np.empty((PATHS, kernel.DOUBTS + sizes.size)),
+        lanes=np.empty((3, lanes.size)),
+        errors=np.empty((3, lengths.size)),
+    )
+    bins, rise = now.bins.take(lanes, axis=1), whole.take(lanes, axis=1)
+    present = kernel.Present(bins, now.net, now.spread, now.service, now.held, rise, now.lasts)
+    weights = fill.weights.take(some)
+    kernel.draw(present, weights, sizes, lengths, foretold, _PACES[:PATHS], np.uint64(seed), second, drawn)
     return Futures(
-        cumulated=cumulated,
+        classes=some,
+        cumulated=drawn.cumulated,
         bins=n,
-        trend=trend,
+        trend=drawn.trend,
         lengths=lengths,
-        starts=starts,
-        larger=np.minimum(np.maximum(1 + doubts[:, 4:] * sizes, 0.2), 5.0),
-        extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
+        starts=drawn.starts,
+        extra=drawn.extra,
+        larger=drawn.larger,
         block=block,
-        mix=mix,
-        pace=_paces(doubts[:, 3]),
+        mix=drawn.mix,
+        pace=drawn.pace,
+        second=second,
+        others=others,
         expected=hours,
     )
-
-
-def _paces(doubts: Array) -> Array:
-    """Return f8[PATHS], the pace of each path, in the order of its doubt."""
-    ranks = np.empty(doubts.size, np.int64)
-    ranks[np.argsort(doubts, kind="stable")] = np.arange(doubts.size)
-    return np.asarray(_PACES[ranks])
 
 
 def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
@@ -320,55 +265,3 @@ def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
     """
     sums = np.cumsum(hours.factor * lengths) - hours.factor * lengths / 2
     return np.asarray(np.gradient(sums * hours.spread, middle))
-
-
-def _settling(now: Regime, middle: Array) -> Array:
-    """Return f8[steps, 3 * CLASSES], the change of each flow where gets follow the backlog: it comes to rest.
-
-    Args:
-        now: the regime.
-        middle: f8[steps], bins from now to the middle of each step.
-    """
-    leave = now.bins[:, CLASSES:].sum(axis=0)
-    puts, usual = float(now.bins[:, :CLASSES].sum()) / now.bins.shape[0], float(leave.sum()) / now.bins.shape[0]
-    rest = puts / now.service
-    held = rest + (now.held - rest) * np.exp(-now.service * middle)
-    trend = np.zeros((middle.size, now.bins.shape[1]))
-    shares = leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 1 / (2 * CLASSES))
-    trend[:, CLASSES:] = np.outer(now.service * held - usual, shares)
-    return trend
-
-
-def _settling_by(now: Regime, lengths: Array, factor: Array) -> Array:
-    """Return what `_settling` does, where the puts change.
-
-    Args:
-        now: the regime.
-        lengths: i8[steps], bins of each step.
-        factor: f8[steps], of the puts at present.
-    """
-    held = now.held
-    trend = np.zeros((lengths.size, now.bins.shape[1]))
-    stay, leave = now.bins[:, :CLASSES].mean(axis=0), now.bins[:, CLASSES:].mean(axis=0)
-    usual, shares = float(leave.sum()), leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 0.5 / CLASSES)
-    for step, (length, times) in enumerate(zip(lengths.tolist(), factor.tolist(), strict=True)):
-        rest = float(stay.sum()) * times / now.service
-        after = rest + (held - rest) * float(np.exp(-now.service * length))
-        trend[step, :CLASSES] = (times - 1) * stay
-        trend[step, CLASSES:] = (now.service * (held + after) / 2 - usual) * shares
-        held = after
-    return trend
-
-
-def _trend(now: Regime, weights: Array) -> tuple[Array, float]:
-    """Return (change of each flow from bin to bin, f8[3 * CLASSES]; its standard error, in space)."""
-    n = now.bins.shape[0]
-    if n < _MIN_TREND_BINS:
-        return np.zeros(now.bins.shape[1]), 0.0
-    centred = np.arange(n) - (n - 1) / 2
-    by_space = np.concatenate([weights, -weights, -weights])
-    slopes = centred @ now.bins / (centred @ centred)
-    error = float(np.sqrt(now.spread / (centred @ centred)))
-    errors = abs(float(slopes @ by_space)) / error if error > 0 else 0.0
-    believed = max(0.0, 1 - (_MIN_TREND_ERRORS / errors) ** 2) if errors > 0 else 0.0
-    return slopes * believed, error * believed

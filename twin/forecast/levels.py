@@ -14,10 +14,10 @@ import numpy as np
 
 from kernels import chance, resources
 from kernels.meter_rows import RISE
+from kernels.rise_laws import SIMILAR
 from twin.forecast.extension import MIN_LEVELS, Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
-from twin.forecast.laws import SIMILAR
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
 from twin.forecast.rises import Past, Rise, goes_on
 from twin.state.arrays import Array

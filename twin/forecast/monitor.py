@@ -31,7 +31,7 @@ from twin.forecast.model_error import doubt
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.parts import Stop, note_stops
-from twin.forecast.rates import Puts, Trust, trust
+from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, ResourceForecast, StateForecast
@@ -240,7 +240,7 @@ class ForecastMonitor:
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops)
-            return look(view, tick, trust(self.memory.puts.counts), self.memory.stops)
+            return look(view, tick, self.memory.puts.counts, self.memory.stops)
         horizon = int(view.config.forecast_horizon_s / SECONDS)
         fill = view.fill_model(tick)
         outlook = by_levels.look_ahead(view.name, fill, self.memory.levels, tick, horizon)
@@ -361,13 +361,13 @@ def _has_only_levels(view: ForecastView) -> bool:
     return int(view.tables.store.scalars["ages"][0]) == 0
 
 
-def look(view: ForecastView, tick: int, trusted: Trust | None = None, stops: tuple[Stop, ...] = ()) -> Outlook | None:
+def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = ()) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
         view: the store.
         tick: the present.
-        trusted: what is known of the puts of earlier days; None: nothing.
+        counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
         stops: getters that stopped.
     """
     store = view.tables.store
@@ -375,9 +375,17 @@ def look(view: ForecastView, tick: int, trusted: Trust | None = None, stops: tup
     regime = flows.present(store, tick, fill.weights, stops)
     if regime is None:
         return None
-    horizon = int(view.config.forecast_horizon_s / SECONDS)
     return look_ahead(
-        store, view.name, fill, regime, tick, horizon, doubt(view, fill), longer=flows.LONGER, trusted=trusted
+        store,
+        view.name,
+        fill,
+        regime,
+        tick,
+        int(view.config.forecast_horizon_s / SECONDS),
+        doubt(view, fill),
+        longer=flows.LONGER,
+        trusted=trust(counts),
+        wanders=wandering(counts),
     )
 
 

@@ -7,6 +7,7 @@ rise goes on until then is estimated from how the store's rises have ended befor
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,18 +15,20 @@ import msgspec
 import numpy as np
 
 from kernels import forecast, resources
-from kernels.clock import MINUTE_TICKS, TICK
+from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
-from twin.forecast.rates import Trust
+from twin.forecast.rates import SPANS, Trust
 from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, past_of, tide_of, under_way
 from twin.records import TimeToFull
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
+_MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
+_MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
 _MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
 
 
@@ -128,6 +131,7 @@ def look_ahead(
     fine: int = 0,
     longer: float = 0.0,
     trusted: Trust | None = None,
+    wanders: Array | None = None,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -142,22 +146,27 @@ def look_ahead(
         fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
         longer: as for `twin.forecast.flows.steps`.
         trusted: what is known of the puts of earlier days; None: nothing.
+        wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     days = None if trusted is None else (trusted, tick)
-    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine, longer, days)
+    drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
-    full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
-    full_at = np.where(full_at <= horizon, full_at, np.inf)
-    full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
-    tides = np.array([tide_of(store, tide) for tide in fill.tides])
+    spread = math.hypot(LATER, doubt)
+    if wanders is not None:
+        spread = np.hypot(spread, _wandered(fill, now, wanders, full_at))
+    full_at *= drawn.pace ** (spread / LATER)
+    is_beyond = full_at > horizon
+    full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
+    tides = np.array([tide_of(store, tide) for tide in fill.tides])
+    tides_of = tides[full_of[filled]]
     beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
     weights, courses = np.zeros(PATHS), {}
-    for tide in np.unique(tides[full_of[filled]]).tolist() or [resources.TOTAL_TIDE]:
-        paths = filled[tides[full_of[filled]] == tide]
+    for tide in sorted(set(tides_of.tolist())) or [resources.TOTAL_TIDE]:
+        paths = filled[tides_of == tide]
         if tide == resources.TOTAL_TIDE:
             growth, pace = grown[paths], _pace(fill, now)
         else:
@@ -165,7 +174,7 @@ def look_ahead(
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
         courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
         weights[paths] = beyond + (1.0 - beyond) * courses[tide].chances
-    first = int(np.argmax(np.bincount(full_of[filled], weights[filled], tides.size)))
+    first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
         fill,
@@ -206,9 +215,33 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
     rise = under_way(store, tick, tide)
     past = past_of(store, rise, tide)
     pace = max(pace, rise.pace / _MAX_SLOWER)
-    ahead, heights = np.append(full_at, MINUTE_TICKS), rise.height + np.append(growth, pace * MINUTE_TICKS)
+    ahead, heights = _with(full_at, MINUTE_TICKS), rise.height + _with(growth, pace * MINUTE_TICKS)
     chances = goes_on(rise, past, pace, steady, ahead, heights)
     return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
+
+
+def _with(values: Array, last: float) -> Array:
+    """Return f8[n + 1], values and a last one."""
+    return np.concatenate((values, (last,)))
+
+
+def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
+    """Return f8[PATHS], the standard deviation of the logarithm of the time to full, for puts that wander until then.
+
+    What stays is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it
+    by much.
+
+    Args:
+        fill: the fill model.
+        now: the present regime.
+        wanders: f8[SPANS], as of `look_ahead`.
+        full_at: f8[PATHS], ticks until full, inf.
+    """
+    stay = max(0.0, float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights)) / now.bins.shape[0]
+    spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])
+    variance = np.interp(spans, (0.0, *SPANS), (0.0, *(wanders**2).tolist()))
+    turned = stay / max(now.net, stay / _MOST_TURNED) if stay > 0.0 else 0.0
+    return np.minimum(np.sqrt(variance) * turned, _MOST_WANDERED)
 
 
 def seed_of(store: str, tick: int) -> int:
@@ -217,32 +250,28 @@ def seed_of(store: str, tick: int) -> int:
 
 
 def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
-    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as `kernels.forecast.Scratch`.
-
-    Classes that neither come nor are held are left out.
-    """
-    flowing = drawn.cumulated.any(axis=0).reshape(3, CLASSES).any(axis=0) | (drawn.mix != 0.0)
-    some = np.flatnonzero(flowing | fill.classes[:, (forecast.IN_STORE, forecast.IN_DATA_SETS)].any(axis=1))
-    lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
-    classes = fill.classes.take(some, axis=0)
-    classes[:, forecast.MIX] = drawn.mix[some]
+    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as of `forecast.Scratch`."""
+    some = drawn.classes
     model = forecast.Model(
         scalars=fill.scalars,
-        classes=classes,
+        classes=fill.classes.take(some, axis=0),
         offload=fill.offload.take(some, axis=1),
         sets=fill.sets,
         set_put=fill.set_put.take(some, axis=1),
         set_held=fill.set_held.take(some, axis=1),
     )
     flows = forecast.Flows(
-        cumulated=drawn.cumulated.take(lanes, axis=1),
+        cumulated=drawn.cumulated,
         bins=drawn.bins,
-        trend=drawn.trend.take(lanes, axis=1),
+        trend=drawn.trend,
         lengths=drawn.lengths,
         starts=drawn.starts,
         extra=drawn.extra,
         larger=drawn.larger,
         block=drawn.block,
+        mix=drawn.mix,
+        second=drawn.second,
+        others=drawn.others,
     )
     scratch = forecast.new_scratch(model, flows)
     forecast.roll(model, flows, scratch)
@@ -268,27 +297,16 @@ def _pace(fill: FillModel, now: Regime) -> float:
 
 def usage(fill: FillModel, resource: int) -> float:
     """Return the share of a resource in use."""
-    scalars = fill.scalars[0]
-    if resource == resources.ENTRIES:
-        return float(scalars["ents"] / scalars["ents_max"])
-    if resource == resources.SPACE:
-        return float(scalars["space"] / scalars["space_max"])
-    if resource == resources.FIRST_DATA_SET + fill.sets.shape[0]:
-        return float((scalars["scm_ents"] + scalars["scm_space"]) / max(1.0, float(scalars["scm_max"])))
-    used, total = fill.sets[resource - resources.FIRST_DATA_SET]
-    return float(used / max(1.0, total))
+    return float(forecast.usage_of(fill.scalars, fill.sets, resource))
 
 
 def fullest(fill: FillModel) -> int:
     """Return the resource of which most is in use; entries only where the kind of store has them."""
-    return max(range(_first_counted(fill), len(fill.resources)), key=lambda number: usage(fill, number))
+    return int(forecast.fullest(fill.scalars, fill.sets))
 
 
 def is_full(fill: FillModel) -> bool:
     """Return True if a resource for want of which puts fail is used up; SCM is none of them."""
-    numbers = range(_first_counted(fill), resources.FIRST_DATA_SET + fill.sets.shape[0])
+    first = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
+    numbers = range(first, resources.FIRST_DATA_SET + fill.sets.shape[0])
     return any(usage(fill, number) >= 1.0 for number in numbers)
-
-
-def _first_counted(fill: FillModel) -> int:
-    return resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE

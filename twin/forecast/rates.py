@@ -35,6 +35,9 @@ _EARLIER = DAY * np.arange(1, 8)[:, None]  # half hours back to the same hour of
 _SCORED = 3 * DAY  # half hours of which the errors count
 _MIN_SCORED = 8  # half hours of which the errors of an expert must be known [assumed]
 LEAST_KNOWN = DAY + _MIN_SCORED + SPANS[-1]  # half hours: with less, earlier days have not been seen to repeat
+_LEAST_WANDERED = 8  # half hours of which the puts must be known to say how they wander [assumed]
+_STEADY = 0.02  # squared error of puts that stay as they are, before they were seen, counted as one [assumed]
+_SPREADS = 1.6  # times: variance of the errors over twice as long a span, where that was not seen [assumed]
 _FADE = 0.5 ** (1 / DAY)  # by which an error of an earlier half hour counts less
 _LEAST = 0.05  # of the mean of the puts: fewer are taken as that many
 _PRIOR = 0.1  # squared error of an expert before it was scored, counted as one [assumed]
@@ -123,12 +126,11 @@ class Trust:
 @lru_cache(1024)
 def trust(counts: bytes) -> Trust | None:
     """Return the trust in the experts of a store; None: too little is known. counts: as of `Puts`."""
-    puts = np.where(np.frombuffer(counts, _I4) == UNKNOWN, np.nan, np.frombuffer(counts, _I4).astype(float))
+    puts = _as_puts(counts)
     known = int(np.isfinite(puts).sum())
     if known < LEAST_KNOWN:
         return None
-    least = _LEAST * float(np.nanmean(puts)) + 1.0
-    sums = sums_of(puts)
+    least, sums = _least(puts), sums_of(puts)
     weights, spread = np.zeros((EXPERTS, len(SPANS))), np.zeros(len(SPANS))
     for number, span in enumerate(SPANS):
         origins = np.arange(max(1, puts.size - _SCORED), puts.size - span + 1)
@@ -145,6 +147,43 @@ def trust(counts: bytes) -> Trust | None:
         int(days[1]),
         least,
     )
+
+
+@lru_cache(1024)
+def wandering(counts: bytes) -> Array | None:
+    """Return f8[SPANS], how far puts wander: standard deviation of the logarithm of what comes, over as many as now.
+
+    It is for stores too young for `trust`: None for older ones, and where less than four hours are known.
+
+    Args:
+        counts: as of `Puts`.
+    """
+    puts = _as_puts(counts)
+    known = int(np.isfinite(puts).sum())
+    if not _LEAST_WANDERED <= known < LEAST_KNOWN:
+        return None
+    sums, least = sums_of(puts), _least(puts)
+    variance = np.zeros(len(SPANS))
+    for number, span in enumerate(SPANS):
+        origins = np.arange(1, puts.size - span + 1)
+        errors = foretold(sums, origins, span, least)[NOW] - np.log(np.maximum(_mean_of(sums, origins, span), least))
+        errors = errors[np.isfinite(errors)]
+        if errors.size >= span + _LEAST_WANDERED // 2:
+            variance[number] = (float(errors @ errors) + _STEADY) / (errors.size + 1)
+        else:
+            variance[number] = _SPREADS * variance[number - 1]
+    return np.sqrt(variance)
+
+
+def _as_puts(counts: bytes) -> Array:
+    """Return f8[m], the puts of half hours, NaN where unknown."""
+    puts = np.frombuffer(counts, _I4)
+    return np.where(puts == UNKNOWN, np.nan, puts.astype(float))
+
+
+def _least(puts: Array) -> float:
+    """Return the puts of a half hour, below which no count is taken. puts: f8[m], NaN where unknown."""
+    return _LEAST * float(np.nanmean(puts)) + 1.0
 
 
 def sums_of(puts: Array) -> Array:

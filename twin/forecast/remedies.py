@@ -77,7 +77,7 @@ def _needs(messages: float) -> str:
 
 def _growth_of(outlook: Outlook, drawn: Futures, share: float) -> float:
     """Return the messages by which a queue with this share of the growth grows in a tick."""
-    space = float(drawn.mix @ outlook.fill.weights)
+    space = float(drawn.mix @ outlook.fill.weights[drawn.classes])
     return share * max(0.0, outlook.net) / max(space, 1e-9)
 
 

@@ -73,7 +73,7 @@ class Past:
     @property
     def lasted(self) -> Array:
         """Ticks, f8[n]."""
-        return laws.lasted(self.rows)
+        return np.asarray(np.maximum(1.0, (self.rows["ended"] - self.rows["began"]).astype(float)))
 
     @property
     def usages(self) -> Array:
@@ -156,11 +156,7 @@ def _tops(store: Store) -> Array:
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     """Return the past rises of a row of `tides`, weighted by how much each is like the one under way."""
     rows = kept_rows(store, tide_row)
-    if not rows.size:
-        return Past(rows, np.zeros((laws.SIMILAR, 0)))
-    climb = np.array([max(0.0, rise.height - rise.low)])
-    pace, stayed, began = np.array([rise.pace]), np.array([rise.stayed]), np.array([rise.began])
-    return Past(rows, laws.alike(rows, climb, pace, stayed, began)[:, 0])
+    return Past(rows, laws.alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
 
 
 def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
@@ -178,10 +174,10 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
     prior = lasted / (lasted + ahead)
     if not past.rows.size:
         return prior
-    times = np.log(np.append(rise.age, rise.age + ahead))
-    climbs = np.log(np.maximum(laws.LEAST_CLIMB, np.append(rise.height, heights) - rise.low))
-    places = np.stack([times, climbs, climbs, times])
-    going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, np.append(1.0, prior))
+    places, unseen = np.empty((2, 1 + ahead.size)), np.empty(1 + ahead.size)
+    places[0, 0], places[1, 0], unseen[0] = rise.age, rise.height - rise.low, 1.0
+    places[0, 1:], places[1, 1:], unseen[1:] = rise.age + ahead, heights - rise.low, prior
+    going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, unseen)
     return np.asarray(np.minimum(1.0, going[1:] / going[0]))
 
 

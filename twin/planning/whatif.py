@@ -17,7 +17,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from kernels import forecast, meters, resources
+from kernels import forecast, meters, regime, resources
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
@@ -286,16 +286,16 @@ def _regime(store: Store, fill: FillModel, now: flows.Regime, traffic: Traffic) 
     leave = late_store + late_sets
     net = stay @ fill.weights - leave @ fill.weights
     put, left = float(stay.sum()), float(leave.sum())
-    regime = replace(
+    changed = replace(
         now,
         bins=np.hstack([stay, late_store, late_sets]),
         net=float(net.mean()),
         net_messages=(put - left) / net.size,
-        spread=flows.spread_of(net, float(((stay + leave) @ fill.weights).sum()) / max(1.0, put + left)),
+        spread=regime.spread_of(net, float(((stay + leave) @ fill.weights).sum()) / max(1.0, put + left)),
         wait=now.wait if left > 0 else np.inf,
         got=min(1.0, left / put) if put > 0 else 1.0,
     )
-    return regime, puts.mean(axis=0)
+    return changed, puts.mean(axis=0)
 
 
 def _lengthened(fill: FillModel, factor: float) -> FillModel:

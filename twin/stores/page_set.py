@@ -216,10 +216,7 @@ class PageSetTwin(MessageStore):
 
     @override
     def fill_model(self, tick: int) -> FillModel:
-        store = self.tables.store
-        return single_resource_model(
-            PAGES, store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
-        )
+        return single_resource_model(PAGES, self.tables.store, tick)
 
     def _pages(self) -> dict[str, int]:
         """Return the counts of pages, named as in DISPLAY USAGE and SMF 115 QIS1."""

@@ -183,10 +183,7 @@ class QueueFileTwin(MessageStore):
 
     @override
     def fill_model(self, tick: int) -> FillModel:
-        store = self.tables.store
-        return single_resource_model(
-            FILE, store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
-        )
+        return single_resource_model(FILE, self.tables.store, tick)
 
     def _blocks(self) -> dict[str, int]:
         """Return the space map: blocks of buffers and file by state, and the size of the file.

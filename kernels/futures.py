@@ -1,0 +1,307 @@
+"""Futures of the flows of a store, drawn from the bins of its present regime, as `kernels.forecast` rolls over them.
+
+`twin.forecast.flows` explains them. tests/naive/futures.py is the same, slowly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels import chance, regime
+from kernels._compile import kernel, routine
+from kernels.clock import HALF_HOUR_TICKS
+from kernels.forecast import IN_DATA_SETS, IN_STORE
+from kernels.layout import Array
+
+DOUBTS = 4  # columns of `Drawn.doubts` before those of the sizes: of mean, trend and wandering, and of the pace
+_WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
+_TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
+_MIN_TREND_BINS = 18  # three minutes
+_MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
+_STRIDE = 37  # of the paths; it has no divisor in common with their number
+_LEAST_FACTOR, _MOST_FACTOR = 0.2, 5.0  # on the space of a message
+
+# Rows of `hours`, of what earlier days foretell
+FACTOR = 0  # of the puts at present
+NOW = 1  # weight of the expert that foretells as many as now
+PERSISTENT = 2  # share of a change of the present puts that lasts
+WANDERED = 3  # standard deviation of the puts, as a share of the puts at present
+HOURS = 4
+
+
+class Present(NamedTuple):
+    """The regime that futures are drawn from, with c length classes (any).
+
+    Attributes:
+        bins: f8[n, 3 * c], messages by class: that stayed or were refused for want of storage, that left the store
+            itself, that left data sets.
+        net: elements, pages or blocks that a bin adds on average, unoffloaded.
+        spread: variance of what bins add.
+        service: share of the messages held that is got in a bin, where gets follow the backlog; 0: they do not.
+        held: messages held at its end.
+        whole: f8[m, 3 * c], the bins of the rise, of this regime and of those before it; f8[0, 3 * c]: flows have not
+            changed.
+        lasts: bins that flows stay as they are, on average.
+    """
+
+    bins: Array
+    net: float
+    spread: float
+    service: float
+    held: float
+    whole: Array
+    lasts: float
+
+
+class Drawn(NamedTuple):
+    """Futures that are drawn, and working space.
+
+    Attributes:
+        cumulated, trend, starts, extra, larger, mix: written, as `forecast.Flows`.
+        pace: f8[paths], written: factor on the time that a path takes to be full.
+        doubts: f8[paths, DOUBTS + 1 + d], working space.
+        lanes: f8[3, 3 * c], working space.
+        errors: f8[3, steps], working space.
+    """
+
+    cumulated: Array
+    trend: Array
+    starts: Array
+    extra: Array
+    larger: Array
+    mix: Array
+    pace: Array
+    doubts: Array
+    lanes: Array
+    errors: Array
+
+
+@routine
+def find_classes(bins: Array, classes: Array, some: Array) -> int:
+    """Find the classes of which messages come, leave, or are held, all of them where none come; return their number.
+
+    Args:
+        bins: f8[n, 3 * c], as of `Present`.
+        classes: f8[c, COLUMNS], as `forecast.Model`.
+        some: i8[c], their numbers, written.
+    """
+    count, number, puts = classes.shape[0], 0, 0.0
+    for size in range(count):
+        total = 0.0
+        for row in range(bins.shape[0]):
+            total += bins[row, size]
+        puts += max(0.0, total)
+    for size in range(count):
+        is_moving = puts <= 0.0 or classes[size, IN_STORE] != 0.0 or classes[size, IN_DATA_SETS] != 0.0
+        for row in range(bins.shape[0]):
+            if is_moving:
+                break
+            is_moving = bins[row, size] != 0.0 or bins[row, count + size] != 0.0 or bins[row, 2 * count + size] != 0.0
+        if is_moving:
+            some[number] = size
+            number += 1
+    return number
+
+
+@routine
+def draw(
+    now: Present,
+    weights: Array,
+    sizes: Array,
+    lengths: Array,
+    hours: Array,
+    paces: Array,
+    seed: np.uint64,
+    second: int,
+    drawn: Drawn,
+) -> None:
+    """Draw futures of a regime: everything random of their paths.
+
+    Where flows have changed, a path leaves the regime after a time that is exponentially distributed around how long
+    they stay as they are, and goes on with bins of the whole rise.
+
+    Args:
+        now: the regime.
+        weights: f8[c], elements, pages or blocks that a message put takes.
+        sizes: f8[1 + d], standard deviation of what messages will take of the store and of each data set, as a share
+            of it.
+        lengths: i8[steps], bins of each step.
+        hours: f8[HOURS, steps], what earlier days foretell of each step; f8[HOURS, 0]: nothing.
+        paces: f8[paths], factors on the time that a path takes to be full, rising.
+        seed: of the random numbers.
+        second: row of `drawn.cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
+        drawn: written.
+    """
+    n, slope = now.bins.shape[0], drawn.lanes[0]
+    trend_error = _read_trend(now, weights, slope)
+    if now.service > 0.0:
+        slope[:] = 0.0
+    if second > 0:
+        drawn.lanes[2] = 0.0
+        regime.cumulate(now.bins, slope, drawn.cumulated[:second])
+        regime.cumulate(now.whole, drawn.lanes[2], drawn.cumulated[second:])
+    else:
+        regime.cumulate(now.bins, slope, drawn.cumulated)
+    space = _read_lanes(now.bins, weights, drawn.lanes[1], drawn.mix)
+    _foresee(now, lengths, hours, np.sqrt(now.spread / n), trend_error, space, drawn)
+    if now.service > 0.0:
+        _settle(now, lengths, hours, drawn)
+    _draw_doubts(seed, drawn.doubts)
+    chance.below(seed, n, drawn.starts)
+    if second > 0:
+        _leave(now, lengths, seed ^ np.uint64(2), second, drawn.starts)
+    each = 0.0
+    for size in range(weights.size):
+        each += drawn.mix[size] * weights[size]
+    each = max(each, 1e-9)
+    for path in range(drawn.extra.shape[0]):
+        doubts = drawn.doubts[path]
+        mean, trend, wandering = doubts[0] / each, doubts[1] / each, doubts[2] / each
+        for step in range(lengths.size):
+            drawn.extra[path, step] = (
+                mean * drawn.errors[0, step] + trend * drawn.errors[1, step] + wandering * drawn.errors[2, step]
+            )
+        for size in range(sizes.size):
+            factor = 1.0 + doubts[DOUBTS + size] * sizes[size]
+            drawn.larger[path, size] = min(max(factor, _LEAST_FACTOR), _MOST_FACTOR)
+    _draw_paces(paces, drawn)
+
+
+@kernel
+def _leave(now: Present, lengths: Array, seed: np.uint64, second: int, starts: Array) -> None:
+    """Let each path go on with the bins of the whole rise once it has left the regime.
+
+    The times at which paths leave are spread evenly over their distribution, in an order that has nothing to do with
+    other numbers drawn.
+    """
+    paths = starts.shape[0]
+    for path in range(paths):
+        stays = (path * _STRIDE % paths + 0.5) / paths
+        leaves, elapsed = -now.lasts * np.log(stays), 0.0
+        for step in range(lengths.size):
+            if elapsed + lengths[step] / 2 > leaves:
+                place = chance.uniform(seed, path * lengths.size + step) * now.whole.shape[0]
+                starts[path, step] = second + int(place)
+            elapsed += lengths[step]
+
+
+@kernel
+def _read_trend(now: Present, weights: Array, slope: Array) -> float:
+    """Write f8[3 * c], the change of each flow from bin to bin; return its standard error, in space."""
+    n, count = now.bins.shape[0], weights.size
+    slope[:] = 0.0
+    if n < _MIN_TREND_BINS:
+        return 0.0
+    squares, along = 0.0, 0.0
+    for row in range(n):
+        centred = row - (n - 1) / 2
+        squares += centred * centred
+        for lane in range(slope.size):
+            slope[lane] += now.bins[row, lane] * centred
+    for lane in range(slope.size):
+        slope[lane] /= squares
+        along += slope[lane] * (weights[lane] if lane < count else -weights[lane % count])
+    error = np.sqrt(now.spread / squares)
+    errors = abs(along) / error if error > 0.0 else 0.0
+    believed = max(0.0, 1.0 - (_MIN_TREND_ERRORS / errors) ** 2) if errors > 0.0 else 0.0
+    for lane in range(slope.size):
+        slope[lane] *= believed
+    return float(error * believed)
+
+
+@kernel
+def _read_lanes(bins: Array, weights: Array, mean: Array, mix: Array) -> float:
+    """Write f8[3 * c], the mean of each flow, and f8[c], the mix of the puts; return the space put in a bin."""
+    n, count = bins.shape[0], weights.size
+    mean[:] = 0.0
+    for row in range(n):
+        for lane in range(mean.size):
+            mean[lane] += bins[row, lane]
+    puts, space = 0.0, 0.0
+    for size in range(count):
+        puts += max(mean[size], 0.0)
+    for size in range(count):
+        mix[size] = max(mean[size], 0.0) / puts if puts > 0.0 else 1.0 / count
+    for lane in range(mean.size):
+        mean[lane] /= n
+    for size in range(count):
+        space += mean[size] * weights[size]
+    return space
+
+
+@kernel
+def _foresee(
+    now: Present, lengths: Array, hours: Array, mean_error: float, trend_error: float, space: float, drawn: Drawn
+) -> None:
+    """Write the trend of each step, and the standard deviation of what the puts of a bin will be then, in space."""
+    slope, mean, errors = drawn.lanes[0], drawn.lanes[1], drawn.errors
+    lasts = _TREND_LASTS * now.bins.shape[0]
+    is_known = hours.shape[1] > 0
+    elapsed = 0.0
+    for step in range(lengths.size):
+        middle = elapsed + lengths[step] / 2
+        elapsed += lengths[step]
+        ahead = lasts * (1.0 - np.exp(-middle / lasts))
+        for lane in range(slope.size):
+            drawn.trend[step, lane] = ahead * slope[lane]
+        errors[0, step], errors[1, step] = mean_error, trend_error * ahead
+        errors[2, step] = _WANDER * abs(now.net) * np.sqrt(middle / (2 * HALF_HOUR_TICKS))
+        if is_known:
+            for size in range(drawn.mix.size):
+                changed = (hours[FACTOR, step] - 1.0) * mean[size]
+                drawn.trend[step, size] = drawn.trend[step, size] * hours[NOW, step] + changed
+            errors[0, step] *= hours[PERSISTENT, step]
+            errors[1, step] *= hours[NOW, step]
+            errors[2, step] = hours[WANDERED, step] * max(0.0, space)
+        if now.service > 0.0:
+            for number in range(3):
+                errors[number, step] *= np.exp(-now.service * middle)
+
+
+@kernel
+def _settle(now: Present, lengths: Array, hours: Array, drawn: Drawn) -> None:
+    """Write the trend of each step where gets follow the backlog: it comes to rest."""
+    mean, count, is_known = drawn.lanes[1], drawn.mix.size, hours.shape[1] > 0
+    puts, usual = 0.0, 0.0
+    for size in range(count):
+        puts += mean[size]
+        usual += mean[count + size] + mean[2 * count + size]
+    held, elapsed = now.held, 0.0
+    for step in range(lengths.size):
+        factor = hours[FACTOR, step] if is_known else 1.0
+        rest = puts * factor / now.service
+        if is_known:
+            after = rest + (held - rest) * np.exp(-now.service * lengths[step])
+            level, held = (held + after) / 2, after
+        else:
+            level = rest + (held - rest) * np.exp(-now.service * (elapsed + lengths[step] / 2))
+        elapsed += lengths[step]
+        for size in range(count):
+            drawn.trend[step, size] = (factor - 1.0) * mean[size]
+        for lane in range(count, 3 * count):
+            share = mean[lane] / usual if usual > 0.0 else 0.5 / count
+            drawn.trend[step, lane] = (now.service * level - usual) * share
+
+
+@kernel
+def _draw_doubts(seed: np.uint64, doubts: Array) -> None:
+    """Write normal numbers, those of the second half of the paths against the first: half as many are as good."""
+    half = doubts.shape[0] // 2
+    chance.normal(seed ^ np.uint64(1), doubts[:half])
+    for path in range(half):
+        for column in range(doubts.shape[1]):
+            doubts[half + path, column] = -doubts[path, column]
+
+
+@kernel
+def _draw_paces(paces: Array, drawn: Drawn) -> None:
+    """Write the pace of each path, in the order of its doubt."""
+    pace = DOUBTS - 1
+    for path in range(paces.size):
+        own, rank = drawn.doubts[path, pace], 0
+        for other in range(paces.size):
+            if drawn.doubts[other, pace] < own or (drawn.doubts[other, pace] == own and other < path):
+                rank += 1
+        drawn.pace[path] = paces[rank]
