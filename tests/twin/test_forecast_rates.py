@@ -86,9 +86,9 @@ def test_puts_wander_as_those_of_the_oracle(seed: int, size: int, unknown: float
     rng = np.random.default_rng(seed)
     counts = rng.poisson(level * rng.gamma(2, 1, size))
     counts[rng.random(size) < unknown] = UNKNOWN
-    found = rates.wandering(packed(counts.tolist()))
+    wandered = rates.wandering(packed(counts.tolist()))
     expected = naive.wandering([None if count == UNKNOWN else count for count in counts.tolist()])
-    assert (None if found is None else found.tolist()) == (None if expected is None else pytest.approx(expected))
+    assert (None if wandered is None else wandered.tolist()) == (None if expected is None else pytest.approx(expected))
 
 
 def test_only_stores_without_experts_have_puts_that_wander() -> None:

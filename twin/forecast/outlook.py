@@ -154,10 +154,8 @@ def look_ahead(
     days = None if trusted is None else (trusted, tick)
     drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
     full_at, full_of, grown = roll(fill, drawn)
-    spread = math.hypot(LATER, doubt)
-    if wanders is not None:
-        spread = np.hypot(spread, _wandered(fill, now, wanders, full_at))
-    full_at *= drawn.pace ** (spread / LATER)
+    wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
+    full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
     full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
@@ -241,7 +239,7 @@ def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> A
     spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])
     variance = np.interp(spans, (0.0, *SPANS), (0.0, *(wanders**2).tolist()))
     turned = stay / max(now.net, stay / _MOST_TURNED) if stay > 0.0 else 0.0
-    return np.minimum(np.sqrt(variance) * turned, _MOST_WANDERED)
+    return np.asarray(np.minimum(np.sqrt(variance) * turned, _MOST_WANDERED))
 
 
 def seed_of(store: str, tick: int) -> int:
