@@ -14,7 +14,8 @@ from tests.support.profile import examples
 from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.playback.replays import Replayed, dead_letter, replay
+from twin.events import Decoder
+from twin.playback.replays import Replayed, chunks_until, dead_letter, replay
 from twin.recordings import files as recordings
 
 EVENTS = 3000
@@ -43,6 +44,17 @@ def test_traffic_that_fills_two_structures_gives_alerts_of_both(whole: Replayed)
     assert {alert.store for alert in whole.alerts} == {"QSG1/APP1", "QSG1/APP2"}
     assert {alert.change for alert in whole.alerts} >= {"opened", "cleared"}
     assert whole.events == EVENTS
+
+
+def test_events_until_a_time_are_those_of_every_chunk(estate: Estate) -> None:
+    """A topic of several partitions is recorded as it was read: one partition may be ahead by whole chunks."""
+    lines = lines_of(traffic(EVENTS))
+    halves = [Decoder(estate).ndjson(part) for part in (lines[EVENTS // 2 :], lines[: EVENTS // 2])]
+    limit = int(halves[1].events["time"].max())
+    assert int(halves[0].events["time"].min()) >= limit
+    until = list(chunks_until(halves, limit - 1))
+    expected = int((halves[1].events["time"] < limit).sum())
+    assert sum(len(piece) for piece in until) == expected > 0
 
 
 def test_alerts_come_by_time_then_store(whole: Replayed) -> None:

@@ -296,15 +296,12 @@ def chunks_of(chunks: Iterable[Decoded], estate: Estate, store: str) -> Iterator
 
 
 def chunks_until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
-    """Yield the events up to a time, microseconds, and stop at the first chunk without one.
+    """Yield the events up to a time, microseconds, of every chunk.
 
-    A chunk has thousands of events: none of a later one can be of an earlier time.
+    A later chunk may have earlier events: a topic of several partitions is recorded as it was read.
     """
     for decoded in chunks:
-        piece = decoded.until(limit)
-        if len(decoded) and not len(piece):
-            return
-        yield piece
+        yield decoded.until(limit)
 
 
 def _noted(chunks: Iterable[Decoded], replayed: Replayed, on_reject: Callable[[Reject], None]) -> Iterator[Decoded]:
