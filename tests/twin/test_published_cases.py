@@ -55,7 +55,7 @@ def test_offload_document_advice_is_to_offload_sooner(tmp_path: Path, size: str,
     assert advise(planned(tmp_path, size, 80), promise, NO_GETTERS).is_kept
 
 
-FACILITY = '[coupling_facility.CF01]\nsize = "16G"\nscm = "16G"\n\n'
+FACILITY = '[coupling_facility.CF01]\nsize = "32G"\nscm = "16G"\n\n'
 IN_CF = 'coupling_facility = "CF01"\n'
 
 

@@ -54,7 +54,7 @@ class Regime:
         got: share of the messages put that are got, 0..1.
         put: messages put in a bin on average, those that did not stay included.
         lasts: bins that flows stay as they are, on average; inf: they have not changed.
-        whole: f8[m, 3 * CLASSES], the bins since the store last turned; None: flows have not changed.
+        whole: f8[m, 3 * CLASSES], the bins of the rise; None: flows have not changed in it, or the store does not rise.
     """
 
     bins: Array
@@ -96,7 +96,7 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
     summary = np.empty(1, regime.SUMMARY)
     regime.settle(flows, totals, weights, np.empty((8, n)), np.empty(6), summary)
     start, net, net_messages, spread, wait, got, put, lasts = summary[0].item()
-    has_changed = np.isfinite(lasts) and not service
+    has_changed = np.isfinite(lasts) and not service and bool(store.tides[TOTAL_TIDE]["rising"])
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
