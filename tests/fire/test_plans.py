@@ -18,7 +18,7 @@ from streams.query.report_records import read_mark, report_records
 from tests.fire import life_page, oracle
 from tests.fire.clock import Clock
 from tests.fire.instants import instant_of
-from tests.fire.life import DATA, Facts, Fault
+from tests.fire.life import DATA, Facts, Fault, with_records
 from tests.fire.oracle import Outputs, Segment
 from tests.fire.page import Outcomes, missing_instants
 from tests.fire.plan import (
@@ -266,6 +266,10 @@ def test_a_clock_is_set_for_a_process_that_runs(tmp_path: Path) -> None:
             assert wall - time.time() == pytest.approx(seconds, abs=60)
             assert monotonic == pytest.approx(time.monotonic(), abs=60)
         print(file=process.stdin, flush=True)
+
+
+def test_a_partition_without_records_is_no_difference_to_the_replay() -> None:
+    assert with_records({0: 5, 1: 7, 2: 0}) == {0: 5, 1: 7}
 
 
 def test_the_page_of_a_long_life_is_written_of_its_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
