@@ -307,6 +307,7 @@ class Run:
     def _use_estate(self, number: int) -> None:
         self._described = write_estate(self._world.folder, number)
         self._described_estate = load_estate(self._described)
+        self._traffic.use_estate(number)
 
     def _start(self) -> None:
         self._world.start(self._described, self._max_records, self._cores)

@@ -268,6 +268,19 @@ def test_a_clock_is_set_for_a_process_that_runs(tmp_path: Path) -> None:
         print(file=process.stdin, flush=True)
 
 
+def test_a_queue_that_is_moved_takes_its_key_along() -> None:
+    """A store reads from one partition; the plan of seed 27 sent a moved queue to another one."""
+    traffic, moved = Traffic(27), Traffic(27)
+    moved.use_estate(3)
+    for flaw in ("", "huge"):
+        action = Action(kind="publish", events=400, flaw=flaw)
+        before, after = traffic.records(action), moved.records(action)
+        stores = {record.key: b"".join(other.value for other in after if other.key == record.key) for record in after}
+        assert b"PAYMENTS" in b"".join(record.value for record in before if record.key == "QSG1/APP1")
+        assert b"PAYMENTS" not in stores["QSG1/APP1"] and b"PAYMENTS" in stores["QSG1/APP2"]
+        assert sum(record.events for record in before) == sum(record.events for record in after)
+
+
 def test_a_partition_without_records_is_no_difference_to_the_replay() -> None:
     assert with_records({0: 5, 1: 7, 2: 0}) == {0: 5, 1: 7}
 
