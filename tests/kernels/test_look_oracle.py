@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import fill, forecast, futures, in_use, regime, rise_laws
+from kernels import fill, forecast, futures, regime, rise_laws
 from kernels.layout import NEVER, OFFLOAD_NONE, OFFLOAD_SMDS, RULE_OFF, Array, Store
 from kernels.meter_rows import RISE
 from kernels.scm import bound
@@ -17,6 +17,7 @@ from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
+from twin.forecast.fill_model import read_fill
 from twin.forecast.laws import experts
 
 CLASSES = 12
@@ -61,20 +62,7 @@ def test_the_fill_model_is_that_of_the_oracle(kind: str, seed: int) -> None:
     store = random_store(kind, rng)
     owners, sets = max(1, store.datasets.size), store.datasets.size if kind == "structure" else 0
     alone, offload = rng.uniform(1, 50, CLASSES), rng.uniform(0, 1, (8, CLASSES))
-    read = fill.Fill(
-        np.empty(CLASSES),
-        np.zeros(1, forecast.MODEL),
-        np.empty((CLASSES, forecast.COLUMNS)),
-        offload,
-        np.empty(1 + sets),
-        np.empty((sets, 2)),
-        np.empty((sets, CLASSES)),
-        np.empty((sets, CLASSES)),
-        np.empty(sets, np.int64),
-        np.zeros(1, in_use.USAGE),
-        np.zeros(sets, in_use.DATASET_USAGE),
-    )
-    used = fill.read(store, TICK, owners, alone, read)
+    read, used = read_fill(store, TICK, owners, alone, np.zeros(1, forecast.MODEL), offload)
     scalars = read.scalars[0]
     room = float(scalars["space_max"] - scalars["space"])
     naive = naive_fill.read(store, TICK, owners, alone, offload, room, read.set_usage)
