@@ -1,7 +1,8 @@
-"""Write the checkpoint of a release: `python -m tests.checkpoints [--tree DIR]`, once for each state format.
+"""Write the checkpoint of a release: `python -m tests.checkpoints [--tree DIR]`.
 
 A tree of another commit (`git worktree add --detach DIR COMMIT`) runs the job; this one makes the events, the broker
-and the archive. A release that raises the state format adds an archive, and none is ever written again.
+and the archive. A release that raises the state format, or forecasts otherwise, adds an archive; none is ever written
+again, and `archives.OTHER_RULES` then has the one before it.
 """
 
 from __future__ import annotations

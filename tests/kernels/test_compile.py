@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WARM_A_PART = """
 from twin.stores import warm_up as warm
 # Only what opening and decoding call: seconds instead of minutes.
-warm._look = warm._run = warm._run_scm = lambda *_: None
+warm._look = warm._run = warm._run_scm = warm._foretell = lambda *_: None
 print(warm.warm())
 """
 WORK = """

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streams.query.stored_state import count_older, read_states
-from tests.checkpoints.archives import SUFFIX, Opened, archive_files, unpack
+from tests.checkpoints.archives import OTHER_RULES, SUFFIX, Opened, archive_files, unpack
 from tests.system.harness import by_id, check_equal
 from twin.conditions import CLEARED
 from twin.playback.replays import Replayed, replay
@@ -19,17 +19,6 @@ from twin.records import StateRecord, StructureState
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
-
-# Format of state -> kind of store -> fields that the rules of its release left otherwise than those of this one do:
-# forecasts had no scores, a baseline did not say what was measured, files of queues did not grow ahead of their use.
-OTHER_RULES: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "10.3": {
-        "": frozenset({"forecast", "forecast_scores"}),
-        "page_set": frozenset({"baseline", "measured"}),
-        "queue_file": frozenset({"blocks", "blocks_allocated", "blocks_free", "file_bytes", "usage_pct"}),
-        "queue_manager": frozenset({"file_bytes", "files"}),
-    }
-}
 
 
 def test_every_format_that_is_read_has_a_checkpoint() -> None:
@@ -43,7 +32,7 @@ def test_a_job_goes_on_from_the_checkpoint_of_a_release(
     path: Path, kafka: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     opened = unpack(path, tmp_path / "contents", kafka, spark)
-    stream, state_format = opened.stream, opened.contents.state_format
+    stream, state_format, name = opened.stream, opened.contents.state_format, path.name.removesuffix(SUFFIX)
     check_middle(opened, list(read_states(stream.checkpoint, stream.estate, session=spark)))
     older = count_older(stream.checkpoint, session=spark)
     assert older == (older.stores if state_format != STATE_FORMAT else 0, len(stream.estate.stores))
@@ -51,8 +40,8 @@ def test_a_job_goes_on_from_the_checkpoint_of_a_release(
     opened.send_rest()
     stream.run(max_records=300)
     replayed = replay(opened.whole(), stream.estate)
-    if state_format in OTHER_RULES:
-        check_equal_but(stream.states(), stream.alerts(), replayed, OTHER_RULES[state_format])
+    if name in OTHER_RULES:
+        check_equal_but(stream.states(), stream.alerts(), replayed, OTHER_RULES[name])
     else:
         check_equal(stream, replayed)
     assert count_older(stream.checkpoint, session=spark).older == 0

@@ -15,7 +15,7 @@ from streams.checkpoint.files import PARTITIONS
 from streams.checkpoint.local_files import CheckpointFiles
 from streams.query.repartition import repartition
 from streams.query.stored_state import read_states
-from tests.checkpoints.archives import archive_files, unpack
+from tests.checkpoints.archives import newest_archive, unpack
 from tests.support.processes import send_signal, still_alive
 from tests.system.harness import check_equal
 from twin.errors import UsageError
@@ -44,7 +44,7 @@ def repartition_and_kill(directory: Path, partitions: int, batch: int) -> None:
 
 def test_a_job_goes_on_with_more_and_with_fewer_partitions(kafka: str, spark: SparkSession, tmp_path: Path) -> None:
     """From 4 partitions to 8, killed half way and run again, then to 2; the result is that of a replay."""
-    opened = unpack(archive_files()[-1], tmp_path / "contents", kafka, spark)
+    opened = unpack(newest_archive(), tmp_path / "contents", kafka, spark)
     stream, directory = opened.stream, opened.stream.checkpoint
     before = list(read_states(directory, stream.estate, session=spark))
     opened.send_rest(0, 2)
