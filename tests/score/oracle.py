@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -179,11 +180,11 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
     watched = paged = False
     for now in range(held.size):
         time = int(series.times[now])
-        probability, times, ends_soon = 0.0, None, 0.0
+        probability, soon, times, ends_soon = _NOTHING_FILLS
         if held[now] >= _LEAST:
             rows, columns = _most_alike(held, marks, now)
-            probability, times, ends_soon = _futures(held[now], siblings, rows, columns, ahead)
-        if times is not None and rule.is_danger(probability, times, config):
+            probability, soon, times, ends_soon = _futures(held[now], siblings, rows, columns, ahead)
+        if times is not None and rule.is_danger(probability, soon, times, config):
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
             paged = paged or (
@@ -217,10 +218,20 @@ def _most_alike(held: Array, marks: Array, now: int) -> tuple[Array, Array]:
     return rows, first + columns * _MINUTE
 
 
-def _futures(
-    level: float, siblings: Array, rows: Array, columns: Array, ahead: Array
-) -> tuple[float, tuple[float, float, float] | None, float]:
-    """Return (probability of full, seconds until full as p10, p50, p90, probability that the rise ends in a minute).
+class _Futures(NamedTuple):
+    """Probability of full, and within `rule.SOON_S`; seconds until it; probability that the rise ends in a minute."""
+
+    probability: float
+    soon: float
+    times: tuple[float, float, float] | None
+    ends_soon: float
+
+
+_NOTHING_FILLS = _Futures(0.0, 0.0, None, 0.0)
+
+
+def _futures(level: float, siblings: Array, rows: Array, columns: Array, ahead: Array) -> _Futures:
+    """Return what the moments most like the present tell of the future.
 
     Args:
         level: what the store holds.
@@ -236,7 +247,8 @@ def _futures(
     peaks = np.argmax(paths[:, : _RECENT + 1], axis=1)
     ends_soon = float(((peaks <= _MINUTE) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())
     if not fills.any():
-        return 0.0, None, ends_soon
+        return _NOTHING_FILLS._replace(ends_soon=ends_soon)
     full_at = ahead[np.argmax(is_full[fills], axis=1)] * (STEP / SECOND)
     p10, p50, p90 = np.quantile(full_at, [0.1, 0.5, 0.9]).tolist()
-    return float(fills.mean()), (p10, p50, p90), ends_soon
+    soon = float((full_at <= rule.SOON_S).sum()) / fills.size
+    return _Futures(float(fills.mean()), soon, (p10, p50, p90), ends_soon)

@@ -25,7 +25,7 @@ NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
 def test_between_danger_and_calm_there_is_a_band_in_which_nothing_changes(
     probability: float, times: tuple[float, float, float], danger: bool, calm: bool
 ) -> None:
-    assert is_danger(probability, times, CONFIG) is danger
+    assert is_danger(probability, probability, times, CONFIG) is danger
     assert is_calm(probability, times, CONFIG) is calm
 
 
@@ -78,10 +78,18 @@ def page(
 
 
 @pytest.mark.parametrize(
-    ("left", "least"), [(7200.0, 0.9), (3600.0, 0.733), (1800.0, 0.567), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)]
+    ("left", "least"), [(3600.0, 0.65), (1800.0, 0.575), (900.0, 0.5), (450.0, 0.375), (0.0, 0.25)]
 )
 def test_the_less_time_is_left_the_less_likely_a_danger_has_to_be_for_a_watch(left: float, least: float) -> None:
-    times, far = (left / 2, left, 2 * left), ForecastSettings(forecast_probability=0.4)
-    assert is_danger(least + 0.001, times, far)
-    assert not is_danger(least - 0.001, times, far)
-    assert not is_danger(1.0, (7000.0, 7201.0, 8000.0), far)
+    times, config = (left / 2, left, 2 * left), ForecastSettings()
+    assert is_danger(0.76, least + 0.001, times, config)
+    assert not is_danger(0.76, least - 0.001, times, config)
+
+
+@pytest.mark.parametrize(("left", "least"), [(7200.0, 0.9), (5400.0, 0.845), (3600.0, 0.77), (1800.0, 0.77)])
+def test_earlier_a_watch_has_to_be_likely_within_the_horizon(left: float, least: float) -> None:
+    times, config = (left / 2, left, 2 * left), ForecastSettings()
+    assert is_danger(least + 0.001, 0.1, times, config)
+    assert not is_danger(least - 0.001, 0.1, times, config)
+    assert not is_danger(1.0, 1.0, (7000.0, 7201.0, 8000.0), config)
+    assert not is_danger(0.94, 0.1, times, ForecastSettings(forecast_probability=0.95))

@@ -70,7 +70,7 @@ class ForecastSettings:
     forecast_horizon_s: float = 28_800.0  # length of a forecast, seconds [assumed]
     forecast_lead_s: float = 7200.0  # seconds before full from which a watch may open [assumed]
     forecast_page_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
+    forecast_probability: float = 0.5  # of full within an hour, from which a watch opens 15 minutes before [fitted]
     forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
 
 

@@ -270,7 +270,8 @@ class ForecastMonitor:
 
     def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
         memory, config, times = self.memory, view.config, summary.times
-        if times is None or not rule.is_danger(summary.probability, times, config):
+        soon = summary.outlook.probability_within(rule.SOON_S)
+        if times is None or not rule.is_danger(summary.probability, soon, times, config):
             memory.danger_since = None
             return []
         if memory.danger_since is None:

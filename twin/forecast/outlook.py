@@ -97,6 +97,10 @@ class Outlook:
         """Probability that any resource is full within the horizon."""
         return float(self.weights[self.full_of >= 0].sum()) / self.full_at.size
 
+    def probability_within(self, seconds: float) -> float:
+        """Return the probability that any resource is full within some seconds, at most the horizon."""
+        return float(self.weights[(self.full_of >= 0) & (self.full_at <= seconds)].sum()) / self.full_at.size
+
     def probability_of(self, resource: int) -> float:
         """Return the probability that this resource is the first to be full."""
         return float(self.weights[self.full_of == resource].sum()) / self.full_at.size

@@ -14,8 +14,11 @@ from twin.estate import ForecastSettings
 CALM_S = 600.0  # how long a danger must be gone before its alert is cleared
 _NEAR_S = 900.0  # time left, below which a danger has to be less likely for a watch [fitted]
 _NEAR_RATIO = 0.5  # of the probability at which one opens, where no time is left [fitted]
+SOON_S = 3600.0  # within which full has to be likely for a watch, unless it is very likely at all
+_SOON_PROBABILITY = 0.65  # of full within that time, from which one opens as long before [fitted]
+_LIKELY = 0.77  # probability of full within the horizon, from which a watch opens as well [fitted]
 _FAR_S = 7200.0  # time left, from which a watch has to be as good as certain
-_FAR_PROBABILITY = 0.9  # of full, from which one opens so early [fitted]
+_FAR_PROBABILITY = 0.9  # of full within the horizon, from which one opens so early [fitted]
 _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
@@ -51,21 +54,29 @@ class Danger(NamedTuple):
     is_unusual: bool = False
 
 
-def is_danger(probability: float, times: Sequence[float], config: ForecastSettings) -> bool:
+def is_danger(probability: float, soon: float, times: Sequence[float], config: ForecastSettings) -> bool:
     """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
 
     Args:
         probability: probability of full within the horizon.
+        soon: probability of full within `SOON_S`.
         times: seconds until full (p10, p50, p90).
         config: settings of the store's forecasts.
     """
-    least = near = config.forecast_probability
-    if times[1] <= _NEAR_S:
-        least = near * (_NEAR_RATIO + (1 - _NEAR_RATIO) * times[1] / _NEAR_S)
-    elif near < _FAR_PROBABILITY:
-        far = min(1.0, math.log(times[1] / _NEAR_S) / math.log(_FAR_S / _NEAR_S))
-        least = near + far * (_FAR_PROBABILITY - near)
-    return probability >= least and times[1] <= config.forecast_lead_s
+    near, left = config.forecast_probability, times[1]
+    if left > config.forecast_lead_s:
+        return False
+    if left <= _NEAR_S:
+        return soon >= near * (_NEAR_RATIO + (1 - _NEAR_RATIO) * left / _NEAR_S)
+    if left <= SOON_S and soon >= _between(near, _SOON_PROBABILITY, left, SOON_S):
+        return True
+    return probability >= max(_LIKELY, _between(near, _FAR_PROBABILITY, left, _FAR_S))
+
+
+def _between(near: float, far: float, left: float, far_s: float) -> float:
+    """Return a probability between that at `_NEAR_S` and that at `far_s`, of seconds left; never less than near."""
+    share = min(1.0, math.log(left / _NEAR_S) / math.log(far_s / _NEAR_S))
+    return near + share * max(0.0, far - near)
 
 
 def hold_s(times: Sequence[float]) -> float:
