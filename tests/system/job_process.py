@@ -34,9 +34,11 @@ class Command:
         temporary: Path | None = None,
         max_records: int = MAX_RECORDS,
         master: str = "local[2]",
+        checkpoint: str = "",
     ) -> None:
+        """Start it. checkpoint: another one than that of the stream."""
         command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate)]
-        command += ["--checkpoint", str(stream.checkpoint), "--bootstrap-servers", stream.servers]
+        command += ["--checkpoint", checkpoint or str(stream.checkpoint), "--bootstrap-servers", stream.servers]
         command += ["--topic-prefix", stream.prefix, "--master", master, "--log", "json"]
         command += ["--max-records", str(max_records), *options]
         self.lines: list[str] = []

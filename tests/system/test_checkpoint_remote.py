@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,8 +21,10 @@ from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
 from tests.support.estates import small_estate
 from tests.support.surfaces import wait_until
+from tests.system.harness import Played, Stream, check_equal
+from tests.system.job_process import Command, running
 from twin.errors import MqtwinError, UsageError
-from twin.estate import load_estate
+from twin.estate import Estate, load_estate
 
 pytestmark = pytest.mark.system
 
@@ -93,3 +98,31 @@ def test_an_unreachable_checkpoint_is_one_line_within_15_seconds(
         RemoteGuard(location, spark)
     assert time.monotonic() - started < 20
     assert "\n" not in str(refused.value)
+
+
+_S3_JARS, _S3_ENDPOINT = "MQTWIN_TEST_S3_JARS", "MQTWIN_TEST_S3_ENDPOINT"
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    not {_S3_JARS, _S3_ENDPOINT} <= os.environ.keys(),
+    reason=f"{_S3_JARS} (the folder of the jars of docs/cluster.md) and {_S3_ENDPOINT} (a server with a bucket "
+    "named mqtwin, and keys of AWS in the environment) are not set: the jars are 690 MB",
+)
+def test_a_killed_job_goes_on_from_s3(new_stream: Callable[[Estate], Stream], every_kind: Played) -> None:
+    stream = every_kind.publish(new_stream(every_kind.estate))
+    jars = ",".join(str(path) for path in sorted(Path(os.environ[_S3_JARS]).glob("*.jar")))
+    settings = {
+        "spark.jars": jars,
+        "spark.hadoop.fs.s3a.endpoint": os.environ[_S3_ENDPOINT],
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    begin = partial(Command, stream, every_kind.described, *options, checkpoint=f"s3a://mqtwin/{stream.prefix}")
+    with running(begin(max_records=16)) as command:
+        command.read_until("batch", 3)
+        command.kill()
+    with running(begin("--available-now", max_records=64)) as command:
+        assert command.end() == 0, command.lines
+    check_equal(stream, every_kind.replayed)
