@@ -1,4 +1,4 @@
-"""A real standalone cluster of Spark: what its hosts do not share, and executors that are killed or cannot start."""
+"""A standalone cluster of Spark: what its hosts do not share, and executors that are killed, freeze or cannot start."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 from types import MappingProxyType
 
 import psutil
@@ -129,6 +130,48 @@ def test_two_workers_that_share_only_the_checkpoint_lose_an_executor_and_are_equ
     assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
     assert len(list((tmp_path / "work-1").glob("app-*/*"))) == 2  # it was replaced
     check_equal(published, outage.replayed)
+
+
+def test_an_executor_that_freezes_and_wakes_writes_nothing(published: Stream, outage: Played, tmp_path: Path) -> None:
+    """It is declared lost while it stands still; its tasks run on the other one, and what it does awake is refused."""
+    lost_soon = ("spark.network.timeout=10s", "spark.network.timeoutInterval=5s", "spark.executor.heartbeatInterval=2s")
+    with cluster(tmp_path, (), ()) as master:
+        options = settings(f"{PARTITIONS}=2", *lost_soon)
+        job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
+        with running(job) as command:
+            command.read_until("batch")
+            (frozen,) = executors(tmp_path / "work-1")
+            frozen.suspend()
+            command.read_until("batch", 2)
+            if frozen.is_running():  # unless Spark's worker has killed it
+                frozen.resume()
+            assert command.end() == 0, command.lines
+    assert len(list((tmp_path / "work-1").glob("app-*/*"))) == 2  # it was replaced
+    check_equal(published, outage.replayed)
+
+
+def test_copies_of_slow_tasks_change_nothing(published: Stream, outage: Played, tmp_path: Path) -> None:
+    """With speculative execution, while Python of one executor stands still again and again."""
+    eager = ("spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.multiplier=1.1")
+    with cluster(tmp_path, (), ()) as master:
+        options = settings(f"{PARTITIONS}=2", *eager, "spark.speculation.minTaskRuntime=0ms")
+        job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
+        with running(job) as command:
+            for _ in range(3):
+                command.read_until("batch")
+                for executor in executors(tmp_path / "work-1"):
+                    for python in executor.children(recursive=True):
+                        with suppress(psutil.NoSuchProcess):
+                            python.suspend()
+                            Timer(5.0, resume, (python,)).start()
+            assert command.end() == 0, command.lines
+    check_equal(published, outage.replayed)
+
+
+def resume(process: psutil.Process) -> None:
+    """Let a process go on, unless it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        process.resume()
 
 
 def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
