@@ -37,6 +37,8 @@ _NO_LEADER = (
     KafkaError._NOENT,  # noqa: SLF001 -- librdkafka's own code, "No leaders found"
 )
 _REFUSED_TOPICS = re.compile(r"TopicAuthorizationException: .*?\[(?P<names>[^\]]*)\]")
+_NO_TLS = re.compile(r"SslAuthenticationException: (?P<why>[^\n]*)")
+_EXPIRED = re.compile(r"CertificateExpiredException: NotAfter: (?P<until>[^\n]*)")
 _REFUSED_GROUP = re.compile(r"GroupAuthorizationException: .*?(?P<name>[\w.-]+)\s*$", re.MULTILINE)
 
 _T = TypeVar("_T")
@@ -327,7 +329,7 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
 
 
 def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> MqtwinError | None:
-    """Return the error for a failure inside Spark that is a missing right; None for any other failure.
+    """Return the error for a failure inside Spark that is a missing right or a certificate; None for others.
 
     Args:
         failure: Spark's message, with the exceptions of Kafka's Java client in it.
@@ -344,4 +346,11 @@ def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> Mqtw
     group = _REFUSED_GROUP.search(failure)
     if group is not None:
         return MqtwinError(f"Kafka refuses the job the group {group['name']}; expected: an ACL that allows READ on it")
+    why = ""
+    if (handshake := _NO_TLS.search(failure)) is not None:
+        why = handshake["why"].strip()
+    if (expired := _EXPIRED.search(failure)) is not None:
+        why = f"its certificate expired on {expired['until'].strip()}"
+    if why:
+        return MqtwinError(f"no TLS with Kafka: {why}; expected: a certificate of the broker that is valid and trusted")
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import trustme
@@ -39,9 +40,13 @@ class SecuredBroker(Broker):
         self.authority = folder / "ca.pem"
         self._keys = folder / "broker.pem"
         self._ports: dict[str, int] = {}
-        authority = trustme.CA()
-        authority.cert_pem.write_to_path(self.authority)
-        self._keys.write_bytes(_as_pkcs8(authority.issue_cert(HOST, "localhost")))
+        self._authority = trustme.CA()
+        self._authority.cert_pem.write_to_path(self.authority)
+        self.certify()
+
+    def certify(self, until: datetime | None = None) -> None:
+        """Give the broker a new certificate, which counts from its next start on. until: when it expires."""
+        self._keys.write_bytes(_as_pkcs8(self._authority.issue_cert(HOST, "localhost", not_after=until)))
 
     def _protect(self, settings: dict[str, str], ports: contextlib.ExitStack) -> dict[str, str]:
         self._ports = {name: _bind(self._ports.get(name, 0), ports) for name in ("SSL", "SASL_SSL")}

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 from deploy.cli import main
 from deploy.options.common import KafkaOptions
 from streams.kafka.admin import explain_refusal, prepare_topics
+from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
@@ -30,7 +32,7 @@ from tests.support.java import quick_java
 from tests.support.processes import free_port, still_alive
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
-from tests.system.harness import Stream
+from tests.system.harness import Stream, check_equal
 from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.playback.replays import replay
@@ -204,6 +206,44 @@ def test_a_right_taken_away_from_a_running_job_is_named_and_given_back_the_job_g
     assert stream.states() == replayed.states
 
 
+def test_a_certificate_that_expires_under_a_job_is_named_and_with_a_new_one_the_job_goes_on(
+    spark: SparkSession, estate: Path, recording: Path, topic_prefix: str, tmp_path: Path
+) -> None:
+    with SecuredBroker(tmp_path, ()) as broker:
+        topics, described = Topics(topic_prefix), load_estate(estate)
+        publish(recording, described, {"bootstrap.servers": broker.bootstrap_servers}, topics)
+        settings = JobSettings(
+            estate=described,
+            bootstrap_servers=broker.servers("SSL"),
+            checkpoint=str(tmp_path / "checkpoint"),
+            prefix=topic_prefix,
+            kafka=broker.settings("SSL"),
+            available_now=True,
+            max_records=2,
+        )
+
+        def start_again(until: datetime | None) -> None:
+            broker.stop()
+            broker.certify(until)
+            broker.start()
+
+        def run(on_batch: Callable[[object], None]) -> None:
+            job = start_job(settings, session=spark, on_batch=on_batch)
+            try:
+                job.wait()
+            finally:
+                job.stop()
+
+        yesterday = datetime.now(UTC) - timedelta(days=1)
+        with pytest.raises(MqtwinError, match=r"no TLS with Kafka: .*; expected: a certificate") as refused:
+            run(lambda _: start_again(yesterday))
+        assert "\n" not in str(refused.value)
+        start_again(None)
+        run(lambda _: None)
+        stream = Stream(spark, broker.bootstrap_servers, topic_prefix, described, tmp_path / "checkpoint")
+        check_equal(stream, replay(recording, described))
+
+
 @pytest.mark.parametrize(
     ("command", "right"),
     [(command, right) for command in COMMANDS for right in documented(command)],
@@ -322,6 +362,10 @@ def test_a_wrong_password_is_one_line_that_does_not_show_it(
 def test_a_refusal_of_kafka_to_a_running_job_is_named(exception: str, message: str) -> None:
     failure = f"[STREAM_FAILED] Query failed ...\nCaused by: org.apache.kafka.common.errors.{exception}\n"
     assert str(explain_refusal(failure, Topics("p").rights)).endswith(message)
+    expired = "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Tue Nov 24 21:04:48 UTC 2026\n\tat"
+    assert "its certificate expired on Tue Nov 24 21:04:48 UTC 2026; expected" in str(explain_refusal(expired, {}))
+    handshake = "Caused by: org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed"
+    assert "no TLS with Kafka: SSL handshake failed; expected" in str(explain_refusal(handshake, {}))
     assert explain_refusal("[STREAM_FAILED] Query failed: Connection refused", Topics("p").rights) is None
 
 
