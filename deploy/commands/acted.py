@@ -15,7 +15,7 @@ from twin.records import ACKNOWLEDGED, ACTED, new_note
 from twin.units import as_text
 
 
-def acted(alert: str, action: str, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
+def acted(alert: str, action: str, /, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
     """Note that an action of an alert was taken, for all to see; it changes nothing else.
 
     Args:
@@ -28,7 +28,7 @@ def acted(alert: str, action: str, *, kafka: KafkaOptions, who: str | None = Non
     _note(kafka, alert, ACTED, who, action=action, text=comment)
 
 
-def acknowledge(alert: str, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
+def acknowledge(alert: str, /, *, kafka: KafkaOptions, who: str | None = None, comment: str = "") -> None:
     """Note that somebody looks after an alert, for all to see; it changes nothing else.
 
     Args:

@@ -276,10 +276,10 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
-    kept = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
-    kept[topics.notes] = {"cleanup.policy": "delete", "retention.ms": str(NOTES_KEPT_MS)}
+    settings = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
+    settings[topics.notes] = {"cleanup.policy": "delete", "retention.ms": str(NOTES_KEPT_MS)}
     new_topics = [
-        NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | kept.get(name, {}))
+        NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
         for name in names
     ]
     for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class NotedAlert(NamedTuple):
-    """What a note on an alert is checked against. actions: ids of all actions that its records have had."""
+    """An alert, as far as notes on it are checked. actions: ids of all actions that its records have had."""
 
     is_open: bool
     actions: tuple[str, ...]

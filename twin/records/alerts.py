@@ -178,12 +178,12 @@ _Time = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody did about an alert, or has to say: docs/alerts.md, "Notes". `new_note` makes one.
+    """A note on an alert: what somebody did about it, or has to say: docs/alerts.md, "Notes". `new_note` makes one.
 
     Attributes:
         alert_id: the alert.
         kind: what it tells.
-        action: of `acted` the id of the action in the alert's runbook; None of others.
+        action: id of the action in the alert's runbook; None of other kinds than `acted`.
         text: a comment; None: nothing was said.
         who: who says so; nobody checks that.
         time: when it was written, RFC 3339, UTC; wall clock.
@@ -222,17 +222,17 @@ def new_note(alert_id: str, kind: str, who: str, time: str, *, action: str | Non
         kind: ACKNOWLEDGED, ACTED or COMMENT.
         who: who says so.
         time: RFC 3339, UTC.
-        action: of ACTED the id of the action.
+        action: id of the action; None of other kinds than ACTED.
         text: a comment; "": none.
 
     Raises:
         UsageError: a field is missing or too long, or does not belong to the kind.
     """
     own = {"alert_id": alert_id, "action": action, "text": " ".join(text.split()) or None, "who": " ".join(who.split())}
-    for name, most in NOTE_CHARACTERS.items():
+    for name, limit in NOTE_CHARACTERS.items():
         value = own[name]
-        if value is not None and not 1 <= len(value) <= most:
-            raise UsageError(f"{name} = {value[:40]!r} has {len(value)} characters; expected: 1 to {most}")
+        if value is not None and not 1 <= len(value) <= limit:
+            raise UsageError(f"{name} = {value[:40]!r} has {len(value)} characters; expected: 1 to {limit}")
     try:
         return msgspec.convert({**own, "kind": kind, "time": time}, Note)
     except msgspec.ValidationError as error:

@@ -70,6 +70,10 @@ export class UsageChart {
 
   draw() {
     if (!this.columns) return;
+    if (!window.uPlot) { // what needs no chart does not wait for it
+      document.getElementById("chart-library").addEventListener("load", () => this.draw(), { once: true });
+      return;
+    }
     this.box.hidden = this.columns.times.length < 2; // one point is no line
     if (this.box.hidden) this.caption.textContent = "The curve begins with the second sample.";
     if (!this.plot && this.box.clientWidth === 0) return; // not asked again: it needs a layout

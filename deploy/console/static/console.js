@@ -363,7 +363,7 @@ class Overview {
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
     this.steady = table([["Store"], ["Fullest resource", "usage"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
-    this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
+    this.rest = h("section", { class: "rest" }, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
     this.empty = h("p", { class: "empty" });
     this.start = startPanel();
     this.both = h("div", { class: "overview" }, this.urgent, this.rest);
@@ -382,9 +382,6 @@ class Overview {
     setText(this.incidents, countText([...state.incidents.values()]));
     this.incidents.hidden = all.length === 0;
     this.tools.hidden = all.length < FEW;
-    this.urgent.hidden = urgent.length === 0;
-    this.rest.hidden = steady.length === 0;
-    setAttribute(this.both, "data-both", urgent.length > 0 && steady.length > 0 ? "" : null);
     setText(this.empty, all.length ? (chosen.length ? "" : "No store has that in its name.") : waitingText());
     this.empty.hidden = this.empty.textContent === "";
     this.start.hidden = all.length > 0 || !state.meta || !state.meta.connected;
@@ -396,6 +393,16 @@ class Overview {
       // Those that are steady keep their places: usages change with each record.
       this.map.draw(isShort ? urgent : this.sort.value === "urgency" ? [...urgent, ...[...steady].sort(SORTS.name[1])] : chosen);
     }
+    const isFirst = !this.isDrawn && !this.map.root.hidden;
+    this.isDrawn = true;
+    if (isFirst) requestAnimationFrame(() => setTimeout(() => view === this && this.draw())); // the map is on the screen before the rest is made
+    else this.drawRest(urgent, steady);
+  }
+
+  drawRest(urgent, steady) {
+    this.urgent.hidden = urgent.length === 0;
+    this.rest.hidden = steady.length === 0;
+    setAttribute(this.both, "data-both", urgent.length > 0 && steady.length > 0 ? "" : null);
     this.charted = new Set(urgent.slice(0, MAX_CHARTS));
     reconcile(this.cards, urgent, (store) => store.store, () => this.card(), (card, store) => card.set(store, this.charted.has(store)));
     reconcile(this.steady.body, steady, (store) => store.store, () => this.row(), (row, store) => row.set(store));

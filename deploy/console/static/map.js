@@ -46,8 +46,7 @@ export class StoreMap {
   }
 
   cell(store) {
-    const glyph = h("span", { "aria-hidden": "true" }), value = h("span", { class: "value" }), fill = h("span", { class: "level", "aria-hidden": "true" });
-    const link = h("a", { class: "cell", tabindex: "-1" }, h("span", { class: "what" }, glyph, value), h("span", { class: "short" }, shortOf(groupOf(store)[1])), fill);
+    const what = h("span", { class: "what" }), link = h("a", { class: "cell", tabindex: "-1" }, what, h("span", {}, shortOf(groupOf(store)[1])));
     return { root: h("li", {}, link), close: () => { if (this.current === link) this.current = null; }, set: (now) => {
       const { href, band, severity, value: text, pct, label, isTaken } = this.describe(now);
       setAttribute(link, "href", href);
@@ -55,9 +54,8 @@ export class StoreMap {
       setAttribute(link, "data-taken", isTaken ? "" : null);
       setAttribute(link, "aria-label", label);
       setAttribute(link, "title", label);
-      setText(glyph, severity ? GLYPHS[severity] || "\u25cf" : "");
-      setText(value, text);
-      fill.style.transform = `translateX(${Math.min(100, pct) - 100}%)`;
+      setText(what, `${severity ? `${GLYPHS[severity] || "\u25cf"} ` : ""}${text}`);
+      link.style.setProperty("--level", `${Math.min(100, pct).toFixed(1)}%`);
       return band;
     } };
   }

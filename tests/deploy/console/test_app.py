@@ -89,12 +89,12 @@ def test_a_name_that_is_not_the_consoles_is_refused():
 
 
 def test_a_page_of_another_site_gets_nothing():
-    taken: list[object] = []
-    own = client(answers=FixedAnswers(lambda request: request), take_note=taken.append)
+    notes: list[object] = []
+    own = client(answers=FixedAnswers(lambda request: request), take_note=notes.append)
     headers = {"sec-fetch-site": "cross-site"}
     assert own.get("/api/history?store=QM01/PS04", headers=headers).status_code == 403
     assert own.post("/whatif", json={}, headers=headers).status_code == 403
-    assert own.post("/note", json={}, headers=headers).status_code == 403 and taken == []
+    assert own.post("/note", json={}, headers=headers).status_code == 403 and notes == []
 
 
 def test_with_a_token_data_is_for_those_who_know_it():

@@ -26,8 +26,8 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from deploy.cli import _new_app as commands_app
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import (
+    RUNBOOK,
     TOPICS,
     FixedAnswers,
     Moment,
@@ -35,8 +35,10 @@ from tests.support.console_feed import (
     alert_record,
     demo_story,
     letter_record,
+    note_record,
     page_set,
     state_record,
+    two_hundred_stores,
 )
 from twin.errors import UsageError
 from twin.records import Note, new_note
@@ -460,7 +462,7 @@ def test_the_header_says_when_the_job_wrote_and_how_old_the_events_are(browser: 
 LONG = "DISTRIBUTED.QUEUE.MANAGER.WITH.A.LONG.NAME.00000/APPLICATION_REQUESTS_OF_ALL_BRANCHES_WITHOUT_BRE"
 OVERHANGS = """() => [...document.querySelectorAll('#main *')].filter((element) => {
   const box = element.closest('.card, .panel, #main').getBoundingClientRect(), own = element.getBoundingClientRect();
-  const isPicture = element.closest('.unseen, .scroll, svg, .track, .level, .uplot');
+  const isPicture = element.closest('.unseen, .scroll, svg, .track, .uplot');
   return own.width && !isPicture && (own.right > box.right + 1 || own.left < box.left - 1);
 }).map((element) => `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`)"""
 IN_SIGHT = """[...document.querySelectorAll('.card, tbody tr')].filter(
@@ -586,24 +588,6 @@ def test_a_percentage_is_of_what_can_be_and_says_so(browser: Browser):
         page.locator(".card").click()
         expect(page.locator(".meters .number")).to_have_text(words)
         expect(page.locator(".meters .amount")).to_have_text("7,200 of 8,000 pages, can grow to 10,000")
-
-
-RUNBOOK = {
-    "id": "enlarge",
-    "summary": "Copy the data set of QM01 to a larger one",
-    "effect": "full in 3 h instead of 28 min",
-    "precondition": "the storage group has 2 GB",
-    "steps": [
-        {
-            "text": "Take it away from the queue manager",
-            "statement": "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)",
-        },
-        {"text": "Copy it", "statement": "//COPY EXEC PGM=IDCAMS\n  REPRO INDATASET(A) OUTDATASET(B)"},
-        {"text": "Look at it", "statement": None},
-    ],
-    "risk": None,
-    "undo": "ACCESS(ENABLED) with the old one",
-}
 
 
 def test_a_runbook_has_numbered_steps_and_a_button_for_each_statement(browser: Browser):
@@ -733,38 +717,13 @@ def test_a_wide_screen_shows_more_and_not_only_larger(browser: Browser):
 
 # --- the map and notes -----------------------------------------------------------------------------------------------
 
-LONG_QMGR = f"QMGR.PAYMENTS.{'X' * 34}"  # 48 characters, as the name of its queue
-GROUPS = ("QSG1", "QSG2", "QM01", LONG_QMGR)
-
-
-def _name(number: int) -> str:
-    """Return the name of one of 200 stores in four groups; those of the last have 97 characters."""
-    group = GROUPS[number % 4]
-    return f"{group}/{'REQUESTS.' + 'Y' * 36 if group == LONG_QMGR else 'APP'}{number // 4:03}"
-
-
-def _many(model: ConsoleModel) -> None:
-    """Fold 200 stores: the first is full now, three are full in 10, 50 and 100 min, and calls for somebody each."""
-    moment = "2026-11-20T12:01:00Z"
-    for number in range(200):
-        seconds = {0: 0.0, 1: 600.0, 6: 3_000.0, 3: 6_000.0}.get(number)
-        times = {"p10": (seconds or 0) / 2, "p50": seconds, "p90": 2 * (seconds or 0)}
-        first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": times, "full_probability": 0.8}
-        forecast = {"time": moment, "resources": [] if seconds is None else [first]}
-        used = 10_000 if seconds == 0 else 2_000 + number
-        model.fold([state_record(page_set(_name(number), used, time=moment, forecast=forecast))])
-        if seconds is not None:
-            severity, condition = ("full", "full") if seconds == 0 else ("critical", "full-forecast")
-            own = {"store": _name(number), "severity": severity, "condition": condition, "runbook": [RUNBOOK]}
-            model.fold([alert_record(alert_event(number, alert_id=f"{_name(number)}/1", **own))])
-
 
 def _take_note(model: ConsoleModel) -> Callable[[Any], Note]:
     """Return what takes notes and folds them, as the topic would."""
 
     def take(content: Any) -> Note:
         note = new_note(**content, time="2026-11-20T12:02:00Z")
-        model.fold([TopicRecord(TOPICS.notes, 0, msgspec.json.encode(note), {})])
+        model.fold([note_record(note)])
         return note
 
     return take
@@ -773,14 +732,14 @@ def _take_note(model: ConsoleModel) -> Callable[[Any], Note]:
 @pytest.mark.parametrize("size", SIZES)
 def test_two_hundred_stores_are_a_map(browser: Browser, size: str):
     model = ConsoleModel(TOPICS)
-    _many(model)
+    model.fold(two_hundred_stores())
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, size) as page:
         cells, headings = page.locator(".map .cell"), page.locator(".map h2")
         expect(cells).to_have_count(4 if size == "phone" else 200)  # on a phone what is steady is a tap away
         expect(headings).to_have_count(4)
         assert headings.first.text_content() == ("QSG1 1" if size == "phone" else "QSG1 50")
         expect(cells.first).to_have_attribute("data-band", "now")
-        expect(cells.first).to_have_text("\u25a0nowAPP000")  # a shape, words and a colour
+        expect(cells.first).to_have_text("\u25a0 nowAPP000")  # a shape, words and a colour
         expect(cells.first).to_have_attribute("aria-label", "QSG1/APP000, full, full now, pages 100.0 %")
         bands = page.eval_on_selector_all(".map .cell", "cells => cells.map(cell => cell.dataset.band)")
         assert [bands.count(band) for band in ("now", "soon", "hour", "later")] == [1, 1, 1, 1]
@@ -800,7 +759,7 @@ def test_two_hundred_stores_are_a_map(browser: Browser, size: str):
 
 def test_the_keyboard_alone_moves_in_the_map_and_keeps_its_place(browser: Browser):
     model = ConsoleModel(TOPICS)
-    _many(model)
+    model.fold(two_hundred_stores())
     focused = "document.activeElement.getAttribute('aria-label').split(',')[0]"
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         expect(page.locator(".map .cell")).to_have_count(200)
@@ -815,8 +774,8 @@ def test_the_keyboard_alone_moves_in_the_map_and_keeps_its_place(browser: Browse
         assert page.evaluate(focused) == "QSG1/APP001"
         page.keyboard.press("End")
         last = page.evaluate(focused)
-        model.fold([state_record(page_set(_name(8), 9_000, time="2026-11-20T12:02:00Z"))])
-        expect(page.locator(f".cell[aria-label^='{_name(8)},']")).to_contain_text("90.0 %")
+        model.fold([state_record(page_set("QSG1/APP002", 9_000, time="2026-11-20T12:02:00Z"))])
+        expect(page.locator(".cell[aria-label^='QSG1/APP002,']")).to_contain_text("90.0 %")
         assert page.evaluate(focused) == last
         page.keyboard.press("Home")
         page.keyboard.press("Enter")
@@ -825,7 +784,7 @@ def test_the_keyboard_alone_moves_in_the_map_and_keeps_its_place(browser: Browse
 
 def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Browser):
     model = ConsoleModel(TOPICS)
-    _many(model)
+    model.fold(two_hundred_stores())
     hostile = "<img src=x onerror=console.error('hostile')>"
     with (
         ConsoleServer(model, Listen(port=0), take_note=_take_note(model)) as server,
@@ -838,13 +797,13 @@ def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Brow
         incident.locator("form").get_by_role("button", name="Acknowledge").click()
         expect(incident.locator(".notes li")).to_have_text("acknowledged by ann at 2026-11-20 12:02:00")
         expect(incident.get_by_role("button", name="Acknowledge")).to_be_hidden()
-        taken = "acknowledged by ann at 2026-11-20 12:02:00"
-        expect(other.locator(".cell[data-taken]")).to_have_attribute("aria-label", re.compile(f"{taken}$"))
-        expect(other.locator(".card", has_text="QSG1/APP000")).to_contain_text(f"\u2713 {taken}")
+        text = "acknowledged by ann at 2026-11-20 12:02:00"
+        expect(other.locator(".cell[data-taken]")).to_have_attribute("aria-label", re.compile(f"{text}$"))
+        expect(other.locator(".card", has_text="QSG1/APP000")).to_contain_text(f"\u2713 {text}")
         incident.get_by_role("button", name="Comment").click()
         expect(page.get_by_label("Your name")).to_have_value("ann")
         page.get_by_role("textbox", name="Comment").fill(hostile)
-        model.fold([state_record(page_set(_name(0), 10_000, time="2026-11-20T12:03:00Z"))])
+        model.fold([state_record(page_set("QSG1/APP000", 10_000, time="2026-11-20T12:03:00Z"))])
         page.wait_for_timeout(1_500)
         page.keyboard.press("Enter")  # what was typed has stayed
         expect(incident.locator(".notes li").nth(1)).to_have_text(f"ann at 2026-11-20 12:02:00: {hostile}")
@@ -865,7 +824,7 @@ def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Brow
 
 def test_a_note_that_is_refused_says_why_and_a_console_that_takes_none_offers_none(browser: Browser):
     model = ConsoleModel(TOPICS)
-    _many(model)
+    model.fold(two_hundred_stores())
 
     def refuse(_: Any) -> Note:
         raise UsageError("topic mqtwin.notes: Kafka does not allow this user to WRITE")

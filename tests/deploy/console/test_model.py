@@ -12,7 +12,15 @@ from deploy.console import model as module
 from deploy.console.model import ConsoleModel, commands_in
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import TopicRecord
-from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
+from tests.support.console_feed import (
+    TOPICS,
+    alert_event,
+    alert_record,
+    letter_record,
+    note_record,
+    page_set,
+    state_record,
+)
 from tests.support.twin_driver import ScmDriver
 from twin.records import Note, PageSetState, StructureState, new_note, resources_of
 
@@ -243,10 +251,6 @@ def test_what_is_kept_has_a_bound(monkeypatch):
 
 def note(number: int, alert_id: str = "QM01/PS04/threshold/pages/1") -> Note:
     return new_note(alert_id, "comment", "ann", f"2026-11-20T12:{number:02}:00Z", text="x")
-
-
-def note_record(own: Note) -> TopicRecord:
-    return TopicRecord(TOPICS.notes, 1_795_000_000_000, msgspec.json.encode(own), {})
 
 
 def test_a_note_changes_its_alert_and_may_be_read_before_it():
