@@ -33,7 +33,7 @@ export class StoreMap {
     const groups = [...Map.groupBy(stores, (store) => groupOf(store)[0])], bands = new Set();
     reconcile(this.groups, groups, ([name]) => name, ([name]) => {
       const number = h("span", { class: "soft" }), cells = h("ul", { class: "cells" });
-      return { root: h("section", { class: "group" }, h("h2", { title: name }, name, " ", number), cells), number, cells };
+      return { root: h("section", { class: "group" }, h("h2", { title: name }, h("span", { class: "label" }, name), " ", number), cells), number, cells };
     }, (group, [, own]) => {
       setText(group.number, String(own.length));
       reconcile(group.cells, own, (store) => store.store, (store) => this.cell(store), (cell, store) => bands.add(cell.set(store)));
