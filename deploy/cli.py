@@ -32,6 +32,8 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
+    "acknowledge": ("deploy.commands.acted:acknowledge", "Note that somebody looks after an alert."),
+    "acted": ("deploy.commands.acted:acted", "Note that an action of an alert was taken."),
     "advise": ("deploy.commands.advise:advise", "Find the smallest change that keeps a store from filling."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager or to a webhook."),

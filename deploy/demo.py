@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from deploy.console.live import LiveTwins, TopicFeed
+from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from deploy.java.broker import Broker
@@ -197,10 +197,11 @@ def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> 
     model = ConsoleModel(topics)
     parts.enter_context(TopicFeed(kafka, topics, model))
     twins = parts.enter_context(LiveTwins(estate).follow(kafka, topics))
+    take_note = NoteTaker(kafka, topics, model).take
     try:
-        server = ConsoleServer(model, Listen(port=port), twins)
+        server = ConsoleServer(model, Listen(port=port), twins, take_note=take_note)
     except UsageError:  # the port is taken
-        server = ConsoleServer(model, Listen(port=0), twins)
+        server = ConsoleServer(model, Listen(port=0), twins, take_note=take_note)
     return parts.enter_context(server).address
 
 

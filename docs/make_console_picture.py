@@ -1,7 +1,8 @@
-"""Pictures of the console in a real Chromium: console.png and past.png in docs/images.
+"""Pictures of the console in a real Chromium: console.png, map.png and past.png in docs/images.
 
-The first is the demo 27 minutes before the first 2192, the second a recording at the moment of its first call. Write
-them with ``python -m docs.make_console_picture``; it needs the package chromium of the distribution.
+The first is the demo 27 minutes before the first 2192, the second made-up records of 200 stores, the third a recording
+at the moment of its first call. Write them with ``python -m docs.make_console_picture``; it needs the package chromium
+of the distribution.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import twin
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer, Listen
-from tests.support.console_feed import TOPICS, story
+from tests.support.console_feed import TOPICS, note_record, story, two_hundred_stores
 from twin.playback.timeline import Timeline
+from twin.records import new_note
 from twin.simulation import SideBySide, side_by_side_estate
 
 IMAGES = Path(__file__).parent / "images"
@@ -45,6 +47,11 @@ def main() -> int:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         _take(browser, ConsoleServer(model, Listen(port=0)), IMAGES / "console.png")
+        many = ConsoleModel(TOPICS)
+        many.fold(two_hundred_stores(int(time.time() * 1000) - 4_000))
+        many.fold([note_record(new_note("QSG2/APP000/1", "acknowledged", "ann", "2026-11-20T12:02:00Z"))])
+        many.set_source(connected=True, caught_up=True, missing=[])
+        _take(browser, ConsoleServer(many, Listen(port=0)), IMAGES / "map.png")
         start = past.model_at(past.moments.first)
         _take(browser, ConsoleServer(start, Listen(port=0), past, past), IMAGES / "past.png")
         browser.close()
@@ -53,10 +60,10 @@ def main() -> int:
 
 def _take(browser: Browser, started: ConsoleServer, path: Path) -> None:
     with started as server:
-        page = browser.new_page(viewport={"width": 1100, "height": 860}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
         page.goto(server.address)
-        page.locator(".card canvas").first.wait_for()
-        page.wait_for_timeout(1500)  # until the bars have grown
+        page.locator(".card h3").first.wait_for()
+        page.wait_for_timeout(2_000)  # until the curves are there
         page.screenshot(path=str(path))
         page.close()
 

@@ -19,6 +19,7 @@ from kernels.json_scan import TIME_HIGH, TIME_LOW
 from tests.support.profile import examples
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts.episodes import Alert
+from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
 from twin.events.fields import FIELDS, Event, Kind, Op
@@ -45,6 +46,7 @@ from twin.records import (
     HorizonScore,
     HostState,
     IntervalScore,
+    Note,
     PageScore,
     ProbabilityBin,
     ResourceForecast,
@@ -56,11 +58,13 @@ from twin.records import (
     Step,
     StorageShare,
     TimeToFull,
+    new_note,
+    read_note,
 )
 from twin.stores.open import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
-NAMES = ("event", "state", "alert", "dead-letter", "report")
+NAMES = ("event", "state", "alert", "note", "dead-letter", "report")
 ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE}
 
 formats = jsonschema.FormatChecker(())
@@ -250,6 +254,60 @@ def test_the_fields_of_an_alert_are_those_of_its_record() -> None:
     assert set(Filler.__struct_fields__) == set(data["properties"]["fillers"]["items"]["properties"])
     nullable = {field.name for field in msgspec.inspect.type_info(AlertData).fields if _takes_null(field.type)}
     assert nullable == {name for name, own in data["properties"].items() if "null" in own.get("type", ())}
+
+
+texts = st.none() | st.text("ab\n\u00e9", max_size=3) | st.sampled_from(["x" * 500, "x" * 501, "y" * 64, "y" * 65])
+
+
+@given(
+    note=st.fixed_dictionaries(
+        {
+            "alert_id": texts,
+            "kind": st.sampled_from(["acknowledged", "acted", "comment", "other"]),
+            "action": texts,
+            "text": texts,
+            "who": texts,
+            "time": st.sampled_from(["2026-11-20T01:46:00Z", "2026-11-20T01:46:00.123456Z", "2026-11-20", "", None]),
+        }
+    )
+)
+@settings(max_examples=examples(1000))
+def test_the_schema_of_a_note_and_its_reader_agree(note: dict[str, Any]) -> None:
+    try:
+        read_note(msgspec.json.encode(note))
+    except msgspec.ValidationError:
+        is_taken = False
+    else:
+        is_taken = True
+    assert validator("note").is_valid(note) == is_taken
+
+
+def test_a_note_of_the_code_is_one_of_the_schema() -> None:
+    time = "2026-11-20T01:46:00.000000Z"
+    acted = new_note("a", "acted", " ann \n b ", time, action="scm", text=" two\nlines ")
+    assert (acted.who, acted.text) == ("ann b", "two lines")
+    for note in (acted, new_note("a", "comment", "b", time, text="c"), new_note("a", "acknowledged", "b", time)):
+        encoded = msgspec.json.encode(note)
+        validator("note").validate(msgspec.json.decode(encoded))
+        assert read_note(encoded) == note
+    assert_fields(Note, schema("note"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"who": " "}, "who = '' has 0 characters; expected: 1 to 64"),
+        ({"text": "x" * 501}, f"text = '{'x' * 40}' has 501 characters; expected: 1 to 500"),
+        ({"action": None}, "expected: the id of an action, of acted only"),
+        ({"kind": "comment", "action": None}, "expected: a comment"),
+        ({"kind": "shouted"}, "shouted"),
+    ],
+)
+def test_a_note_that_is_none_says_what_would_be_right(fields: dict[str, Any], expected: str) -> None:
+    own = {"alert_id": "a", "kind": "acted", "who": "ann", "time": "2026-11-20T01:46:00Z", "action": "scm", **fields}
+    with pytest.raises(UsageError) as error:
+        new_note(**own)
+    assert expected in str(error.value)
 
 
 def test_the_fields_of_a_state_record_are_those_of_its_struct() -> None:
@@ -518,7 +576,8 @@ def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> N
 
 def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
     addresses = [channel["address"] for channel in document["channels"].values()]
-    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.reports", "mqtwin.state"]
+    names = ("alerts", "dlq", "events", "notes", "reports", "state")
+    assert sorted(addresses) == [f"mqtwin.{name}" for name in names]
     used = [
         resolved(document, message)["name"] for c in document["channels"].values() for message in c["messages"].values()
     ]

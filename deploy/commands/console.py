@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.console.live import LiveTwins, TopicFeed
+from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.live_past import LivePast
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins, mark_of
@@ -48,8 +48,9 @@ def console(
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
-    It reads the topics of state records, alerts and dead letters, or plays a recording of which the page shows every
-    moment, and changes nothing. Everything that the browser needs comes from this machine.
+    It reads the topics of state records, alerts, notes and dead letters, or plays a recording of which the page shows
+    every moment. It writes notes of people on alerts, and changes nothing else. Everything that the browser needs comes
+    from this machine.
 
     Args:
         kafka: Kafka connection.
@@ -108,13 +109,14 @@ def _live(
     topics, client = Topics(kafka.topic_prefix), kafka.client()
     model = ConsoleModel(topics)
     parts.enter_context(TopicFeed(client, topics, model))
+    take_note = NoteTaker(client, topics, model).take
     if estate is None:
-        return ConsoleServer(model, listen)
+        return ConsoleServer(model, listen, take_note=take_note)
     loaded_estate = load_estate(estate)
     twins = parts.enter_context(LiveTwins(loaded_estate).follow(client, topics))
     source = JobPast(kafka=client, topics=topics, estate=loaded_estate, checkpoint=checkpoint, java=find_spark_java())
     past = LivePast(source, twins, lambda: [mark_of(*call) for call in model.calls()])
-    return ConsoleServer(model, listen, past, past)
+    return ConsoleServer(model, listen, past, past, take_note)
 
 
 def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:

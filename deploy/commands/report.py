@@ -33,7 +33,8 @@ def report(
 ) -> None:
     """Report what came close, who was called and rightly, what people changed and what that was worth.
 
-    Of a running job, the events topic is read to its present end, with the alerts and states that the job published.
+    Of a running job, the events topic is read to its present end, with the alerts and states that the job published,
+    and the notes of people on these alerts.
 
     Args:
         estate: Estate file (TOML).
@@ -66,6 +67,7 @@ def report(
 
 def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | None) -> Report:
     """Return the report of a job: its events, the alerts that it published, its last states."""
+    from streams.kafka.notes import read_notes
     from streams.kafka.present import read_last_states
     from streams.kafka.topics import Topics
     from streams.log import configure_logging
@@ -75,7 +77,9 @@ def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | N
     with tempfile.TemporaryDirectory() as folder, show_progress("report") as advance:
         path = record_events(kafka, Path(folder))
         alerts, states = _published(kafka, topics.prefix), read_last_states(kafka.client(), topics)
-        return report_recording(path, estate, since=since, until=until, alerts=alerts, states=states, on_chunk=advance)
+        period = {"since": since, "until": until}
+        notes = read_notes(kafka.client(), topics)
+        return report_recording(path, estate, **period, alerts=alerts, states=states, notes=notes, on_chunk=advance)
 
 
 def _published(kafka: KafkaOptions, prefix: str) -> list[AlertRecord]:

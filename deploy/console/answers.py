@@ -141,7 +141,7 @@ class AdviseAnswer(msgspec.Struct, frozen=True, kw_only=True):
     note: str
 
 
-_Request = TypeVar("_Request", WhatIfRequest, AdviseRequest, HindsightRequest)
+_Request = TypeVar("_Request", bound=msgspec.Struct)
 
 
 class Answers(ABC):

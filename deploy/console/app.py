@@ -1,4 +1,5 @@
-"""The web application: the page, the stream of changes, the history of a store. It reads only and executes nothing.
+"""The web application: the page, the stream of changes, the history of a store. It executes nothing, and writes nothing
+but notes of people on alerts.
 
 Changes go out as Server-Sent Events, at most one a second for each client. There is no queue: an event holds what
 changed since the last one that this client took, so a slow client gets the latest state and nothing in between.
@@ -7,6 +8,7 @@ changed since the last one that this client took, so a slow client gets the late
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import hmac
 import zipfile
@@ -57,6 +59,8 @@ _OWN_FILES = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
     "chart.js": "text/javascript; charset=utf-8",
+    "map.js": "text/javascript; charset=utf-8",
+    "notes.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "past.js": "text/javascript; charset=utf-8",
     "whatif.js": "text/javascript; charset=utf-8",
@@ -69,7 +73,7 @@ _CHART_FILES = {
 
 _log = structlog.get_logger("mqtwin.console")
 
-_Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinError: it cannot be answered
+Answer = Callable[[object], object]  # of the decoded body of a request. MqtwinError: it cannot be answered
 
 
 @dataclass(slots=True)
@@ -83,6 +87,7 @@ class ConsoleState:
         is_tls: True if browsers see https.
         answers: answers to what-if and to requests for advice; None: there are none.
         past: the past moments that the page shows; None: it shows the present only.
+        take_note: writes the decoded body of a note; None: nobody can leave one.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -94,6 +99,7 @@ class ConsoleState:
     is_tls: bool = False
     answers: Answers | None = None
     past: Past | None = None
+    take_note: Answer | None = None
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,6 +111,7 @@ class ConsoleState:
             "what_if": self.answers is not None,
             "recording": None if self.past is None else self.past.recording,
             "has_past": self.past is not None,
+            "takes_notes": self.take_note is not None,
         }
 
 
@@ -123,6 +130,7 @@ def new_app(state: ConsoleState) -> Starlette:
         Route("/whatif", _what_if, methods=["POST"]),
         Route("/advise", _advise, methods=["POST"]),
         Route("/hindsight", _hindsight, methods=["POST"]),
+        Route("/note", _note, methods=["POST"]),
         Route("/healthz", _healthz),
         Route("/readyz", _readyz),
     ]
@@ -204,6 +212,7 @@ def _json(content: object, status: int = 200) -> Response:
 @dataclass(frozen=True, slots=True)
 class _File:
     content: bytes
+    packed: bytes  # by gzip
     media_type: str
     tag: str
 
@@ -216,7 +225,9 @@ def _files() -> dict[str, _File]:
     contents |= _chart_files()
     types = {"index.html": "text/html; charset=utf-8", **_OWN_FILES, **_CHART_FILES}
     return {
-        name: _File(content, types[name], f'"{hashlib.sha256(content).hexdigest()[:24]}"')
+        name: _File(
+            content, gzip.compress(content, mtime=0), types[name], f'W/"{hashlib.sha256(content).hexdigest()[:24]}"'
+        )
         for name, content in contents.items()
     }
 
@@ -231,10 +242,13 @@ def _chart_files() -> dict[str, bytes]:
 
 def _file_response(request: Request, name: str) -> Response:
     file = _files()[name]
-    headers = {"etag": file.tag, "cache-control": "no-cache"}
+    headers = {"etag": file.tag, "cache-control": "no-cache", "vary": "accept-encoding"}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
-    return Response(file.content, headers={**headers, "content-type": file.media_type})
+    headers["content-type"] = file.media_type
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.content, headers=headers)
+    return Response(file.packed, headers={**headers, "content-encoding": "gzip"})
 
 
 async def _page(request: Request) -> Response:
@@ -392,7 +406,15 @@ async def _hindsight(request: Request) -> Response:
     return _no_past() if past is None else await _asked(request, past.hindsight)
 
 
-async def _asked(request: Request, answer: _Answer | None) -> Response:
+@_protected
+async def _note(request: Request) -> Response:
+    take_note = _console(request).take_note
+    if take_note is None:
+        return _problem(404, "this console takes no notes; expected: mqtwin console --bootstrap-servers HOST:PORT")
+    return await _asked(request, take_note)
+
+
+async def _asked(request: Request, answer: Answer | None) -> Response:
     """Return the answer to a question with a body, or why there is none."""
     if answer is None:
         return _problem(404, "this console answers no questions; expected: mqtwin console --estate FILE")
@@ -429,7 +451,7 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-async def _answered(answer: _Answer, content: object) -> Response:
+async def _answered(answer: Answer, content: object) -> Response:
     """Return the answer to a question, or why there is none."""
     try:
         return _json(await run_in_threadpool(answer, content))

@@ -1,4 +1,5 @@
-"""The threads of the console that read Kafka: the topics of the job for its model, and the events for what-if.
+"""The threads of the console that read Kafka: the topics of the job for its model, and the events for what-if. And what
+it writes: notes of people on alerts.
 
 The twins for what-if begin with the events that the topic still holds. The job is not touched and its checkpoint is not
 read.
@@ -7,17 +8,20 @@ read.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
+import msgspec
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from typing_extensions import override
 
-from deploy.console.answers import Answers
-from deploy.console.model import MAX_LETTERS, ConsoleModel
+from deploy.console.answers import Answers, converted
+from deploy.console.model import MAX_LETTERS, MAX_NOTES_OF_ALERT, ConsoleModel
 from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
+from streams.kafka.notes import check_note, write_note
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError, UsageError
@@ -25,8 +29,10 @@ from twin.estate import Estate
 from twin.events import Decoder
 from twin.planning.moment import Moment, moment_of
 from twin.playback.replays import Player
+from twin.records import Note, new_note
 from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
+from twin.units import as_text
 
 _TOPICS_READ_SECONDS = 0.25
 _CHECK_READS = 20  # idle reads after which the broker is asked if it still answers: 5 s
@@ -52,7 +58,8 @@ class TopicFeed:
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
         self._stopping = threading.Event()
-        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
+        own = {topics.state: None, topics.alerts: None, topics.notes: None, topics.dlq: MAX_LETTERS}
+        self._reader = TopicReader(kafka, own)
         self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
         self._thread.start()
 
@@ -89,6 +96,46 @@ class TopicFeed:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class NoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /note; see `twin.records.Note`. text: "": none."""
+
+    alert_id: str
+    kind: str
+    who: str
+    action: str | None = None
+    text: str = ""
+
+
+class NoteTaker:
+    """Takes notes of the page on alerts that the model knows, and writes them for everybody who reads the topic.
+
+    Args:
+        kafka: client settings.
+        topics: names of the topics.
+        model: knows the alerts.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
+        self._kafka, self._topics, self._model = kafka, topics, model
+
+    def take(self, content: Any) -> Note:
+        """Write the decoded body of POST /note, and return the note.
+
+        Raises:
+            UsageError: it is none, there is no such alert or action, or the alert has too many.
+            MqtwinError: it was not delivered.
+        """
+        asked = converted(content, NoteRequest)
+        now = as_text(round(time.time() * 1e6))
+        note = new_note(asked.alert_id, asked.kind, asked.who, now, action=asked.action, text=asked.text)
+        check_note(note, self._model.noted_alerts())
+        number = len(self._model.notes_on(note.alert_id))
+        if number >= MAX_NOTES_OF_ALERT:
+            raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
+        write_note(self._kafka, self._topics, note)
+        return note
 
 
 class LiveTwins(Answers):

@@ -1,7 +1,7 @@
-"""The topics folded into what the page shows: stores, incidents with their alerts, dead letters.
+"""The topics folded into what the page shows: stores, incidents with their alerts and notes on these, dead letters.
 
-Bounded: the number of stores, alerts, letters and points has a limit. Every change gets a version. A client asks for
-what changed since its version, so one that was away gets the latest state once and nothing in between.
+Bounded: the number of stores, alerts, notes, letters and points has a limit. Every change gets a version. A client asks
+for what changed since its version, so one that was away gets the latest state once and nothing in between.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from deploy.console.points import History, Point, points_per_store
+from streams.kafka.notes import NotedAlert
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.alerts.texts import is_full_now
@@ -28,10 +29,12 @@ from twin.records import (
     AlertRecord,
     Incident,
     Incidents,
+    Note,
     ResourceForecast,
     ResourceUsage,
     StateRecord,
     read_alert_record,
+    read_note,
     read_state_record,
     resources_of,
     urgency_of,
@@ -39,6 +42,8 @@ from twin.records import (
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
+MAX_NOTES = 2_000
+MAX_NOTES_OF_ALERT = 50
 MAX_LETTERS = 200
 MAX_REASONS = 100
 MAX_LETTER_CHARACTERS = 600
@@ -72,11 +77,12 @@ class _Entry:
 
 
 class _AlertEntry:
-    """The last record of an alert, and the time at which it opened."""
+    """The last record of an alert, what a note on it is checked against, the time at which it opened, its notes."""
 
-    def __init__(self, record: AlertRecord, opened: str) -> None:
+    def __init__(self, record: AlertRecord, noted: NotedAlert, opened: str, notes: Sequence[Note]) -> None:
         data = record.data
         self.record = record
+        self.noted = noted
         self.opened = opened
         content = {
             **msgspec.structs.asdict(data),
@@ -86,6 +92,7 @@ class _AlertEntry:
             "is_open": record.is_open,
             "label": _labels(data.resources),
             "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
+            "notes": notes,
         }
         self.encoded = msgspec.Raw(msgspec.json.encode(content))
 
@@ -160,6 +167,7 @@ class ConsoleModel:
         self._fold = Incidents()
         self._incidents: dict[str, _IncidentEntry] = {}
         self._incidents_of: dict[str, dict[str, _IncidentEntry]] = {}  # by store
+        self._notes: dict[str, list[Note]] = {}  # by alert id
         self._letters: deque[_Letter] = deque(maxlen=MAX_LETTERS)
         self._reasons: dict[str, int] = {}
         self._letters_version = 0
@@ -205,6 +213,8 @@ class ConsoleModel:
             return  # a tombstone of a compacted topic
         elif record.topic == self._topics.state:
             self._fold_state(read_state_record(record.value))
+        elif record.topic == self._topics.notes:
+            self._fold_note(read_note(record.value))
         else:
             self._fold_alert(record.value)
 
@@ -240,7 +250,8 @@ class ConsoleModel:
         if before is not None and before.record.data.store != data.store:
             raise ValueError(f"{alert_id} belongs to {before.record.data.store}, not to {data.store}")
         opened = data.time if before is None or record.change == OPENED else before.opened
-        entry = _AlertEntry(record, opened)
+        noted = NotedAlert.after(None if before is None else before.noted, record)
+        entry = _AlertEntry(record, noted, opened, self._notes.get(alert_id, ()))
         self._fold.take(record)
         self._alerts[alert_id] = entry
         self._show(self._fold.by_id[data.incident.id], {**({} if known is None else known.alerts), alert_id: entry})
@@ -248,6 +259,28 @@ class ConsoleModel:
             self._hide_alert(before)
         while len(self._alerts) > MAX_ALERTS:
             self._forget_alert()
+
+    def _fold_note(self, note: Note) -> None:
+        """Fold a note; its alert may be read later, or never. Of too many notes the oldest are forgotten."""
+        own = self._notes.get(note.alert_id, [])
+        if note in own:
+            return  # delivered twice
+        self._notes[note.alert_id] = [*own, note][-MAX_NOTES_OF_ALERT:]
+        self._show_notes(note.alert_id)
+        while sum(map(len, self._notes.values())) > MAX_NOTES:
+            oldest = min(self._notes, key=lambda alert_id: self._notes[alert_id][-1].time)
+            del self._notes[oldest]
+            self._show_notes(oldest)
+
+    def _show_notes(self, alert_id: str) -> None:
+        """Make the entry of an alert anew with its notes, and that of its incident, if it is known."""
+        alert = self._alerts.get(alert_id)
+        if alert is None:
+            return
+        entry = _AlertEntry(alert.record, alert.noted, alert.opened, self._notes.get(alert_id, ()))
+        self._alerts[alert_id] = entry
+        incident = self._incidents[alert.record.data.incident.id]
+        self._show(incident.incident, {**incident.alerts, alert_id: entry})
 
     def _show(self, incident: Incident, alerts: Mapping[str, _AlertEntry]) -> None:
         """Make the entry of an incident anew; alerts: those that it has or had, by id."""
@@ -285,6 +318,7 @@ class ConsoleModel:
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
         alert = self._alerts.pop(oldest)
+        self._notes.pop(oldest, None)
         self._fold.forget_alert(oldest)
         self._hide_alert(alert)
 
@@ -377,6 +411,16 @@ class ConsoleModel:
             entries = list(self._incidents.values())
         called = [entry.call for entry in entries]
         return sorted((call for call in called if call is not None), key=itemgetter(0))
+
+    def noted_alerts(self) -> dict[str, NotedAlert]:
+        """Return what notes on alerts are checked against, by alert id."""
+        with self._lock:
+            return {alert_id: entry.noted for alert_id, entry in self._alerts.items()}
+
+    def notes_on(self, alert_id: str) -> list[Note]:
+        """Return the notes on an alert, in their order."""
+        with self._lock:
+            return list(self._notes.get(alert_id, ()))
 
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
         """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""

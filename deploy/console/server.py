@@ -20,7 +20,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console.answers import Answers
-from deploy.console.app import ConsoleState, new_app
+from deploy.console.app import Answer, ConsoleState, new_app
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
 from streams.files import read_secret
@@ -203,6 +203,7 @@ class ConsoleServer:
         listen: where, and for whom.
         answers: answers to what-if and to requests for advice; None: none.
         past: the past moments that the page shows; None: it shows the present only.
+        take_note: writes the decoded body of a note on an alert; None: the page only reads.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
@@ -215,6 +216,7 @@ class ConsoleServer:
         listen: Listen,
         answers: Answers | None = None,
         past: Past | None = None,
+        take_note: Answer | None = None,
     ) -> None:
         self._state = ConsoleState(
             model,
@@ -223,6 +225,7 @@ class ConsoleServer:
             is_tls=listen.is_tls,
             answers=answers,
             past=past,
+            take_note=take_note,
             is_stopping=asyncio.Event(),
         )
         self._listen = listen

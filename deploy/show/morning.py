@@ -93,16 +93,16 @@ def summary(report: Report) -> str:
 
 
 def clock(time: str, report: Report) -> str:
-    """Return a time of day, with its date where the period has several days."""
-    return time[11:16] if report.since[:10] == report.until[:10] else f"{time[5:10]} {time[11:16]}"
+    """Return a time of day, with its date where the period has several days, or is of another one."""
+    return time[11:16] if report.since[:10] == report.until[:10] == time[:10] else f"{time[5:10]} {time[11:16]}"
 
 
 # --- incidents -------------------------------------------------------------------------------------------------------
 
 
 def shown_incidents(report: Report) -> list[IncidentReport]:
-    """Return the incidents that are told one by one: those with a page, or with an action."""
-    return [incident for incident in report.incidents if incident.paged is not None or incident.actions]
+    """Return the incidents that are told one by one: those with a page, with an action, or with a note."""
+    return [own for own in report.incidents if own.paged is not None or own.actions or own.notes]
 
 
 def incident_lines(incident: IncidentReport, report: Report) -> list[str]:
@@ -114,6 +114,7 @@ def incident_lines(incident: IncidentReport, report: Report) -> list[str]:
     if incident.minutes_full:
         texts.append(f"{incident.minutes_full:,} min of 2192")
     lines = [f"{heading}: {', '.join(texts)}"]
+    lines += [f"{note.sentence} at {clock(note.time, report)}" for note in incident.notes]
     lines += [action_text(action, report) for action in incident.actions]
     consequence = incident.consequence
     if consequence is not None:

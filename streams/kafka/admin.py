@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
 
 from streams.kafka.settings import for_librdkafka
-from streams.kafka.topics import BROKER_DEFAULT_MAX_MESSAGE_BYTES, CREATE, WRITE, Limits, Topics
+from streams.kafka.topics import BROKER_DEFAULT_MAX_MESSAGE_BYTES, CREATE, DESCRIBE, WRITE, Limits, Topics
 from twin.errors import MqtwinError, UsageError
 
 TIMEOUT_SECONDS = 30.0
@@ -27,6 +27,7 @@ VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
 # Spark cannot read a record whose time is later than 2^63 microseconds, in the year 294,247. A bound that lets no time
 # be that far ahead of the broker's clock:
 MAX_AHEAD_MS = 1 << 52
+NOTES_KEPT_MS = 400 * 86_400_000  # reports of a month, a year ago
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
 _NO_LEADER = (
@@ -100,9 +101,24 @@ def prepare_topics(
             f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
         )
     _create(admin, missing, topics, partitions, replication)
+    _create_notes(admin, topics, kafka, replication)
     for name in topics.read:
         _warn_of_any_time(name, _topic_settings(admin, name))
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
+
+
+def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], replication: int) -> None:
+    """Create the topic of notes where it is missing. A job without the right to goes on: it does not need the topic."""
+    name = topics.notes
+    try:
+        if existing_topics(admin, kafka, {name: (DESCRIBE,)}):
+            return
+    except UsageError:
+        pass  # not to be seen; it may be created all the same
+    try:
+        _create(admin, [name], topics, 1, replication)
+    except UsageError as error:
+        _log.warning("no topic of notes", topic=name, effect="nobody can acknowledge an alert", remedy=str(error))
 
 
 def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
@@ -262,11 +278,10 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
-    compacted = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
+    settings = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
+    settings[topics.notes] = {"cleanup.policy": "delete", "retention.ms": str(NOTES_KEPT_MS)}
     new_topics = [
-        NewTopic(
-            name, partitions if name == topics.events else 1, replication, config=bounded | compacted.get(name, {})
-        )
+        NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
         for name in names
     ]
     for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 DEFAULT_PREFIX = "mqtwin"
-READ, WRITE, CREATE = "READ", "WRITE", "CREATE"  # operations on a topic, as Kafka names them
+READ, WRITE, CREATE, DESCRIBE = "READ", "WRITE", "CREATE", "DESCRIBE"  # operations on a topic, as Kafka names them
 # Kafka's default of message.max.bytes: 1 MiB and the 12 bytes of a log entry's head.
 BROKER_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 RESERVED_BYTES = 8 * 1024  # of a record beside its value: batch and record heads, key, headers (reason, detail, source)
@@ -16,7 +16,8 @@ RESERVED_BYTES = 8 * 1024  # of a record beside its value: batch and record head
 class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
-    ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back.
+    ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back. ``.notes``
+    is for people: the job never reads it.
 
     Args:
         prefix: prefix of these names.
@@ -50,6 +51,11 @@ class Topics:
     def reports(self) -> str:
         """Reports of stores to those they share, key = the shared store."""
         return f"{self.prefix}.reports"
+
+    @property
+    def notes(self) -> str:
+        """Notes of people on alerts, key = alert id."""
+        return f"{self.prefix}.notes"
 
     @property
     def out(self) -> tuple[str, str, str, str]:

@@ -15,6 +15,7 @@ from deploy.show.morning import print_report, room_text
 from deploy.show.morning_page import morning_page
 from tests.streams.kafka_help import create, send
 from tests.support.acted import Site, altered, simulate_outage, with_events
+from twin.records import new_note
 from twin.reporting.records import Growth, Report
 
 
@@ -103,3 +104,35 @@ def test_of_a_job_the_topics_are_read(
     live = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix, "--json"]
     assert main(["report", "--estate", str(site.estate), *live]) == 0
     assert msgspec.json.decode(capsys.readouterr().out, type=Report) == morning
+
+
+def test_notes_stand_with_their_incident_and_what_comes_later_is_left_out(
+    site: Site, kafka: str, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alerts = [alert.record() for alert in twin.replay(site.recording, site.estate).alerts]
+    alert_id = json.loads(alerts[0])["data"]["alert_id"]
+    notes = [
+        new_note(alert_id, "acknowledged", "ann", "2026-11-20T00:59:10Z", text="<b>on it"),
+        new_note(alert_id, "acted", "ann", "2026-11-20T01:03:00Z", action="alter-size"),
+        new_note("X", "acknowledged", "bob", "2026-11-20T01:03:00Z"),
+        new_note(alert_id, "comment", "eve", "2026-11-21T09:00:00Z", text="next morning"),
+    ]
+    for topic, values in {
+        "events": site.recording.read_bytes().splitlines(),
+        "alerts": alerts,
+        "notes": [msgspec.json.encode(note) for note in notes],
+    }.items():
+        create(kafka, f"{topic_prefix}.{topic}")
+        send(kafka, f"{topic_prefix}.{topic}", list(values))
+    live = ["report", "--estate", str(site.estate), "--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]
+    page = tmp_path / "report.html"
+    assert main([*live, "--html", str(page)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "    acknowledged by ann: <b>on it at 00:59" in lines
+    assert "    alter-size done by ann at 01:03" in lines
+    assert "    eve: next morning at 11-21 09:00" in lines
+    assert not any("bob" in line for line in lines)
+    assert "acknowledged by ann: &lt;b&gt;on it at 00:59" in page.read_text(encoding="utf-8")
+    assert main([*live, "--json", "--until", "2026-11-20T04:00:00Z"]) == 0
+    report = msgspec.json.decode(capsys.readouterr().out, type=Report)
+    assert [note for incident in report.incidents for note in incident.notes] == notes[:2]

@@ -19,11 +19,31 @@ from twin.estate import Estate
 from twin.events import Decoded
 from twin.planning.moment import Moment as TwinMoment
 from twin.playback.replays import Player, decoded_chunks, play
-from twin.records import StateRecord
+from twin.records import Note, StateRecord
 from twin.simulation import Scenario
 
 TOPICS = Topics()
 _STATE_PERIOD_US = 60_000_000
+# 48 characters, as the names of its queues have.
+_LONG_QMGR = f"QMGR.PAYMENTS.{'X' * 34}"
+_GROUPS = ("QSG1", "QSG2", "QM01", _LONG_QMGR)
+_URGENT = {0: 0.0, 1: 600.0, 6: 3_000.0, 3: 6_000.0}  # number of a store: seconds until it is full
+RUNBOOK: dict[str, Any] = {
+    "id": "enlarge",
+    "summary": "Copy the data set of QM01 to a larger one",
+    "effect": "full in 3 h instead of 28 min",
+    "precondition": "the storage group has 2 GB",
+    "steps": [
+        {
+            "text": "Take it away from the queue manager",
+            "statement": "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)",
+        },
+        {"text": "Copy it", "statement": "//COPY EXEC PGM=IDCAMS\n  REPRO INDATASET(A) OUTDATASET(B)"},
+        {"text": "Look at it", "statement": None},
+    ],
+    "risk": None,
+    "undo": "ACCESS(ENABLED) with the old one",
+}
 
 
 @dataclass(frozen=True)
@@ -104,6 +124,32 @@ def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[st
     }
     envelope = {"type": f"mqtwin.alert.{change}", "subject": content["store"], "time": content["time"]}
     return {"id": f"{alert_id}/{change}", **envelope, "data": content}
+
+
+def two_hundred_stores(written_ms: int = 1_795_000_000_000) -> list[TopicRecord]:
+    """Return the records of 200 page sets in four groups, one of them with names of 97 characters.
+
+    One is full now, three are full in 10, 50 and 100 min; each of the four calls for somebody.
+    """
+    moment = "2026-11-20T12:01:00Z"
+    records = []
+    for number in range(200):
+        group, seconds = _GROUPS[number % 4], _URGENT.get(number)
+        name = f"{group}/{'REQUESTS.' + 'Y' * 36 if group == _LONG_QMGR else 'APP'}{number // 4:03}"
+        times = {"p10": (seconds or 0) / 2, "p50": seconds, "p90": 2 * (seconds or 0)}
+        first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": times, "full_probability": 0.8}
+        forecast = {"time": moment, "resources": [] if seconds is None else [first]}
+        used = 10_000 if seconds == 0 else 500 + 97 * number % 6_000
+        records.append(state_record(page_set(name, used, time=moment, forecast=forecast), written_ms))
+        if seconds is not None:
+            severity, condition = ("full", "full") if seconds == 0 else ("critical", "full-forecast")
+            own = {"store": name, "severity": severity, "condition": condition, "runbook": [RUNBOOK]}
+            records.append(alert_record(alert_event(number, alert_id=f"{name}/1", **own), written_ms))
+    return records
+
+
+def note_record(note: Note) -> TopicRecord:
+    return TopicRecord(TOPICS.notes, 1_795_000_000_000, msgspec.json.encode(note), {})
 
 
 def demo_story(folder: Path) -> list[Moment]:

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from deploy.cli import main
 from deploy.options.common import KafkaOptions
@@ -27,6 +28,7 @@ from streams.kafka.topics import Topics
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
 from tests.streams.kafka_help import create, everything, send
+from tests.streams.test_subscribe import alert
 from tests.support.estates import small_estate
 from tests.support.java import quick_java
 from tests.support.processes import free_port, still_alive
@@ -487,3 +489,29 @@ def test_spark_and_its_ui_listen_on_loopback_only(running: Running) -> None:
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
+
+
+def test_a_note_needs_rights_of_its_own_and_the_job_needs_none_there(
+    secured: SecuredBroker, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(topic_prefix)
+    prepare_topics(topics, {"bootstrap.servers": secured.bootstrap_servers})
+    send(secured.bootstrap_servers, topics.alerts, [alert(1).record()])
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    job = {"bootstrap.servers": secured.servers("SASL_SSL"), **secured.settings("SASL_SSL", USERS["stream"])}
+    for more, warnings in (([], 1), ([("DESCRIBE", "notes")], 0)):
+        secured.grant(USERS["stream"], as_acls(topic_prefix, [*documented("stream"), *more]))
+        with capture_logs() as logs:
+            prepare_topics(topics, job)
+        assert [entry["event"] for entry in logs] == ["no topic of notes"] * warnings
+    arguments = ["acknowledge", alert(1).alert_id, "--who", "ann", *site.options("alerts")]
+    rights = documented("acknowledge")
+    secured.grant(USERS["alerts"], as_acls(topic_prefix, rights))
+    assert main(arguments) == 0, capsys.readouterr().err
+    for operation, name in rights:
+        rest = [right for right in rights if right != (operation, name)]
+        secured.grant(USERS["alerts"], as_acls(topic_prefix, rest))
+        assert main(arguments) == 2
+        [line] = messages(capsys.readouterr().err)
+        assert line.endswith(f"an ACL that allows {operation} on topic {topic_prefix}.{name}")
+    assert len(everything(secured.bootstrap_servers, topics.notes)) == 1

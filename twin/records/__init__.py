@@ -1,6 +1,9 @@
-"""Records that other programs read: alerts, dead letters of a replay, states of stores and their resources' usage."""
+"""Records that other programs read: alerts, notes on them, dead letters of a replay, states, usage of resources."""
 
 from twin.records.alerts import (
+    ACKNOWLEDGED,
+    ACTED,
+    COMMENT,
     NO_INCIDENT,
     PART,
     ROOT,
@@ -9,9 +12,12 @@ from twin.records.alerts import (
     AlertRecord,
     Filler,
     IncidentRole,
+    Note,
     Step,
     level_of,
+    new_note,
     read_alert_record,
+    read_note,
     sentences_of,
 )
 from twin.records.incidents import URGENCIES, Change, Incident, IncidentChange, Incidents, urgency_of
@@ -53,6 +59,9 @@ from twin.records.states import (
 from twin.records.usage import NOT_MEASURED, ResourceUsage, fullest_of, resources_of
 
 __all__ = [
+    "ACKNOWLEDGED",
+    "ACTED",
+    "COMMENT",
     "NOT_MEASURED",
     "NO_INCIDENT",
     "PART",
@@ -81,6 +90,7 @@ __all__ = [
     "Incidents",
     "IntervalScore",
     "MessageStoreState",
+    "Note",
     "PageDemand",
     "PageScore",
     "PageSetState",
@@ -103,7 +113,9 @@ __all__ = [
     "UniformClusterState",
     "fullest_of",
     "level_of",
+    "new_note",
     "read_alert_record",
+    "read_note",
     "read_state_record",
     "resources_of",
     "sentences_of",

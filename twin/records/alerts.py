@@ -1,17 +1,20 @@
-"""The record of an alert, as in the alerts topic: docs/alerts.md."""
+"""The record of an alert, as in the alerts topic, and that of a note on one, as in the notes topic: docs/alerts.md."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Annotated, Literal
 
 import msgspec
 
 from twin.conditions import CLEARED, INFO, PAGE, WATCH
+from twin.errors import UsageError
 from twin.records.states import TimeToFull
 
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
 PART = "part"  # role of its other alerts
+ACKNOWLEDGED, ACTED, COMMENT = "acknowledged", "acted", "comment"  # kinds of notes
 _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 
 
@@ -164,6 +167,84 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
         """The value as one line, as JSON with control characters escaped: no foreign record steers a terminal."""
         text = self.value.decode(errors="replace")
         return _CONTROL.sub(lambda match: " " if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+NOTE_CHARACTERS = {"alert_id": 400, "action": 64, "text": 500, "who": 64}  # at most
+_Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["alert_id"])]
+_Action = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["action"])]
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["text"])]
+_Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
+_Time = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$")]
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A note on an alert: what somebody did about it, or has to say: docs/alerts.md, "Notes". `new_note` makes one.
+
+    Attributes:
+        alert_id: the alert.
+        kind: what it tells.
+        action: id of the action in the alert's runbook; None of other kinds than `acted`.
+        text: a comment; None: nothing was said.
+        who: who says so; nobody checks that.
+        time: when it was written, RFC 3339, UTC; wall clock.
+    """
+
+    alert_id: _Id
+    kind: Literal["acknowledged", "acted", "comment"]
+    action: _Action | None
+    text: _Text | None
+    who: _Who
+    time: _Time
+
+    def __post_init__(self) -> None:
+        """Check what belongs to a kind. ValueError: it is missing, or too much."""
+        if (self.action is not None) != (self.kind == ACTED):
+            raise ValueError(
+                f"action = {self.action} of kind {self.kind}; expected: the id of an action, of acted only"
+            )
+        if self.kind == COMMENT and self.text is None:
+            raise ValueError("text is missing; expected: a comment")
+
+    @property
+    def sentence(self) -> str:
+        """The note without its time: `acknowledged by ann: on it`."""
+        if self.kind == COMMENT:
+            return f"{self.who}: {self.text}"
+        what = self.kind if self.action is None else f"{self.action} done"
+        return f"{what} by {self.who}" + ("" if self.text is None else f": {self.text}")
+
+
+def new_note(alert_id: str, kind: str, who: str, time: str, *, action: str | None = None, text: str = "") -> Note:
+    """Return a note; each run of white space in texts becomes a blank.
+
+    Args:
+        alert_id: the alert.
+        kind: ACKNOWLEDGED, ACTED or COMMENT.
+        who: who says so.
+        time: RFC 3339, UTC.
+        action: id of the action; None of other kinds than ACTED.
+        text: a comment; "": none.
+
+    Raises:
+        UsageError: a field is missing or too long, or does not belong to the kind.
+    """
+    own = {"alert_id": alert_id, "action": action, "text": " ".join(text.split()) or None, "who": " ".join(who.split())}
+    for name, limit in NOTE_CHARACTERS.items():
+        value = own[name]
+        if value is not None and not 1 <= len(value) <= limit:
+            raise UsageError(f"{name} = {value[:40]!r} has {len(value)} characters; expected: 1 to {limit}")
+    try:
+        return msgspec.convert({**own, "kind": kind, "time": time}, Note)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"note on {alert_id[:100]}: {error}") from None
+
+
+_note_decoder = msgspec.json.Decoder(Note)
+
+
+def read_note(value: bytes) -> Note:
+    """Return the note in the value of a record. Exception: it is none; of a foreign record it may be any."""
+    return _note_decoder.decode(value)
 
 
 def sentences_of(runbook: Iterable[Action]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from twin.planning.whatif import FillOutcome
-from twin.records import ForecastScores
+from twin.records import ForecastScores, Note
 
 PageVerdict = Literal["in time", "late", "false", "averted", "undecided"]
 
@@ -165,6 +165,7 @@ class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
         minutes_full: minutes of 2192 while it was open.
         actions: what people changed while it was open.
         consequence: what that changed; None without actions.
+        notes: those of people on its alerts, in their order: who acknowledged it, what they did, comments.
     """
 
     id: str
@@ -181,6 +182,7 @@ class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
     minutes_full: int
     actions: tuple[SeenAction, ...]
     consequence: Consequence | None
+    notes: tuple[Note, ...]
 
     @property
     def minutes_avoided(self) -> int:

@@ -22,7 +22,7 @@ from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.forecast.rises import kept_rises
 from twin.recordings.files import Chunk
-from twin.records import URGENCIES, AlertRecord, Incidents, StateRecord, read_alert_record, urgency_of
+from twin.records import URGENCIES, AlertRecord, Incidents, Note, StateRecord, read_alert_record, urgency_of
 from twin.reporting.actions import ChangeEffect, ChangeLog, StoreChange, Traced, Untouched, Window, minutes, trace
 from twin.reporting.records import (
     CallerCounts,
@@ -72,6 +72,7 @@ def report(
     until: str | int | None = None,
     alerts: Iterable[AlertRecord] | None = None,
     states: Mapping[str, StateRecord] | None = None,
+    notes: Iterable[Note] = (),
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> Report:
     """Return the report of a recording, or of a job whose events were recorded.
@@ -86,6 +87,7 @@ def report(
         until: RFC 3339, a date or microseconds since 1970; None: behind the last event.
         alerts: records that a job has published, in their order; None: those of the replay.
         states: state records of the job, by store; None: those of the replay.
+        notes: notes of people on alerts, in their order; those on alerts of other periods are left out.
         on_chunk: as for `twin.playback.replays.replay`.
 
     Raises:
@@ -112,7 +114,8 @@ def report(
     replayed = [read_alert_record(alert.record()) for alert in played.alerts]
     records = replayed if alerts is None else _published(alerts, replayed)
     records = [record for record in records if _microseconds(record.data.time) <= end]
-    source = _Source(Path(recording), described, played, changes, begin, end, records)
+    own = tuple(note for note in notes if until is None or _microseconds(note.time) <= end)
+    source = _Source(Path(recording), described, played, changes, begin, end, records, own)
     return source.report(states or {})
 
 
@@ -126,6 +129,7 @@ class _Story:
     urgency: int = 0
     over: int | None = None
     advice: list[tuple[int, str, str]] = field(default_factory=list)  # time, alert id, action id
+    alerts: set[str] = field(default_factory=set)  # ids
 
 
 @dataclass(slots=True)
@@ -139,6 +143,7 @@ class _Source:
     begin: int
     end: int
     records: Sequence[AlertRecord]
+    notes: Sequence[Note]
 
     def report(self, states: Mapping[str, StateRecord]) -> Report:
         """Return the report.
@@ -199,6 +204,7 @@ class _Source:
                     own = stories[incident.id] = _Story(incident.store, opened, changed)
                 if changed.is_open and urgency_of(changed.data) > own.urgency:
                     own.urgency, own.worst = urgency_of(changed.data), changed
+                own.alerts.add(changed.data.alert_id)
                 own.over = (own.over or time) if incident.is_over else None
                 own.advice += [(time, changed.data.alert_id, action.id) for action in changed.data.runbook]
         return stories
@@ -252,6 +258,7 @@ class _Source:
                 self._action(change, traced[own.store].effects[change.index], own.advice) for change in changes
             ),
             consequence=consequence,
+            notes=tuple(note for note in self.notes if note.alert_id in own.alerts),
         )
 
     def _consequence(self, own: _Story, untouched: Untouched) -> Consequence:

@@ -9,14 +9,11 @@ function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), warning: of("--warning"), fan: of("--fan"), then: of("--fan-then"),
-    critical: of("--critical-edge"), touch: of("--touch"), veil: of("--veil"), bar: of("--bar"), lines: [0, 1, 2, 3, 4, 5].map((i) => of(`--line-${i}`)) };
+    critical: of("--critical-edge"), touch: of("--touch"), veil: of("--veil"), bar: of("--bar"), main: of("--curve") };
 }
 
-// Each resource has a colour of its own: entries, elements, then the others in their order.
-function coloursOf(names, lines) {
-  const others = names.filter((name) => name !== "entries" && name !== "elements");
-  return Object.fromEntries(names.map((name) => [name, name === "entries" ? lines[0] : name === "elements" ? lines[1] : lines[2 + others.indexOf(name) % 4]]));
-}
+// The curve that matters is in colour, the others are quiet and told apart by their dashes.
+const coloursOf = (names, main, tone) => Object.fromEntries(names.map((name) => [name, name === main ? tone.main : tone.bar]));
 
 function swatch(colour, dash) {
   const svg = document.createElementNS(SVG, "svg");
@@ -52,10 +49,11 @@ export class UsageChart {
     this.scheme.addEventListener("change", this.onScheme);
   }
 
-  // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
-  // then: a second forecast, of a what-if.
-  set(columns, labels, plain, forecast, main, then = null) {
+  // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource that matters.
+  // then: a second forecast, of a what-if. full: the resource that is full now, or null.
+  set(columns, labels, plain, forecast, main, then = null, full = null) {
     this.main = main;
+    this.full = full;
     this.then = then;
     this.columns = columns;
     this.labels = labels;
@@ -72,6 +70,10 @@ export class UsageChart {
 
   draw() {
     if (!this.columns) return;
+    if (!window.uPlot) { // what needs no chart does not wait for it
+      document.getElementById("chart-library").addEventListener("load", () => this.draw(), { once: true });
+      return;
+    }
     this.box.hidden = this.columns.times.length < 2; // one point is no line
     if (this.box.hidden) this.caption.textContent = "The curve begins with the second sample.";
     if (!this.plot && this.box.clientWidth === 0) return; // not asked again: it needs a layout
@@ -88,7 +90,7 @@ export class UsageChart {
   make(names, data) {
     const tone = this.tone = colours(), rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const first = this.main;
-    const own = coloursOf(names, tone.lines);
+    const own = coloursOf(names, first, tone);
     const axis = { stroke: tone.soft, grid: { stroke: tone.line, width: 1 }, ticks: { show: false },
       font: `${Math.round(0.75 * rem)}px system-ui, sans-serif` };
     const others = names.filter((name) => name !== first);
@@ -100,7 +102,7 @@ export class UsageChart {
       scales: { x: { time: true, range: (_, low, high) => this.rangeX(low, high) },
         y: { range: (_, low, high) => [0, Math.max(105, (high || 0) * 1.03)] } },
       axes: [{ ...axis, size: 1.5 * rem, space: 3.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
-      series: [{}, ...names.map((name) => ({ label: name, stroke: own[name], width: (name === first ? 0.18 : 0.11) * rem,
+      series: [{}, ...names.map((name) => ({ label: name, stroke: own[name], width: (name === first ? 0.2 : 0.09) * rem,
         dash: dashOf(name), points: { show: false }, spanGaps: true }))],
       hooks: { draw: [(u) => this.fan(u)], setCursor: this.isSmall ? [] : [(u) => this.readOut(u)] },
     }, data, this.box);
@@ -168,7 +170,7 @@ export class UsageChart {
     const then = this.then ? ` With the values of What if (blue): ${span(this.then.times.p50)} (${range(this.then.times)}).` : "";
     const ahead = this.forecast ? `. ${this.plain[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
       + ` (${range(this.forecast.times)}): the fan reaches the 100 % line.`
-      : this.main ? `. ${this.plain[this.main] || this.main} is full.` : ". No resource is likely to fill.";
+      : this.full ? `. ${this.plain[this.full] || this.full} is full.` : ". No resource is likely to fill.";
     this.sentence = `At ${momentOf(times[last])}: ${parts.join(", ")}${ahead}${then}`;
     if (!this.plot || this.plot.cursor.idx == null) this.caption.textContent = this.sentence;
     this.headings.replaceChildren(h("th", { scope: "col" }, "time"), ...names.map((name) => h("th", { scope: "col" }, this.labels[name] || name)));

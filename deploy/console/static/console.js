@@ -2,6 +2,8 @@
 
 import { UsageChart } from "./chart.js";
 import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
+import { bandOf, StoreMap } from "./map.js";
+import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
 import { WhatIf } from "./whatif.js";
 
@@ -138,23 +140,28 @@ function ownActions(alert, root) {
   return actionsOf(alert).filter((action) => !known.has(statementsOf(action)));
 }
 
+const takesNotes = () => Boolean(state.meta && state.meta.takes_notes && !state.past);
+
 // What an alert says under its heading. Elements that a reader may have opened or selected stay while what they say does.
 function alertBody(hasActions) {
+  const notes = hasActions ? new Notes() : null;
   const at = h("span", { class: "soft" }), cause = h("span"), facts = h("p", { class: "soft" }), actions = h("ul", { class: "actions" }), lines = h("ul");
   const evidence = h("details", {}, h("summary", {}, "Evidence"), lines);
   let before = "";
-  return { parts: [h("p", { class: "cause" }, at, cause), facts, evidence, ...(hasActions ? [actions] : [])], set(alert, incident) {
+  return { parts: [h("p", { class: "cause" }, at, cause), facts, evidence, ...(notes ? [actions, notes.root] : [])], set(alert, incident) {
     setText(at, alert.time === incident.opened ? "" : `At ${moment(alert.time, incident.opened)}: `);
     setText(cause, alert.cause);
     const fillers = alert.fillers.filter((filler) => filler.share >= 0.005).map((filler) => `${filler.queue} ${Math.round(100 * filler.share)} %`);
     setText(facts, `Filled by ${fillers.join(", ")}`);
     facts.hidden = fillers.length < 2; // the cause names a single queue
     evidence.hidden = alert.evidence.length === 0;
-    const todo = hasActions ? ownActions(alert, incident.root) : [], now = JSON.stringify([alert.evidence, todo]);
+    const todo = hasActions ? ownActions(alert, incident.root) : [], isOffered = takesNotes();
+    if (notes) notes.set(alert, isOffered);
+    const now = JSON.stringify([alert.evidence, todo, isOffered, alert.notes.filter((note) => note.action)]);
     if (now === before) return;
     before = now;
     lines.replaceChildren(...alert.evidence.map((sentence) => h("li", {}, sentence)));
-    actions.replaceChildren(...todo.map((action) => h("li", {}, ...(action.steps ? runbookParts(action) : actionParts(action)))));
+    actions.replaceChildren(...todo.map((action) => h("li", {}, ...(action.steps ? [...runbookParts(action), notes.done(action, isOffered) || ""] : actionParts(action)))));
     actions.hidden = todo.length === 0;
   } };
 }
@@ -188,13 +195,14 @@ function partsView(isShort) {
 function incidentView() {
   const severity = chip(), title = h("h3"), left = h("b"), when = h("span", { class: "when" }), body = alertBody(true), others = partsView(false);
   const root = h("article", { class: "panel alert" }, h("div", { class: "line" }, severity.root, title, left, when), ...body.parts, others.root);
-  let shown = null;
+  let shown = null, offered = false;
   return { root, set(incident, hasLink = true) {
     const alert = incident.root;
     setText(left, leftOfAlert(alert));
     setAttribute(left, "class", incident.is_page ? `tone-${incident.severity}` : null);
-    if (shown === incident) return;
+    if (shown === incident && offered === takesNotes()) return;
     shown = incident;
+    offered = takesNotes();
     setAttribute(root, "data-severity", incident.is_open ? incident.severity : null);
     setAttribute(root, "data-open", incident.is_open);
     severity.set(incident.is_open ? incident.severity : "cleared");
@@ -291,7 +299,7 @@ class StoreChart {
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
     const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
     const columns = state.past ? { ...this.columns, now: state.past.time } : this.columns;
-    this.chart.set(columns, labels, names, now, resource ? first.resource : null, then);
+    this.chart.set(columns, labels, names, now, (mainResource(store) || {}).name, then, resource ? first.resource : null);
   }
 
   close() {
@@ -301,14 +309,34 @@ class StoreChart {
 
 // --- views -----------------------------------------------------------------------------------------------------------
 
+const names = new Intl.Collator("en", { numeric: true }); // APP2 before APP10
 const SORTS = {
   urgency: ["most urgent first", byUrgency],
   time: ["first to be full", (a, b) => leftOf(a) - leftOf(b) || byUrgency(a, b)],
   usage: ["fullest", (a, b) => ((fullest(b) || {}).maximum_pct ?? -1) - ((fullest(a) || {}).maximum_pct ?? -1) || byUrgency(a, b)],
-  name: ["name", (a, b) => (a.store < b.store ? -1 : 1)],
+  name: ["name", (a, b) => names.compare(a.store, b.store)],
 };
 const leftOf = (store) => (isForeseen(store) ? store.first.time_to_full_s.p50 : Infinity);
 const FEW = 8; // stores without a filter and a sort
+
+// The severity by which a store is counted.
+const toneToCount = (store) => (isUrgent(store) ? toneOf(store) || "warning" : "steady");
+
+// Who acknowledged an incident last, in words; empty: nobody.
+function takenText(incident) {
+  const notes = incident ? [incident.root, ...incident.parts].map(acknowledgementOf).filter(Boolean) : [];
+  return notes.length ? byWhom(notes.reduce((last, note) => (note.time > last.time ? note : last))) : "";
+}
+
+// What the map shows of a store: the time left, else its usage.
+function cellOf(store) {
+  const top = mainResource(store), isFull = store.full.length > 0, seconds = isFull ? 0 : leftOf(store), incident = openOf(store)[0], taken = takenText(incident);
+  const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.maximum_pct) : "", severity = toneOf(store);
+  const value = band === "steady" || band === "call" ? usage || "-" : seconds < 5400 ? span(seconds) : `${(seconds / 3600).toFixed(1)} h`;
+  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
+  const parts = [store.store, severity ? wordOf(store) || (severity === "info" ? "watch" : severity) : "", ahead, usage && `${top.label} ${usage}`, taken];
+  return { href: linkOf(store.store), band, severity, value, pct: top ? top.maximum_pct ?? 0 : 0, label: parts.filter(Boolean).join(", "), isTaken: taken !== "" };
+}
 
 // The share of the measurements of the last 24 hours that the twin matched; nothing where too few tested it.
 const shareText = (share) => share == null ? "" : `${Math.floor(100 * share)} %`;
@@ -329,34 +357,52 @@ class Overview {
     this.sort.addEventListener("change", () => this.draw());
     this.tools = h("div", { class: "field" }, this.sort, this.filter);
     this.counts = h("ul", { class: "counts", "aria-label": "Stores by severity" });
+    this.tone = null; // of the stores that are shown; null: all
+    this.map = new StoreMap(cellOf);
     this.cards = h("ul", { class: "cards" });
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
     this.steady = table([["Store"], ["Fullest resource", "usage"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
-    this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
+    this.rest = h("section", { class: "rest" }, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
     this.empty = h("p", { class: "empty" });
     this.start = startPanel();
     this.both = h("div", { class: "overview" }, this.urgent, this.rest);
     this.incidents = h("span", { class: "soft" });
-    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.incidents, this.tools), this.counts, this.empty, this.start, this.both);
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.incidents, this.tools), this.counts, this.empty, this.start, this.map.root, this.both);
+    this.narrow = matchMedia("(max-width: 640px)"); // there the map has the stores that need attention, if any do
   }
 
   draw() {
     const all = [...state.stores.values()].sort(byUrgency), word = this.filter.value.trim().toLowerCase();
-    const chosen = all.filter((store) => store.store.toLowerCase().includes(word)).sort(SORTS[this.sort.value][1]);
+    if (all.length < FEW || !all.some((store) => toneToCount(store) === this.tone)) this.tone = null;
+    const named = all.filter((store) => store.store.toLowerCase().includes(word) && (this.tone === null || toneToCount(store) === this.tone));
+    const chosen = named.sort(SORTS[this.sort.value][1]);
     const urgent = chosen.filter(isUrgent), steady = chosen.filter((store) => !isUrgent(store));
     setText(this.heading, headline(all) + ageText());
     setText(this.incidents, countText([...state.incidents.values()]));
     this.incidents.hidden = all.length === 0;
     this.tools.hidden = all.length < FEW;
-    this.urgent.hidden = urgent.length === 0;
-    this.rest.hidden = steady.length === 0;
-    setAttribute(this.both, "data-both", urgent.length > 0 && steady.length > 0 ? "" : null);
     setText(this.empty, all.length ? (chosen.length ? "" : "No store has that in its name.") : waitingText());
     this.empty.hidden = this.empty.textContent === "";
     this.start.hidden = all.length > 0 || !state.meta || !state.meta.connected;
     setText(this.steadyTitle, urgent.length ? "Steady" : "Stores");
     this.countStores(all);
+    this.map.root.hidden = all.length < FEW || chosen.length === 0;
+    if (!this.map.root.hidden) {
+      const isShort = this.narrow.matches && urgent.length > 0;
+      // Those that are steady keep their places: usages change with each record.
+      this.map.draw(isShort ? urgent : this.sort.value === "urgency" ? [...urgent, ...[...steady].sort(SORTS.name[1])] : chosen);
+    }
+    const isFirst = !this.isDrawn && !this.map.root.hidden;
+    this.isDrawn = true;
+    if (isFirst) requestAnimationFrame(() => setTimeout(() => view === this && this.draw())); // the map is on the screen before the rest is made
+    else this.drawRest(urgent, steady);
+  }
+
+  drawRest(urgent, steady) {
+    this.urgent.hidden = urgent.length === 0;
+    this.rest.hidden = steady.length === 0;
+    setAttribute(this.both, "data-both", urgent.length > 0 && steady.length > 0 ? "" : null);
     this.charted = new Set(urgent.slice(0, MAX_CHARTS));
     reconcile(this.cards, urgent, (store) => store.store, () => this.card(), (card, store) => card.set(store, this.charted.has(store)));
     reconcile(this.steady.body, steady, (store) => store.store, () => this.row(), (row, store) => row.set(store));
@@ -365,15 +411,19 @@ class Overview {
   countStores(all) {
     const numbers = new Map();
     for (const store of all) {
-      const tone = isUrgent(store) ? toneOf(store) : "steady";
+      const tone = toneToCount(store);
       numbers.set(tone, (numbers.get(tone) || 0) + 1);
     }
     this.counts.hidden = all.length < FEW;
     const tones = ["full", "critical", "warning", "steady"].filter((tone) => numbers.has(tone));
-    reconcile(this.counts, tones, (tone) => tone, () => {
-      const word = chip();
-      return { root: h("li", {}, word.root), word };
-    }, (part, tone) => part.word.set(tone, `${numbers.get(tone)} ${tone}`));
+    reconcile(this.counts, tones, (tone) => tone, (tone) => {
+      const word = chip(), button = h("button", { type: "button", title: "Show only these" }, word.root);
+      button.addEventListener("click", () => { this.tone = this.tone === tone ? null : tone; this.draw(); });
+      return { root: h("li", {}, button), word, button };
+    }, (part, tone) => {
+      setAttribute(part.button, "aria-pressed", this.tone === tone);
+      part.word.set(tone, `${numbers.get(tone)} ${tone}`);
+    });
   }
 
   close() {
@@ -383,8 +433,8 @@ class Overview {
 
   card() {
     const severity = chip(), name = h("a"), kind = h("span", { class: "soft" }), match = fidelity(), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
-    const title = h("b"), since = h("span", { class: "soft moment" }), body = alertBody(false), others = partsView(true);
-    const reason = h("div", { class: "reason" }, h("p", {}, title, " ", since), body.parts[0], others.root);
+    const title = h("b"), since = h("span", { class: "soft moment" }), taken = h("p", { class: "done" }), body = alertBody(false), others = partsView(true);
+    const reason = h("div", { class: "reason" }, h("p", {}, title, " ", since), taken, body.parts[0], others.root);
     const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, reason, more);
     const root = h("article", { class: "card" }, h("div", { class: "title" }, h("h3", {}, name), kind, match.root, severity.root), words, chart.root);
     return { root: h("li", {}, root), close: () => chart.close(), set(store, hasChart) {
@@ -404,6 +454,9 @@ class Overview {
       if (incident) {
         setText(title, titleOf(incident.root));
         setText(since, `since ${moment(incident.root.opened)}`);
+        const note = takenText(incident);
+        setText(taken, note && `\u2713 ${note}`);
+        taken.hidden = !note;
         body.set(incident.root, incident);
         others.set(incident);
       }
@@ -584,8 +637,8 @@ class AllIncidents {
     this.filter = h("input", { type: "search", placeholder: "Filter incidents", title: "By store, resource, condition, severity, cause", "aria-label": "Filter incidents", class: "field" });
     this.filter.addEventListener("input", () => this.draw());
     this.parts = ["Act", "Watch", "Cleared"].map((title) => {
-      const list = h("div", { class: "alerts" }), note = h("p", { class: "empty" });
-      return { list, note, root: h("section", {}, h("h2", {}, title), note, list) };
+      const list = h("div", { class: "alerts" }), note = h("p", { class: "empty" }), summary = h("summary");
+      return { list, note, summary, root: h("section", {}, ...(title === "Cleared" ? [h("details", {}, summary, list)] : [h("h2", {}, title), note, list])) };
     });
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.filter), ...this.parts.map((part) => part.root));
   }
@@ -600,6 +653,7 @@ class AllIncidents {
     setText(this.heading, countText(all));
     this.parts.forEach((part, i) => {
       part.root.hidden = i > 0 && groups[i].length === 0;
+      setText(part.summary, `${groups[2].length} cleared`);
       setText(part.note, i === 0 && groups[0].length === 0 ? "Nothing to act on." : "");
       part.note.hidden = part.note.textContent === "";
       reconcile(part.list, groups[i].slice(0, 100), (incident) => incident.id, incidentView, (item, incident) => item.set(incident));

@@ -100,7 +100,7 @@ const shares = [1, 2].map((digits) => new Intl.NumberFormat("en", { minimumFract
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${shares[digits - 1].format(value)} %`);
 export const kindOf = (kind) => kind.replace("_", " ");
 
-const GLYPHS = { cleared: "\u2713", full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };
+export const GLYPHS = { cleared: "\u2713", full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };
 const WORDS = { info: "watch" };
 
 // A severity as shape, word and colour: none of them alone.
@@ -154,4 +154,10 @@ export function actionParts(action) {
   }
   say(rest);
   return parts;
+}
+
+// The answer to a question with a body: {ok, content}; of a refusal `detail` says why.
+export async function post(path, body) {
+  const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).catch(() => null);
+  return { ok: Boolean(answer && answer.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
 }

@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { actionParts, announce, count, h, isFullNow, range, setText, span } from "./page.js";
+import { actionParts, announce, count, h, isFullNow, post, range, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -109,11 +109,6 @@ export class WhatIf {
     this.onAnswer(times === null || isSame || isFullNow(times) ? null : { resource: content.after.resource, times });
     announce(`What if: ${this.after.text()}`);
   }
-}
-
-async function post(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).catch(() => null);
-  return { ok: Boolean(answer && answer.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
 }
 
 function outcome(title) {

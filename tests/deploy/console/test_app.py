@@ -55,8 +55,8 @@ def test_the_page_comes_from_this_machine_only():
     own = client()
     page = own.get("/").text
     files = re.findall(r'(?:src|href)="(static/[^"]+)"', page)
-    assert len(files) == 9
-    size = len(page)
+    assert len(files) == 11
+    size, sent = len(page), 0
     for name in files:
         answer = own.get(f"/{name}")
         assert answer.status_code == 200
@@ -64,9 +64,12 @@ def test_the_page_comes_from_this_machine_only():
         text = re.sub(r"^/\*!.*?\*/", "", text, flags=re.DOTALL)
         assert not re.search(r"https?://|//[a-z]+\.[a-z]+/", text), name
         size += len(answer.content)
+        sent += int(answer.headers["content-length"])
+        plain = own.get(f"/{name}", headers={"accept-encoding": "identity"})
+        assert "content-encoding" not in plain.headers and plain.content == answer.content
     assert "innerHTML" not in own.get("/static/console.js").text
     assert not re.search(r"<style|<script>|\son[a-z]+=|style=", page)
-    assert size < 150_000
+    assert size < 170_000 and sent < 65_000  # bytes; by gzip
 
 
 def test_a_file_that_has_not_changed_is_not_sent_again():
@@ -86,16 +89,19 @@ def test_a_name_that_is_not_the_consoles_is_refused():
 
 
 def test_a_page_of_another_site_gets_nothing():
-    own = client(answers=FixedAnswers(lambda request: request))
+    notes: list[object] = []
+    own = client(answers=FixedAnswers(lambda request: request), take_note=notes.append)
     headers = {"sec-fetch-site": "cross-site"}
     assert own.get("/api/history?store=QM01/PS04", headers=headers).status_code == 403
     assert own.post("/whatif", json={}, headers=headers).status_code == 403
+    assert own.post("/note", json={}, headers=headers).status_code == 403 and notes == []
 
 
 def test_with_a_token_data_is_for_those_who_know_it():
     own = client(token=TOKEN, is_tls=True)
     assert own.get("/").status_code == 200  # the page itself says nothing
-    for answer in (own.get("/api/history?store=QM01/PS04"), own.get("/api/events"), own.post("/whatif", json={})):
+    posts = (own.post("/whatif", json={}), own.post("/note", json={}))
+    for answer in (own.get("/api/history?store=QM01/PS04"), own.get("/api/events"), *posts):
         assert answer.status_code == 401
     assert own.get("/api/history?store=QM01/PS04", headers={"authorization": "Bearer wrong"}).status_code == 401
     bearer = {"authorization": f"Bearer {TOKEN}"}
@@ -138,6 +144,16 @@ def test_what_if_takes_json_of_a_bounded_size():
     big = b'"' + b"x" * module.MAX_BODY_BYTES + b'"'
     assert own.post("/whatif", content=big, headers={"content-type": "application/json"}).status_code == 413
     assert client().post("/whatif", json={}).status_code == 404
+
+
+def test_notes_are_taken_where_there_is_somebody_to_take_them():
+    own = client(take_note=lambda note: {"taken": note})
+    assert own.post("/note", json={"alert_id": "a"}).json() == {"taken": {"alert_id": "a"}}
+    assert own.post("/note", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
+    big = b'"' + b"x" * module.MAX_BODY_BYTES + b'"'
+    assert own.post("/note", content=big, headers={"content-type": "application/json"}).status_code == 413
+    refused = client().post("/note", json={})
+    assert refused.status_code == 404 and "this console takes no notes" in refused.json()["detail"]
 
 
 def test_a_body_of_nested_lists_is_refused_as_any_other_that_is_no_json():

@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -27,6 +27,7 @@ from deploy.cli import _new_app as commands_app
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.console_feed import (
+    RUNBOOK,
     TOPICS,
     FixedAnswers,
     Moment,
@@ -34,9 +35,13 @@ from tests.support.console_feed import (
     alert_record,
     demo_story,
     letter_record,
+    note_record,
     page_set,
     state_record,
+    two_hundred_stores,
 )
+from twin.errors import UsageError
+from twin.records import Note, new_note
 
 CHROMIUM = os.environ.get("MQTWIN_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
@@ -585,24 +590,6 @@ def test_a_percentage_is_of_what_can_be_and_says_so(browser: Browser):
         expect(page.locator(".meters .amount")).to_have_text("7,200 of 8,000 pages, can grow to 10,000")
 
 
-RUNBOOK = {
-    "id": "enlarge",
-    "summary": "Copy the data set of QM01 to a larger one",
-    "effect": "full in 3 h instead of 28 min",
-    "precondition": "the storage group has 2 GB",
-    "steps": [
-        {
-            "text": "Take it away from the queue manager",
-            "statement": "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)",
-        },
-        {"text": "Copy it", "statement": "//COPY EXEC PGM=IDCAMS\n  REPRO INDATASET(A) OUTDATASET(B)"},
-        {"text": "Look at it", "statement": None},
-    ],
-    "risk": None,
-    "undo": "ACCESS(ENABLED) with the old one",
-}
-
-
 def test_a_runbook_has_numbered_steps_and_a_button_for_each_statement(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event())])
@@ -658,7 +645,7 @@ def test_what_if_is_beside_the_chart_and_cleared_alerts_are_folded(browser: Brow
         expect(alerts.locator(".alert[data-open=false]:visible")).to_have_count(20)
 
 
-def test_each_curve_has_a_colour_of_its_own(browser: Browser, story: list[Moment]):
+def test_one_curve_is_in_colour_and_the_others_are_told_apart_by_their_dashes(browser: Browser, story: list[Moment]):
     model = ConsoleModel(TOPICS)
     fold_until(model, story, "01:34")
     for scheme in ("light", "dark"):
@@ -667,12 +654,16 @@ def test_each_curve_has_a_colour_of_its_own(browser: Browser, story: list[Moment
             opened(browser, server.address, scheme=scheme, path=VIEWS[1]) as page,
         ):
             expect(page.locator(".legend li").nth(3)).to_be_visible()
-            strokes = page.eval_on_selector_all(
-                ".legend line", "lines => lines.map(line => line.getAttribute('stroke'))"
+            lines = page.eval_on_selector_all(
+                ".legend li",
+                "items => items.map(item => ['stroke', 'stroke-dasharray'].map("
+                "name => item.querySelector('line').getAttribute(name)).concat(item.textContent))",
             )
-            assert len(strokes) == len(set(strokes)) >= 4 and all(
-                re.fullmatch("#[0-9a-f]{6}", item) for item in strokes
-            )
+            strokes = [stroke for stroke, _, _ in lines]
+            coloured = [text for stroke, _, text in lines if strokes.count(stroke) == 1]
+            assert len(coloured) == 1 and "SMDS QM01" in coloured[0] and len(set(strokes)) == 2
+            dashes = [dash for _, dash, _ in lines]
+            assert len(set(dashes)) == len(dashes) >= 4
 
 
 def test_where_nothing_was_ever_written_the_page_says_what_to_type(browser: Browser):
@@ -722,3 +713,136 @@ def test_a_wide_screen_shows_more_and_not_only_larger(browser: Browser):
             in_sight[size] = page.evaluate(IN_SIGHT)
             _take_picture(page, size, "many")
     assert in_sight["wall"] > 3 * in_sight["laptop"]
+
+
+# --- the map and notes -----------------------------------------------------------------------------------------------
+
+
+def _take_note(model: ConsoleModel) -> Callable[[Any], Note]:
+    """Return what takes notes and folds them, as the topic would."""
+
+    def take(content: Any) -> Note:
+        note = new_note(**content, time="2026-11-20T12:02:00Z")
+        model.fold([note_record(note)])
+        return note
+
+    return take
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_two_hundred_stores_are_a_map(browser: Browser, size: str):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, size) as page:
+        cells, headings = page.locator(".map .cell"), page.locator(".map h2")
+        expect(cells).to_have_count(4 if size == "phone" else 200)  # on a phone what is steady is a tap away
+        expect(headings).to_have_count(4)
+        assert headings.first.text_content() == ("QSG1 1" if size == "phone" else "QSG1 50")
+        expect(cells.first).to_have_attribute("data-band", "now")
+        expect(cells.first).to_have_text("\u25a0 nowAPP000")  # a shape, words and a colour
+        expect(cells.first).to_have_attribute("aria-label", "QSG1/APP000, full, full now, pages 100.0 %")
+        bands = page.eval_on_selector_all(".map .cell", "cells => cells.map(cell => cell.dataset.band)")
+        assert [bands.count(band) for band in ("now", "soon", "hour", "later")] == [1, 1, 1, 1]
+        expect(page.locator(".map .legend li").first).to_have_text("full now")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.evaluate(OVERHANGS) == []
+        if size != "phone":
+            assert page.locator(".map").bounding_box()["height"] < SIZES[size][1]  # one screen
+            page.evaluate(resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+            assert _serious(page.evaluate("axe.run('.map, .counts', {resultTypes: ['violations']})")) == []
+        page.get_by_role("button", name="196 steady").click()
+        expect(cells).to_have_count(196)
+        expect(page.locator(".card")).to_have_count(0)
+        page.get_by_role("button", name="196 steady").click()
+        page.get_by_label("Filter stores").fill("APP000")
+        expect(cells).to_have_count(2 if size == "phone" else 3)
+        _take_picture(page, size, "map")
+
+
+def test_the_keyboard_alone_moves_in_the_map_and_keeps_its_place(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    focused = "document.activeElement.getAttribute('aria-label').split(',')[0]"
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator(".map .cell")).to_have_count(200)
+        assert page.locator(".map .cell[tabindex='0']").count() == 1  # one stop of Tab
+        page.locator(".map .cell[tabindex='0']").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate(focused) == "QSG1/APP001"
+        page.keyboard.press("ArrowDown")
+        below = page.evaluate(focused)
+        assert below not in {"QSG1/APP001", "QSG1/APP002"}
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate(focused) == "QSG1/APP001"
+        page.keyboard.press("End")
+        last = page.evaluate(focused)
+        model.fold([state_record(page_set("QSG1/APP002", 9_000, time="2026-11-20T12:02:00Z"))])
+        expect(page.locator(".cell[aria-label^='QSG1/APP002,']")).to_contain_text("90.0 %")
+        assert page.evaluate(focused) == last
+        page.keyboard.press("Home")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("QSG1/APP000")
+
+
+def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    hostile = "<img src=x onerror=console.error('hostile')>"
+    with (
+        ConsoleServer(model, Listen(port=0), take_note=_take_note(model)) as server,
+        opened(browser, server.address) as other,
+        opened(browser, server.address, path="#/alerts") as page,
+    ):
+        incident = page.locator(".alert", has_text="QSG1/APP000")
+        incident.get_by_role("button", name="Acknowledge").click()
+        page.get_by_label("Your name").fill("ann")
+        incident.locator("form").get_by_role("button", name="Acknowledge").click()
+        expect(incident.locator(".notes li")).to_have_text("acknowledged by ann at 2026-11-20 12:02:00")
+        expect(incident.get_by_role("button", name="Acknowledge")).to_be_hidden()
+        text = "acknowledged by ann at 2026-11-20 12:02:00"
+        expect(other.locator(".cell[data-taken]")).to_have_attribute("aria-label", re.compile(f"{text}$"))
+        expect(other.locator(".card", has_text="QSG1/APP000")).to_contain_text(f"\u2713 {text}")
+        incident.get_by_role("button", name="Comment").click()
+        expect(page.get_by_label("Your name")).to_have_value("ann")
+        page.get_by_role("textbox", name="Comment").fill(hostile)
+        model.fold([state_record(page_set("QSG1/APP000", 10_000, time="2026-11-20T12:03:00Z"))])
+        page.wait_for_timeout(1_500)
+        page.keyboard.press("Enter")  # what was typed has stayed
+        expect(incident.locator(".notes li").nth(1)).to_have_text(f"ann at 2026-11-20 12:02:00: {hostile}")
+        incident.get_by_role("button", name="Done").click()
+        expect(incident.locator("form b")).to_have_text(f"Done: {RUNBOOK['summary']}")
+        page.keyboard.press("Escape")
+        expect(incident.locator("form")).to_have_count(0)
+        incident.get_by_role("button", name="Done").click()
+        incident.locator("form").get_by_role("button", name="Done").click()
+        done = incident.locator(".actions .done")
+        expect(done).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00")
+        expect(incident.get_by_role("button", name="Done")).to_have_count(0)
+        other.goto(f"{server.address}#/store/QSG1%2FAPP000")
+        expect(other.locator(".actions .done")).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00")
+        assert ODD.findall(page.locator("body").inner_text()) == []
+        assert page.locator("#main img").count() == 0
+
+
+def test_a_note_that_is_refused_says_why_and_a_console_that_takes_none_offers_none(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+
+    def refuse(_: Any) -> Note:
+        raise UsageError("topic mqtwin.notes: Kafka does not allow this user to WRITE")
+
+    context = browser.new_context()  # not `opened`: a browser complains about an answer of status 422
+    page = context.new_page()
+    with ConsoleServer(model, Listen(port=0), take_note=refuse) as server:
+        page.goto(f"{server.address}#/alerts")
+        incident = page.locator(".alert", has_text="QSG1/APP000")
+        incident.get_by_role("button", name="Comment").click()
+        page.get_by_label("Your name").fill("ann")
+        page.get_by_role("textbox", name="Comment").fill("x")
+        page.keyboard.press("Enter")
+        expect(incident.locator("[role=alert]")).to_contain_text("does not allow this user to WRITE")
+        context.close()
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
+        expect(page.locator(".alert").first).to_be_visible()
+        for name in ("Acknowledge", "Comment", "Done"):
+            expect(page.get_by_role("button", name=name)).to_have_count(0)

@@ -12,9 +12,17 @@ from deploy.console import model as module
 from deploy.console.model import ConsoleModel, commands_in
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import TopicRecord
-from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
+from tests.support.console_feed import (
+    TOPICS,
+    alert_event,
+    alert_record,
+    letter_record,
+    note_record,
+    page_set,
+    state_record,
+)
 from tests.support.twin_driver import ScmDriver
-from twin.records import PageSetState, StructureState, resources_of
+from twin.records import Note, PageSetState, StructureState, new_note, resources_of
 
 FILLING = {
     "time": "2026-11-20T12:00:00Z",
@@ -239,6 +247,41 @@ def test_what_is_kept_has_a_bound(monkeypatch):
     assert [incident["root"]["alert_id"][-1] for incident in everything["incidents"]] == ["5", "6", "7", "8"]
     assert sum(everything["letters"]["reasons"].values()) == 500
     assert len(everything["letters"]["reasons"]) == 3 and len(everything["letters"]["latest"]) == 200
+
+
+def note(number: int, alert_id: str = "QM01/PS04/threshold/pages/1") -> Note:
+    return new_note(alert_id, "comment", "ann", f"2026-11-20T12:{number:02}:00Z", text="x")
+
+
+def test_a_note_changes_its_alert_and_may_be_read_before_it():
+    model = ConsoleModel(TOPICS)
+    model.fold([note_record(note(1)), note_record(note(1)), alert_record(alert_event())])
+    version = model.version
+    model.fold([note_record(note(2)), note_record(note(1))])
+    (incident,) = changes(model, version)["incidents"]
+    assert [own["time"] for own in incident["root"]["notes"]] == ["2026-11-20T12:01:00Z", "2026-11-20T12:02:00Z"]
+    version = model.version
+    model.fold([note_record(note(2)), note_record(note(3, "somebody-else"))])
+    assert model.version == version
+    model.fold([alert_record(alert_event(change="cleared", time="2026-11-20T12:30:00Z"))])
+    (incident,) = changes(model, version)["incidents"]
+    assert len(incident["root"]["notes"]) == 2
+
+
+def test_notes_are_bounded_and_go_with_their_alert(monkeypatch):
+    monkeypatch.setattr(module, "MAX_NOTES", 4)
+    monkeypatch.setattr(module, "MAX_NOTES_OF_ALERT", 3)
+    monkeypatch.setattr(module, "MAX_ALERTS", 2)
+    model = ConsoleModel(TOPICS)
+    alert_id = "QM01/PS04/threshold/pages/1"
+    model.fold([alert_record(alert_event()), *(note_record(note(number)) for number in range(5))])
+    assert model.notes_on(alert_id) == [note(2), note(3), note(4)]
+    model.fold([note_record(note(number, "other")) for number in (5, 6)])
+    assert (len(model.notes_on(alert_id)), len(model.notes_on("other"))) == (0, 2)
+    (incident,) = changes(model)["incidents"]
+    assert incident["root"]["notes"] == []
+    model.fold([note_record(note(7)), *(alert_record(alert_event(number)) for number in (2, 3))])
+    assert model.notes_on(alert_id) == []
 
 
 def test_a_client_is_told_which_incidents_were_forgotten(monkeypatch):
