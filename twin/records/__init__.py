@@ -1,12 +1,14 @@
 """Records that other programs read: alerts, dead letters of a replay, states of stores and their resources' usage."""
 
 from twin.records.alerts import (
+    GETTERS,
     NO_INCIDENT,
     PART,
     ROOT,
     Action,
     AlertData,
     AlertRecord,
+    DoneAction,
     Filler,
     IncidentRole,
     Step,
@@ -53,6 +55,7 @@ from twin.records.states import (
 from twin.records.usage import NOT_MEASURED, ResourceUsage, fullest_of, resources_of
 
 __all__ = [
+    "GETTERS",
     "NOT_MEASURED",
     "NO_INCIDENT",
     "PART",
@@ -68,6 +71,7 @@ __all__ = [
     "CouplingFacilityState",
     "DataSetState",
     "DeepQueue",
+    "DoneAction",
     "ElementDemand",
     "ExpandStatus",
     "FileSize",
