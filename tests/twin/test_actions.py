@@ -173,12 +173,12 @@ def test_what_they_brought_is_not_known_while_the_store_is_full(outage: Site) ->
 
 @pytest.mark.parametrize(("puts", "gets", "is_said"), [(10, 10, True), (10, 6, True), (10, 4, False), (1, 1, False)])
 def test_getters_are_back_when_they_take_half_of_what_is_put(puts: int, gets: int, is_said: bool) -> None:
-    """`puts` and `gets` in ten seconds of the two minutes in which they may be back, after ten without a get."""
+    """`puts` and `gets` in ten seconds of the three minutes in which they may be back, after ten without a get."""
     driver = filled()
     for _ in range(60):
         driver.put(count=10)
         driver.wait(9)
-    for _ in range(13):
+    for _ in range(19):
         driver.put(count=puts)
         driver.get(count=gets)
         driver.wait(8)
