@@ -31,7 +31,7 @@ def commission(
     hours: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     status_file: Path | None = None,
     html: Path | None = None,
-    json_: Annotated[Path | None, Parameter(name="--json")] = None,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Say whether the twin does what it promises at this site: fit, fit with limits, or not fit, each with its reason.
 
@@ -45,7 +45,7 @@ def commission(
         hours: Hours before the end within which measurements count; of a recording all by default, of the topics 24.
         status_file: File of `mqtwin stream --status-file`, for the job's own limits.
         html: File to write the report to, as one page with its pictures.
-        json_: File to write the report to, as JSON.
+        json_: Print JSON instead of text.
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
@@ -61,11 +61,12 @@ def commission(
         else:
             assert recording is not None
             report = judge(recording, loaded_estate, hours=hours)
-    if json_ is not None:
-        _write("--json", json_, msgspec.json.encode(report).decode() + "\n")
     if html is not None:
-        _write("--html", html, commission_page(report, "the running job" if recording is None else recording.name))
-    print_commission(report)
+        _write(html, commission_page(report, "the running job" if recording is None else recording.name))
+    if json_:
+        print(msgspec.json.encode(report).decode())
+    else:
+        print_commission(report)
     return 1 if report.verdict == Fitness.UNFIT else 0
 
 
@@ -98,8 +99,8 @@ def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigu
     )
 
 
-def _write(option: str, path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}; expected: a file that can be written") from None
+        raise UsageError(f"--html {path}: {error.strerror}; expected: a file that can be written") from None

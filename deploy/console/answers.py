@@ -260,7 +260,7 @@ def _sliders(twin: MessageStore) -> list[Slider]:
         if name in _PAGES:
             sliders.append(_slider(name, _label(name), value, 2, min(MAX_PAGES, 4 * value), ""))
         else:
-            sliders.append(_size(name, _label(name), value))
+            sliders.append(_size(name, _label(name), value, can_be_none=name == "scm_max_size"))
     return sliders
 
 
@@ -276,6 +276,7 @@ def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -
     return Slider(name, label, value, low, high, max(1, (high - low) // 200), unit)
 
 
-def _size(name: str, label: str, value_bytes: int) -> Slider:
+def _size(name: str, label: str, value_bytes: int, *, can_be_none: bool) -> Slider:
     value = max(1, value_bytes // _MIB)
-    return Slider(name, label, value, max(1, value // 4), 4 * value, max(1, value // 32), "MB", _MIB)
+    low = 0 if can_be_none else max(1, value // 4)
+    return Slider(name, label, value, low, 4 * value, max(1, value // 32), "MB", _MIB)

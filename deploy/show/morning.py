@@ -9,8 +9,6 @@ from rich.text import Text
 
 from deploy.show.alerts import printable
 from deploy.show.terminal import print_table, print_wrapped
-from twin.alerts.texts import is_full_now
-from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
 from twin.scoring.score import TWIN
 from twin.units import as_count, as_span
@@ -139,18 +137,9 @@ def _page_texts(incident: IncidentReport) -> list[str]:
 
 
 def action_text(action: SeenAction, report: Report) -> str:
-    """Return an action: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of 11 min`."""
-    text = f"{action.text} at {clock(action.time, report)}"
-    if action.before is not None and action.after is not None and not action.is_refused:
-        before, after = _full_in(action.before), _full_in(action.after)
-        text += f": {after} instead of {before.removeprefix('full ')}" if after != before else f": {after}, as before"
+    """Return an action: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min, as proposed`."""
+    text = action.describe(clock(action.time, report))
     return f"{text}, as proposed ({action.id})" if action.alert_id else text
-
-
-def _full_in(outcome: FillOutcome) -> str:
-    if outcome.p50 is None:
-        return f"not full within {as_span(DEFAULT_HORIZON_S)}"
-    return "full now" if is_full_now(outcome.p50) else f"full in {as_span(outcome.p50)}"
 
 
 def other_lines(report: Report) -> Iterator[str]:

@@ -25,6 +25,7 @@ from deploy.cli import main
 from deploy.console.live import LiveTwins
 from deploy.show.planning import cells, print_advice, settings_text
 from tests.support.estates import small_estate
+from tests.twin.test_leave_scm import recorded
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.planning.moment import at_moment
@@ -283,6 +284,19 @@ def test_every_slider_at_its_value_changes_nothing(live: LiveTwins):
     assert "offld1_th" in settings and "size" in settings
     assert all(item.low <= item.value <= item.high for item in unchanged.attributes)
     assert live.what_if({"store": STORE, "set": settings}).after == unchanged.before
+
+
+def test_the_slider_of_scm_ends_where_scm_is_taken_away(tmp_path: Path):
+    recording, estate = recorded(tmp_path, 3_500, 900, 6)
+    twins = LiveTwins(estate)
+    for chunk in open_recording(recording):
+        twins.feed([bytes(line) for line in chunk.lines() if line], [None] * len(chunk))
+    answer = twins.what_if({"store": STORE, "set": {"scm_max_size": 0}})
+    sliders = {item.name: item for item in answer.attributes}
+    assert (sliders["scm_max_size"].low, sliders["scm_max_size"].value) == (0, 8) and sliders["size"].low == 1
+    expected = what_if(at_moment(recording, estate, STORE), {"scm_max_size": None})
+    assert (answer.after.resource, answer.after.probability) == (expected.after.resource, expected.after.probability)
+    assert answer.after.messages_that_fit == expected.after.messages_that_fit != answer.before.messages_that_fit
 
 
 def test_a_slider_is_answered_within_200_ms(live: LiveTwins):

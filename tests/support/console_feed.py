@@ -88,9 +88,6 @@ def letter_record(reason: str = "unknown-op", offset: int = 4711) -> TopicRecord
 
 def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
     """Return the state record of a page set of 10,000 pages."""
-    common = {"time": "2026-11-20T12:00:00.000000Z", "messages": used, "bytes": used, "queues": [], "events": used or 1}
-    common |= dict.fromkeys(("uncommitted", "in_doubt", "expired_held", "duplicates", "gaps", "unmatched_gets"), 0)
-    common |= dict.fromkeys(("full_puts", "queue_full_puts", "overfull_puts", "refused_alters"), 0)
     pages = {"pages_total": 10_000, "pages_max": 10_000, "pages_used": used, "status": "NORMAL"}
     parts = {
         "pages_persistent": used,
@@ -99,8 +96,22 @@ def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
         "usage_pct": None,
     }
     buffers = {"expansions": 0, "buffer_pool": 0, "buffer_pool_pct": None, "buffer_pool_writes": None}
+    return {**_common(name, "page_set", used), **pages, **parts, **buffers, **fields}
+
+
+def coupling_facility(name: str, **fields: Any) -> dict[str, Any]:
+    """Return the state record of a coupling facility without SCM."""
+    none = dict.fromkeys(("scm_total", "scm_committed", "scm_used", "storage_free", "augmented", "late_reports"), 0)
+    return {**_common(name, "coupling_facility", None), **none, "structures": {}, **fields}
+
+
+def _common(name: str, kind: str, held: int | None) -> dict[str, Any]:
+    """Return the fields of every state record. held: messages, a byte each."""
+    common = {"time": "2026-11-20T12:00:00.000000Z", "messages": held, "bytes": held, "queues": [], "events": held or 1}
+    common |= dict.fromkeys(("uncommitted", "in_doubt", "expired_held", "duplicates", "gaps", "unmatched_gets"), 0)
+    common |= dict.fromkeys(("full_puts", "queue_full_puts", "overfull_puts", "refused_alters"), 0)
     known = {"baseline": None, "forecast": None, "drift_pct": None, "fidelity": None}
-    return {"store": name, "kind": "page_set", **common, **known, **pages, **parts, **buffers, **fields}
+    return {"store": name, "kind": kind, **common, **known}
 
 
 def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def without_puts(source: Path, target: Path, share: float) -> Path:
     chance = random.Random(5)
     with RecordingWriter(target) as writer:
         writer.write([event for event in _events(source) if event["op"] != "PUT" or chance.random() >= share])
+    return target
+
+
+def ending_now(source: Path, target: Path) -> Path:
+    """Write a recording as if its last event were of this second."""
+    events = list(_events(source))
+    later = int(time.time()) * 1_000_000 - max(int(event["time"]) for event in events)
+    with RecordingWriter(target) as writer:
+        writer.write([event | {"time": event["time"] + later} for event in events])
     return target
 
 

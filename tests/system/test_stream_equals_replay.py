@@ -11,6 +11,7 @@ import pytest
 
 from streams.kafka.publish import publish
 from tests.naive.estates import write_estate
+from tests.support.acted import altered, simulate_outage, with_events
 from tests.support.mixes import MIXES
 from tests.support.profile import IS_LARGE
 from tests.support.workloads import random_workload
@@ -96,3 +97,26 @@ def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, 
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=content_type)
         stream.run(max_records=size // 7)
     check_equal(stream, replay(whole, estate))
+
+
+@pytest.mark.nightly
+def test_what_people_do_in_an_incident_is_said_alike_over_a_restart(
+    new_stream: NewStream, kafka: str, tmp_path: Path
+) -> None:
+    """An ALTER and a refused one, a CLEAR and getters that are back; the job ends between them and goes on."""
+    site = simulate_outage(tmp_path, "16M")
+    clear = {"time": "2026-11-20T01:20:00Z", "qmgr": "QM01", "op": "CLEAR", "queue": "ORDERS"}
+    events = (altered(size="1M"), altered("2026-11-20T01:14:00Z"), clear)
+    whole, estate = with_events(site.recording, "whole.ndjson", *events), load_estate(site.estate)
+    lines, stream = whole.read_bytes().splitlines(keepends=True), new_stream(estate)
+    ends = [next(number for number, line in enumerate(lines) if time in line) for time in (b"T01:15:", b"T02:31:0")]
+    for number, (begin, end) in enumerate(zip([0, *ends], [*ends, len(lines)], strict=True)):
+        part = tmp_path / f"part-{number}.ndjson"
+        part.write_bytes(b"".join(lines[begin:end]))
+        publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=NDJSON)
+        stream.run(max_records=10)
+    replayed = replay(whole, estate)
+    check_equal(stream, replayed)
+    done = [alert.done for alert in replayed.alerts if alert.change == "cleared"][-1]
+    assert [action.id for action in done] == ["alter-size", "alter-size", "", "getters"]
+    assert [action.is_refused for action in done] == [True, False, False, False]

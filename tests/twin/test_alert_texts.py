@@ -32,7 +32,7 @@ from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
-from twin.records import Action, Filler
+from twin.records import GETTERS, Action, Filler
 from twin.stores.queue_view import depth_actions
 from twin.testing import Driver
 from twin.units import GIB, as_rate, as_usage, readable_size
@@ -227,6 +227,6 @@ def test_of_a_full_store_it_is_said_how_many_gets_more_it_takes(tmp_path: Path) 
     assert now is not None
     outlook = look_ahead(store, twin.name, fill, now, tick, 720)
     assert np.median(outlook.full_at) == 0
-    assert effects(outlook, (Filler("A.QUEUE", 1.0),), twin.config)[texts.GETTERS] == (
+    assert effects(outlook, (Filler("A.QUEUE", 1.0),), twin.config)[GETTERS] == (
         "needs 2.5 gets/s more; at the present rate it stays full"
     )

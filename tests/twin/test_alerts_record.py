@@ -65,6 +65,7 @@ def test_its_data_are_those_of_the_contract() -> None:
     assert msgspec.to_builtins(opened) == {
         "alert_id": opened.alert_id,
         "status": "open",
+        "done": (),
         "level": "page",
         "severity": "warning",
         "store": "QSG1/APP1",

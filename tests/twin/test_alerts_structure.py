@@ -260,7 +260,7 @@ def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
     driver.put(count=80)
     driver.alter(full_threshold=0)
     driver.wait(660)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (UPDATED, *THRESHOLD), (CLEARED, *THRESHOLD)]
 
 
 def test_alerts_clear_however_long_nothing_happened() -> None:

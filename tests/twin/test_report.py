@@ -77,7 +77,18 @@ def test_a_page_in_time_has_its_lead_and_the_minutes_of_2192(reports: dict[str, 
     assert page.paged is not None and page.lead_s is not None
     assert page.paged < filling.first < filling.last
     assert page.minutes_full == reports["full"].minutes_full > 60
-    assert (page.actions, page.consequence, page.minutes_avoided) == ((), None, 0)
+    assert (page.consequence, page.minutes_avoided) == (None, 0)
+
+
+def test_getters_that_come_back_are_an_action_without_minutes(reports: dict[str, Report]) -> None:
+    """The scenario's getter is away from 00:30 to 02:30."""
+    [page] = reports["full"].pages
+    [back] = page.actions
+    assert (back.text, back.id, back.time) == ("Getters of ORDERS are back", "getters", "2026-11-20T02:30:00.000000Z")
+    assert back.alert_id.startswith(f"{STORE}/")
+    assert (back.before_s, back.after_s) == (0.0, None)
+    assert back.effect == "not full within 8.0 h instead of now"
+    assert page.over is not None and back.time < page.over
 
 
 def test_alerts_that_a_job_published_count_instead_of_those_of_the_replay(full: Site) -> None:
@@ -97,13 +108,11 @@ def test_alerts_that_a_job_published_count_instead_of_those_of_the_replay(full: 
 
 def test_a_size_raised_in_time_averts_what_the_page_said(reports: dict[str, Report]) -> None:
     [page] = reports["acted"].pages
-    [action] = page.actions
+    [action, _] = page.actions
     assert (action.text, action.time, action.id) == ("SIZE raised from 16M to 64M", ALTERED, "alter-size")
     assert action.alert_id.startswith(f"{STORE}/")
-    assert action.before is not None and action.after is not None
-    assert action.before.p50 is not None and action.after.p50 is not None
-    assert action.before.p50 < 600
-    assert action.after.p50 > 3600
+    assert action.before_s is not None and action.before_s < 600
+    assert action.after_s is not None and action.after_s > 3600
     assert page.verdict == "averted"
     assert page.consequence is not None and page.consequence.is_settled
     assert (page.consequence.minutes, page.consequence.refused) == (0, 0)
@@ -114,7 +123,7 @@ def test_a_change_of_no_size_avoids_nothing(full: Site) -> None:
     """The untouched twin refuses exactly what the recording refused: the same kernels decided it."""
     path = with_events(full.recording, "threshold.ndjson", altered(full_threshold=70))
     [page] = twin.report(path, full.estate).pages
-    [action] = page.actions
+    [action, _] = page.actions
     assert (action.text, action.id, action.alert_id) == ("FULLTHRESHOLD lowered from 80 to 70", "", "")
     own = page.consequence
     assert own is not None and own.minutes > 60
@@ -125,7 +134,7 @@ def test_a_change_of_no_size_avoids_nothing(full: Site) -> None:
 def test_a_refused_change_is_said_to_be_refused(full: Site) -> None:
     path = with_events(full.recording, "refused.ndjson", altered(size="1M"))
     [page] = twin.report(path, full.estate).pages
-    [action] = page.actions
+    [action, _] = page.actions
     assert (action.text, action.is_refused) == ("ALTER of SIZE refused", True)
     assert page.minutes_avoided == 0
 
@@ -135,7 +144,7 @@ def test_a_change_outside_incidents_has_no_consequence(full: Site) -> None:
     morning = twin.report(with_events(full.recording, "early.ndjson", early), full.estate)
     [action] = morning.actions
     assert action.text == "INITSIZE raised from 16M to 32M, SIZE raised from 16M to 32M"
-    assert (action.id, action.before, action.after) == ("cfrm-size", None, None)
+    assert (action.id, action.before_s, action.after_s, action.effect) == ("cfrm-size", None, None, None)
     assert all(incident.consequence is None for incident in morning.incidents)
 
 

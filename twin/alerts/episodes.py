@@ -27,6 +27,7 @@ from twin.records import (
     ROOT,
     Action,
     AlertData,
+    DoneAction,
     Filler,
     IncidentRole,
     TimeToFull,
@@ -38,6 +39,7 @@ from twin.units import as_datetime, as_text
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
+MAX_DONE = 4  # actions that an incident keeps, the latest
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
@@ -78,6 +80,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
     incident: IncidentRole = NO_INCIDENT
+    done: tuple[DoneAction, ...] = ()
 
     @property
     def when(self) -> datetime:
@@ -115,6 +118,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
             level=self.level,
             resources=self.resources,
             incident=self.incident,
+            done=self.done,
         )
 
     def record(self) -> bytes:
@@ -203,6 +207,7 @@ class OpenIncident(msgspec.Struct, kw_only=True):
         has_paged: True once one of its alerts was a page.
         last_open: event time at which an alert of it was last open, microseconds, as of the last that was cleared.
         last_paged: the same of pages, by class of condition (see `_CLASS`).
+        done: what was done about it, at most the latest `MAX_DONE`.
     """
 
     id: str
@@ -211,6 +216,7 @@ class OpenIncident(msgspec.Struct, kw_only=True):
     has_paged: bool = False
     last_open: int = 0
     last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * len(set(_CLASS.values())))
+    done: list[DoneAction] = []
 
 
 class Episodes:
@@ -267,6 +273,12 @@ class Episodes:
         """True if any episode is open."""
         return bool(self._open)
 
+    @property
+    def filling(self) -> Episode | None:
+        """The worst open alert that is about filling, of the store or a queue; None: there is none."""
+        own = (episode for episode in self if _class_of(episode.condition))
+        return max(own, key=lambda episode: episode.weight, default=None)
+
     def get(self, condition: str, resource: Resource) -> Episode | None:
         """Return the open episode of a condition that names a resource, or None."""
         episode = self._open.get((condition, resource))
@@ -311,6 +323,19 @@ class Episodes:
         episode.severity = finding.severity
         episode.usage_pct = finding.usage_pct or 0.0
         return self._publish(episode, finding, UPDATED, time)
+
+    def note_done(self, done: DoneAction, episode: Episode, finding: Finding, time: int) -> list[Alert]:
+        """Keep what was done in the incident; return the record in which an open alert says so.
+
+        Args:
+            done: the action.
+            episode: the alert.
+            finding: the finding about it after the action.
+            time: event time, microseconds.
+        """
+        incident = self._incident(time)
+        incident.done = [*incident.done, done][-MAX_DONE:]
+        return [self._publish_again(episode, finding, time)]
 
     def settle(
         self,
@@ -372,7 +397,10 @@ class Episodes:
 
     def _refresh(self, episode: Episode, time: int) -> Alert:
         """Return the record of an episode whose role or incident changes."""
-        finding = self._refreshed(episode, time)
+        return self._publish_again(episode, self._refreshed(episode, time), time)
+
+    def _publish_again(self, episode: Episode, finding: Finding, time: int) -> Alert:
+        """Return the record of an episode of which the severity stays."""
         episode.last, episode.last_at, episode.usage_pct = finding, time, finding.usage_pct or 0.0
         return self._record(episode, finding, UPDATED, time)
 
@@ -412,6 +440,7 @@ class Episodes:
     def _alert(self, episode: Episode, finding: Finding, change: str, time: int, number: int) -> Alert:
         incident = self._incident(time)
         role = ROOT if incident.root == episode.alert_id else PART
+        done = tuple(incident.done) if _class_of(episode.condition) else ()
         return Alert(
             change=change,
             number=number,
@@ -425,11 +454,14 @@ class Episodes:
             time_to_full_s=finding.time_to_full_s,
             full_probability=finding.full_probability,
             fillers=finding.fillers,
-            cause=finding.cause,
+            cause=" ".join(
+                (finding.cause, *(f"{action.describe(f'{action.time[:10]} {action.time[11:16]}')}." for action in done))
+            ),
             runbook=finding.runbook,
             evidence=finding.evidence,
             resources=tuple(map(str, (finding.resource, *finding.others))),
             incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),
+            done=done,
         )
 
 

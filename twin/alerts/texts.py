@@ -25,10 +25,10 @@ from twin.capacity.statements import (
 )
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size, policy_name_of
-from twin.records import Action, Filler, Step
+from twin.records import GETTERS, Action, Filler, Step
 from twin.units import as_count, as_estimate, as_rate, as_span, readable_size
 
-GETTERS, OFFLOAD, SIZE, CFRM_SIZE = "getters", "offload", "alter-size", "cfrm-size"  # actions with an effect
+OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 NOTHING: Mapping[str, str] = {}
 _MAX_NAMED = 3  # structures
 

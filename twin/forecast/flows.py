@@ -71,7 +71,9 @@ class Regime:
     whole: Array | None = None
 
 
-def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = ()) -> Regime | None:
+def present(
+    store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (), not_before: int = 0
+) -> Regime | None:
     """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins.
 
     Args:
@@ -79,12 +81,13 @@ def present(store: Store, tick: int, weights: Array, stops: tuple[Stop, ...] = (
         tick: the present.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
         stops: getters that stopped; where gets follow the backlog they are left to it.
+        not_before: tick at which the flows are known to have changed.
     """
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = int(store.scalars["steady_from"][0])
     n = 0
     if since != NEVER:
-        since = max(since, _turned(store, tick))
+        since = max(since, _turned(store, tick), not_before)
         n = regime.read_flows(store.bins, store.counts, since, tick, flows, totals)
     if n < regime.MIN_BINS:
         return None

@@ -211,6 +211,23 @@ class ForecastMonitor:
         memory.announced_full_at_us = 0
         return view.episodes.update(episode, finding, tick * TICK)
 
+    def look_again(self, view: ForecastView) -> tuple[Forecast, ...]:
+        """Return the forecasts just after a change of a store, for a record that is due now.
+
+        Only the time of full that the record announces is kept: when to look next, and what follows from a look, stays
+        as it is. None where puts are refused, or nothing can be foreseen.
+        """
+        tick = int(view.tables.store.scalars[0]["tick"])
+        if not self.enabled or _has_only_levels(view) or refusing(view, tick * TICK):
+            return ()
+        outlook = look(view, tick, self.memory.puts.counts, self.memory.stops)
+        if outlook is None:
+            return ()
+        summary = _Summary.from_outlook(outlook, tick)
+        if summary.times is not None:
+            self.memory.announced_full_at_us = tick * TICK + round(summary.times[1] * SECOND)
+        return _forecasts(view.name, summary, self.memory.outcomes)
+
     def can_foresee(self, view: ForecastView, tick: int) -> bool:
         """Return True if a forecast can be made at a tick, or is about to: flows are known half a minute after a put.
 

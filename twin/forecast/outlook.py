@@ -27,6 +27,7 @@ from twin.records import TimeToFull
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
+FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
 _MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
@@ -191,6 +192,14 @@ def look_ahead(
         (1.0 - beyond) * course.ends_soon,
         _rests_at(fill, now),
     )
+
+
+def look_closely(store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int) -> Outlook:
+    """Return the outlook for a question; of a store that soon fills by steps of a tick. Arguments of `look_ahead`."""
+    outlook = look_ahead(store, name, fill, now, tick, horizon)
+    if np.quantile(outlook.full_at, 0.1, method="nearest") < FINE_TICKS * SECONDS:  # long steps let rules act late
+        outlook = look_ahead(store, name, fill, now, tick, horizon, fine=min(horizon, FINE_TICKS))
+    return outlook
 
 
 class _Course(NamedTuple):

@@ -1,10 +1,25 @@
-"""Stores that refuse puts now: what is full needs no forecast. All who ask whether one does, ask here."""
+"""Stores that refuse puts now: what is full needs no forecast. All who ask whether one does, ask here.
+
+Also how long a store has left if its traffic goes on, from just before a change of it to just after.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from kernels import resources
+from kernels.clock import MINUTE_TICKS
 from twin.conditions import Condition, Resource
-from twin.forecast.outlook import Forecast, usage
+from twin.forecast import flows
+from twin.forecast.fill_model import FillModel
+from twin.forecast.outlook import Forecast, look_closely, usage
 from twin.forecast.view import ForecastView
+
+LEFT_HOURS = 8  # for which a store is rolled forward when it is asked how long it has left
 
 
 def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
@@ -49,3 +64,76 @@ def full_now(view: ForecastView, refused: tuple[Resource, ...], now: int) -> tup
         )
         for resource in refused
     )
+
+
+def is_same(fill: FillModel, other: FillModel) -> bool:
+    """Return True if two models of one store have the same room and the same rules."""
+    pairs = ((fill.scalars, other.scalars), (fill.offload, other.offload), (fill.sets, other.sets))
+    return all(np.array_equal(mine, its) for mine, its in pairs)
+
+
+def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]) -> FillModel:
+    """Return a fill model in which what was left of resources is in use: puts are refused in spite of it.
+
+    It is too small for the next message, or the model counts too little. Only room that settings add is room.
+
+    Args:
+        fill: the model under other settings.
+        before: the model as it is.
+        refused: the resources for want of which puts are refused.
+    """
+    scalars, sets = fill.scalars.copy(), fill.sets.copy()
+    for resource in refused:
+        if resource not in before.resources or resource not in fill.resources:
+            continue
+        number, place = before.resources.index(resource), fill.resources.index(resource)
+        if place >= resources.FIRST_DATA_SET:
+            used, total = before.sets[number - resources.FIRST_DATA_SET]
+            sets[place - resources.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
+        else:
+            name = "ents" if place == resources.ENTRIES else "space"
+            scalars[name] += np.maximum(before.scalars[f"{name}_max"] - before.scalars[name], 0.0)
+    return replace(fill, scalars=scalars, sets=sets)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The time that a store has left if its traffic goes on.
+
+    Attributes:
+        seconds: median until any resource is full; inf: not within `LEFT_HOURS`; None: the traffic is not known.
+        fill: its fill model.
+        refused: the resources for want of which puts are refused.
+    """
+
+    seconds: float | None
+    fill: FillModel
+    refused: tuple[Resource, ...]
+
+    @classmethod
+    def ask(cls, view: ForecastView, before: Left | None = None, changed_at: int = 0) -> Self:
+        """Return what a store has left now.
+
+        Args:
+            view: the store.
+            before: what it had just before a change; where it refused puts, only the room that the change made counts,
+                and what changes nothing leaves as much.
+            changed_at: tick at which its traffic changed; puts refused before count no more. 0: it did not.
+        """
+        store = view.tables.store
+        scalars = store.scalars[0]
+        tick = int(scalars["tick"])
+        fill = view.fill_model(tick)
+        rolled, refused = fill, tuple[Resource, ...]()
+        if before is not None:
+            if is_same(fill, before.fill):
+                return cls(before.seconds, fill, before.refused)
+            refused = before.refused
+            rolled = without_rest(fill, before.fill, refused) if refused else fill
+        elif not changed_at and (refused := refusing(view, int(scalars["clock"]))):
+            return cls(0.0, fill, refused)
+        now = flows.present(store, tick, fill.weights, not_before=changed_at)
+        if now is None:
+            return cls(None, fill, refused)
+        outlook = look_closely(store, view.name, rolled, now, tick, LEFT_HOURS * 60 * MINUTE_TICKS)
+        return cls(float(np.quantile(outlook.full_at, 0.5, method="nearest")), fill, refused)

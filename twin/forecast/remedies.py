@@ -15,7 +15,7 @@ from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
 from twin.forecast.view import ForecastView
-from twin.records import Filler
+from twin.records import GETTERS, Filler
 from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
@@ -37,7 +37,7 @@ def effects(
     remedied: dict[str, Outlook] = {}
     less = _growth_of(outlook, outlook.drawn, fillers[0].share) if fillers else 0.0
     if fillers:
-        remedied[texts.GETTERS] = replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
+        remedied[GETTERS] = replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
     if isinstance(config, Structure):
         if sooner := offloading_sooner(outlook.fill, config):
             remedied[texts.OFFLOAD] = replace(outlook, fill=sooner)
@@ -50,7 +50,7 @@ def effects(
     before = 0.0 if is_full else _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
     if texts.is_full_now(before) and less > 0:
-        phrases[texts.GETTERS] = _needs(less)
+        phrases[GETTERS] = _needs(less)
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
 
 
@@ -67,7 +67,7 @@ def effects_when_full(view: ForecastView, fillers: tuple[Filler, ...], tick: int
     asked, got = rows["puts"] - rows["puts_before"], rows["gets"] - rows["gets_before"]
     grown = np.maximum(asked - got, 0)
     less = regime.net_messages * float(grown[view.queues.index(fillers[0].queue)]) / max(1, int(grown.sum()))
-    return {texts.GETTERS: _needs(less)} if less > 0 else {}
+    return {GETTERS: _needs(less)} if less > 0 else {}
 
 
 def _needs(messages: float) -> str:

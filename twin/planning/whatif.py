@@ -11,7 +11,7 @@ now, and what the model still has left of the resource is taken to be of no use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
@@ -26,8 +26,8 @@ from twin.errors import UsageError
 from twin.estate.settings import Setting, Settings
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
-from twin.forecast.outlook import SECONDS, Outlook, look_ahead
-from twin.forecast.refusals import refusing
+from twin.forecast.outlook import SECONDS, Outlook, look_ahead, look_closely
+from twin.forecast.refusals import is_same, refusing, without_rest
 from twin.planning.moment import Moment
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
@@ -38,7 +38,6 @@ MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
 MIN_FACTOR = 1e-6  # but 0: below it numbers per second are beyond what floats divide by
 _ASKED_TICKS = 15 * MINUTE_TICKS  # of traffic, where no regime is known
-_FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
 _FIT_PACES = ((1, 8 * _FIT_TICKS), (1, 64 * _FIT_TICKS), (8, 64 * _FIT_TICKS))
@@ -153,19 +152,16 @@ def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: fl
     if refused := refusing(moment.twin, int(store.scalars[0]["clock"])):
         is_relieved = traffic.puts < 1 or traffic.lengths < 1 or traffic.gets > 1
         before = moment.twin.fill_model(tick)
-        if not is_relieved and (twin is moment.twin or _is_same(fill, before)):
+        if not is_relieved and (twin is moment.twin or is_same(fill, before)):
             return _full_now(refused[0], store, tick - _ASKED_TICKS if now is None else now.since, tick, traffic)
-        fill = _without_rest(fill, before, refused)
+        fill = without_rest(fill, before, refused)
     if now is None:
         raise UsageError(
             f"{twin.name}: its traffic is not known at {as_text(tick * TICK)}; expected: some minutes of events"
         )
     fill = _lengthened(fill, traffic.lengths)
     regime, puts = _regime(store, fill, now, traffic)
-    horizon = int(horizon_s / SECONDS)
-    outlook = look_ahead(store, twin.name, fill, regime, tick, horizon)
-    if np.quantile(outlook.full_at, 0.1, method="nearest") < _FINE_TICKS * SECONDS:  # long steps let rules act late
-        outlook = look_ahead(store, twin.name, fill, regime, tick, horizon, fine=min(horizon, _FINE_TICKS))
+    outlook = look_closely(store, twin.name, fill, regime, tick, int(horizon_s / SECONDS))
     return _summary(outlook, _messages_that_fit(twin, fill, regime, puts, tick), puts)
 
 
@@ -190,36 +186,6 @@ def _full_now(resource: Resource, store: Store, since: int, until: int, traffic:
         messages_that_fit=0,
         puts_per_s=round(float(asked) / SECONDS, 3),
     )
-
-
-def _is_same(fill: FillModel, other: FillModel) -> bool:
-    """Return True if two models of one store have the same room and the same rules."""
-    pairs = ((fill.scalars, other.scalars), (fill.offload, other.offload), (fill.sets, other.sets))
-    return all(np.array_equal(mine, its) for mine, its in pairs)
-
-
-def _without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]) -> FillModel:
-    """Return a fill model in which what was left of resources is in use: puts are refused in spite of it.
-
-    It is too small for the next message, or the model counts too little. Only room that settings add is room.
-
-    Args:
-        fill: the model under other settings.
-        before: the model as it is.
-        refused: the resources for want of which puts are refused.
-    """
-    scalars, sets = fill.scalars.copy(), fill.sets.copy()
-    for resource in refused:
-        if resource not in before.resources or resource not in fill.resources:
-            continue
-        number, place = before.resources.index(resource), fill.resources.index(resource)
-        if place >= resources.FIRST_DATA_SET:
-            used, total = before.sets[number - resources.FIRST_DATA_SET]
-            sets[place - resources.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
-        else:
-            name = "ents" if place == resources.ENTRIES else "space"
-            scalars[name] += np.maximum(before.scalars[f"{name}_max"] - before.scalars[name], 0.0)
-    return replace(fill, scalars=scalars, sets=sets)
 
 
 def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> FillOutcome:

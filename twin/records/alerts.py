@@ -15,6 +15,7 @@ from twin.records.states import TimeToFull
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
 PART = "part"  # role of its other alerts
 ACKNOWLEDGED, ACTED, COMMENT = "acknowledged", "acted", "comment"  # kinds of notes
+GETTERS = "getters"  # action: start them
 _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 
 
@@ -84,6 +85,37 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return lines
 
 
+class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was done about a store in an incident, as its events show it: docs/alerts.md, "What was done".
+
+    Attributes:
+        id: id of the action in runbooks that it matches, such as alter-size; "": none.
+        time: its time.
+        text: the change in words.
+        is_refused: True if the model says that the system refused it.
+        before_s, after_s: seconds until the store would be full, just before and just after, if its traffic went on;
+            None: not within eight hours, or `effect` is None.
+        effect: the difference in words; None: it is not known, or there is none to be known of.
+    """
+
+    id: str
+    time: str
+    text: str
+    is_refused: bool = False
+    before_s: float | None = None
+    after_s: float | None = None
+    effect: str | None = None
+
+    def describe(self, clock: str) -> str:
+        """Return it in words: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min`.
+
+        Args:
+            clock: its time, as short as the reader needs it.
+        """
+        when = f"{self.text} {'since' if self.id == GETTERS else 'at'} {clock}"
+        return when if self.effect is None else f"{when}: {self.effect}"
+
+
 class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
     """The incident to which an alert belongs. opened: event time of its first alert; role: ROOT or PART."""
 
@@ -116,6 +148,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""
     resources: tuple[str, ...] = ()
     incident: IncidentRole = NO_INCIDENT
+    done: tuple[DoneAction, ...] = ()
 
     def __post_init__(self) -> None:
         """Add what early records do not have; each of their alerts is an incident of its own."""

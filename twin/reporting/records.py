@@ -10,8 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from twin.planning.whatif import FillOutcome
-from twin.records import ForecastScores, Note
+from twin.records import DoneAction, ForecastScores, Note
 
 PageVerdict = Literal["in time", "late", "false", "averted", "undecided"]
 
@@ -104,27 +103,16 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     scores: ForecastScores | None
 
 
-class SeenAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of a store by people, as its events show it.
+class SeenAction(DoneAction, frozen=True, kw_only=True):
+    """Something that people did, as the events of a store show it; outside incidents nobody asks what it brought.
 
     Attributes:
         store: the store.
-        time: its time.
-        id: id of the action in runbooks that it matches, such as alter-size; "": none.
         alert_id: the alert that last proposed it; "": none did. With `id` it names the action of that alert.
-        text: the change in words.
-        is_refused: True if the model says that the system refused it.
-        before, after: when the store would be full just before and just after; None: not known, or outside incidents.
     """
 
     store: str
-    time: str
-    id: str
     alert_id: str
-    text: str
-    is_refused: bool
-    before: FillOutcome | None
-    after: FillOutcome | None
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,8 +151,8 @@ class IncidentReport(msgspec.Struct, frozen=True, kw_only=True):
         verdict: on its page, as the scorecard judges it; a false one is averted if the untouched twin refuses puts.
         lead_s: seconds from the page to the first 2192; None: no page before one.
         minutes_full: minutes of 2192 while it was open.
-        actions: what people changed while it was open.
-        consequence: what that changed; None without actions.
+        actions: what people did while it was open, in order of time.
+        consequence: what the changes among them changed; None without any.
         notes: those of people on its alerts, in their order: who acknowledged it, what they did, comments.
     """
 

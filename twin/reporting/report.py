@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
@@ -22,8 +23,18 @@ from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.forecast.rises import kept_rises
 from twin.recordings.files import Chunk
-from twin.records import URGENCIES, AlertRecord, Incidents, Note, StateRecord, read_alert_record, urgency_of
-from twin.reporting.actions import ChangeEffect, ChangeLog, StoreChange, Traced, Untouched, Window, minutes, trace
+from twin.records import (
+    GETTERS,
+    URGENCIES,
+    AlertRecord,
+    DoneAction,
+    Incidents,
+    Note,
+    StateRecord,
+    read_alert_record,
+    urgency_of,
+)
+from twin.reporting.actions import ChangeLog, RecordedChange, Traced, Untouched, Window, minutes, trace
 from twin.reporting.records import (
     CallerCounts,
     Consequence,
@@ -130,6 +141,7 @@ class _Story:
     over: int | None = None
     advice: list[tuple[int, str, str]] = field(default_factory=list)  # time, alert id, action id
     alerts: set[str] = field(default_factory=set)  # ids
+    getters: dict[str, DoneAction] = field(default_factory=dict)  # that are back, by time
 
 
 @dataclass(slots=True)
@@ -179,10 +191,13 @@ class _Source:
             stores=tuple(self._store(name, states.get(name)) for name in series),
             incidents=tuple(sorted(incidents, key=lambda incident: (incident.opened, incident.id))),
             fillings=self._fillings(by_store, pages),
-            actions=tuple(
-                self._action(change, traced[change.store].effects[change.index], [])
-                for change in self.log.changes
-                if self._is_inside(change.time) and not any(_has(own, change) for own in stories.values())
+            actions=self._actions(
+                (
+                    change
+                    for change in self.log.changes
+                    if self._is_inside(change.time) and not any(_has(own, change) for own in stories.values())
+                ),
+                traced,
             ),
             callers=tuple(callers),
         )
@@ -207,6 +222,7 @@ class _Source:
                 own.alerts.add(changed.data.alert_id)
                 own.over = (own.over or time) if incident.is_over else None
                 own.advice += [(time, changed.data.alert_id, action.id) for action in changed.data.runbook]
+                own.getters |= {done.time: done for done in changed.data.done if done.id == GETTERS}
         return stories
 
     def _traced(self, stories: Mapping[str, _Story]) -> dict[str, Traced]:
@@ -254,9 +270,7 @@ class _Source:
             verdict=None if judged is None else _verdict(judged[1], averted=averted),
             lead_s=next((lead for lead in leads if lead is not None), None),
             minutes_full=minutes(_between(series.refused, own.opened, self.end if own.over is None else own.over)),
-            actions=tuple(
-                self._action(change, traced[own.store].effects[change.index], own.advice) for change in changes
-            ),
+            actions=self._actions(changes, traced, own),
             consequence=consequence,
             notes=tuple(note for note in self.notes if note.alert_id in own.alerts),
         )
@@ -275,17 +289,34 @@ class _Source:
             refused_untouched=refused_untouched.size,
         )
 
-    def _action(self, change: StoreChange, effect: ChangeEffect, advice: Sequence[tuple[int, str, str]]) -> SeenAction:
-        proposals = [alert for time, alert, action in advice if action == change.action_id and time <= change.time]
-        return SeenAction(
-            store=change.store,
-            time=as_text(change.time),
-            id=change.action_id,
-            alert_id=proposals[-1] if proposals else "",
-            text=effect.text,
-            is_refused=effect.is_refused,
-            before=effect.before,
-            after=effect.after,
+    def _actions(
+        self, changes: Iterable[RecordedChange], traced: Mapping[str, Traced], own: _Story | None = None
+    ) -> tuple[SeenAction, ...]:
+        """Return what was done, in order of time: changes, and getters that are back.
+
+        Args:
+            changes: changes.
+            traced: what they brought, by store.
+            own: the incident that they belong to, None: none.
+        """
+        effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)
+        done = [(store, effect) for store, effect in effects if effect is not None]
+        advice = [] if own is None else own.advice
+        done += [] if own is None else [(own.store, back) for back in own.getters.values()]
+        return tuple(
+            SeenAction(
+                **msgspec.structs.asdict(action),
+                store=store,
+                alert_id=next(
+                    (
+                        alert
+                        for time, alert, id_ in reversed(advice)
+                        if id_ == action.id and as_text(time) <= action.time
+                    ),
+                    "",
+                ),
+            )
+            for store, action in sorted(done, key=lambda pair: pair[1].time)
         )
 
     # --- pages and fillings ----------------------------------------------------------------------------------------
@@ -399,7 +430,7 @@ def _verdict(verdict: Verdict, *, averted: bool) -> PageVerdict:
     return "averted" if averted and verdict is Verdict.FALSE else _VERDICTS[verdict]
 
 
-def _has(own: _Story, change: StoreChange) -> bool:
+def _has(own: _Story, change: RecordedChange) -> bool:
     """Return True if a change was made in an incident."""
     return own.store == change.store and own.opened <= change.time and (own.over is None or change.time <= own.over)
 

@@ -26,6 +26,7 @@ from twin.conditions import ELEMENTS, ENTRIES, INFO, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
+from twin.forecast.outlook import Forecast
 from twin.forecast.view import ForecastView
 from twin.records import Filler
 from twin.stores import depth_forecast, in_doubt
@@ -159,14 +160,24 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
 
     What has rules of its own stays as it was told last; of a forecast, time has passed since then.
     """
-    last = episode.last_finding()
     if episode.condition not in _NOT_REVIEWED:
         finding = _finding(view, episode.condition, episode.resources, episode, now)
         return msgspec.structs.replace(finding, severity=episode.severity)
     if episode.condition != Condition.FULL_FORECAST:
-        return last
-    viewer = view.viewer()
-    forecast = next((forecast for forecast in view.monitor.memory.last if forecast.first), None)
+        return episode.last_finding()
+    return _foreseen_again(view, episode, view.monitor.memory.last, now)
+
+
+def refreshed_after(view: AlertedStore, episode: Episode, now: int) -> Finding:
+    """Return the finding about an open alert just after a change of the store, of which the last look knows nothing."""
+    forecasts = view.monitor.look_again(view) if episode.condition == Condition.FULL_FORECAST else ()
+    return _foreseen_again(view, episode, forecasts, now) if forecasts else refreshed(view, episode, now)
+
+
+def _foreseen_again(view: AlertedStore, episode: Episode, forecasts: tuple[Forecast, ...], now: int) -> Finding:
+    """Return the finding about the open alert of a forecast, by forecasts that may be of some time ago."""
+    viewer, last = view.viewer(), episode.last_finding()
+    forecast = next((forecast for forecast in forecasts if forecast.first), None)
     times = None if forecast is None else forecast.time_to_full_s
     if forecast is None or times is None:
         calm = viewer.over(episode.condition, episode.resource, episode.severity)

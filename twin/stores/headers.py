@@ -12,6 +12,7 @@ from twin.alerts.episodes import Episode, OpenIncident
 from twin.forecast.monitor import ForecastMemory
 from twin.state import earlier
 from twin.state.tables import StateError
+from twin.stores.actions import ActionMemory
 from twin.stores.drift import Drift
 from twin.stores.reports import Frontier
 
@@ -52,6 +53,7 @@ class Header(msgspec.Struct, kw_only=True):
     counted: list[str] = []  # queues, see MessageStore
     is_counted: bool = False  # see MessageStore
     incident: OpenIncident | None = None
+    acts: ActionMemory = msgspec.field(default_factory=ActionMemory)
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:

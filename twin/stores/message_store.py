@@ -29,11 +29,12 @@ from twin.events.measured import without_nulls
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
-from twin.records import Action, MessageStoreState
+from twin.records import Action, DoneAction, MessageStoreState
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import alerting, silence
+from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth_forecast import depth_lead_s
 from twin.stores.drift import Compared, Drift, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
@@ -61,6 +62,7 @@ class MessageStore(StoreKind):
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
+        acts: what people do to it.
         is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 
@@ -72,6 +74,7 @@ class MessageStore(StoreKind):
     monitor: ForecastMonitor
     began: int | None
     counted: set[str]
+    acts: ActionMemory
     is_counted: bool
 
     def __init__(
@@ -124,7 +127,7 @@ class MessageStore(StoreKind):
         self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
         self.drift, self.tested = Drift(), {}
         self.began = None
-        self.counted = set()
+        self.counted, self.acts = set(), ActionMemory()
         self.is_counted = False
         self.tables.new_meters()
         self._begin()
@@ -144,7 +147,7 @@ class MessageStore(StoreKind):
         )
         self.drift, self.tested = header.drift, {}
         self.began = header.began
-        self.counted = set(header.counted)
+        self.counted, self.acts = set(header.counted), header.acts
         self.is_counted = header.is_counted
         self._take_over(header.described, header.attributes, header.kind_state)
 
@@ -194,13 +197,47 @@ class MessageStore(StoreKind):
         alerts: list[Alert] = []
         start = 0
         for change in self._find_silences(block):
-            alerts += self._apply(block, start, change.row + 1, demands)
+            alerts += self._apply_changes(block, start, change.row + 1, demands)
             start = change.row + 1
             silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
             now = int(self.tables.store.scalars[0]["clock"])
             event = block.events[change.row]
             alerts += silence.make_alerts(change, event, silent_s, self.episodes, self.name, now)
-        return alerts + self._apply(block, start, len(block), demands)
+        return alerts + self._apply_changes(block, start, len(block), demands)
+
+    def _apply_changes(self, block: EventBlock, row: int, end: int, demands: bool) -> list[Alert]:
+        """Apply events as `_apply`; what people change while an alert about filling is open is said by it."""
+        alerts: list[Alert] = []
+        for changed in (IS_CHANGE[block.events["op"][row:end]].nonzero()[0] + row).tolist():
+            if changed > row:
+                alerts += self._apply(block, row, changed, demands)
+            alerts += self._apply_change(block, changed, demands)
+            row = changed + 1
+        return alerts + self._apply(block, row, end, demands)
+
+    def _apply_change(self, block: EventBlock, row: int, demands: bool) -> list[Alert]:
+        """Apply an event that may be a change by people; return the alerts."""
+        event, content = block.events[row], block.extras.get(row, b"{}")
+        queue = self.estate.routes[int(event["route"])].reported or ""
+        change, self.acts.sized = read_change(event, content, queue, self.config, self.acts.sized)
+        if change is None or self.episodes.filling is None or not self.monitor.enabled:
+            return self._apply(block, row, row + 1, demands)
+        watched = Watched(self, change)
+        alerts = self._apply(block, row, row + 1, demands)
+        if watched.is_slight(self):
+            return alerts
+        return alerts + self._tell(watched.done(self, int(event["time"])), self.clock)
+
+    def _tell(self, done: DoneAction | None, now: int) -> list[Alert]:
+        """Return the record in which the worst alert about filling says what was done, none where none is open."""
+        worst = self.episodes.filling
+        if done is None or worst is None:
+            return []
+        return self.episodes.note_done(done, worst, alerting.refreshed_after(self, worst, now), now)
+
+    def value_of(self, attribute: str) -> object:
+        """Return the present value of an attribute; None where the kind has none of that name."""
+        return getattr(self.config, attribute, None)
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
@@ -404,6 +441,7 @@ class MessageStore(StoreKind):
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
         self.monitor.turn_back(before, now)
+        self.acts.turn_back(now // clock.TICK)
         self.began = None
         self._reporter.turns = int(scalars["turns"])
 
@@ -429,6 +467,8 @@ class MessageStore(StoreKind):
         run_scans(self.tables.store, before, tick)
         shares.meter(self.tables.store, before, tick)
         alerts += alerting.check_tick(self, tick)
+        if self.monitor.enabled:
+            alerts += self._tell(self.acts.note_getters(self, tick), tick * clock.TICK)
         self._reporter.report(before, tick, self._report_values)
         return alerts
 
@@ -496,6 +536,7 @@ class MessageStore(StoreKind):
                 began=self.began,
                 counted=sorted(self.counted),
                 is_counted=self.is_counted,
+                acts=self.acts,
             )
         )
 

@@ -32,7 +32,7 @@ from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, INFO, SCM, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
-from twin.records import Action, ScmState, Step
+from twin.records import GETTERS, Action, ScmState, Step
 from twin.state.tables import Tables
 from twin.units import percent
 
@@ -161,7 +161,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
         ),
         runbook=(
             Action(
-                id=texts.GETTERS,
+                id=GETTERS,
                 summary="Slow the puts, or start more getters, until the structure grows more slowly than the mover"
                 " writes",
             ),
@@ -188,7 +188,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
                 " in SCM",
             ),
             Action(
-                id=texts.GETTERS,
+                id=GETTERS,
                 summary="Start more getters, so that the structure falls to 70 % and the messages are brought back",
             ),
         ),

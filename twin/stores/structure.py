@@ -155,6 +155,10 @@ class StructureTwin(MessageStore):
         self._arm_thresholds()
         return []
 
+    @override
+    def value_of(self, attribute: str) -> object:
+        return self.allocation.size if attribute == "size" else super().value_of(attribute)
+
     def rebuild(self) -> bool:
         """Rebuild the structure by its policy; return False where that is refused: what it holds does not fit."""
         self._change(layout.REBUILD, {})

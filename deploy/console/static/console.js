@@ -574,14 +574,18 @@ class StoreView {
     this.cleared = h("details", {}, this.clearedTitle, this.clearedList);
     this.alerts = h("section", {}, h("h2", {}, "Incidents"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
+    this.held = h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root);
     this.facts = facts();
+    this.storage = table([["Structure"], ["Has", "number"], ["SIZE", "number"], ["May still grow by", "number"]]);
+    this.promise = h("p", { class: "soft" });
+    this.shares = h("div", { class: "panel" }, h("h2", {}, "Storage by structure"), this.promise, this.storage.root);
     this.whatIf = new WhatIf(name, (after) => this.chart.compare(after));
     this.missing = h("p", { class: "empty", hidden: true });
     this.body = h("div", {},
       h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
         h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
       this.whatIf.advice, this.alerts,
-      h("div", { class: "columns even" }, h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root), h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
+      h("div", { class: "columns even" }, this.held, this.shares, h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.match.root, this.severity.root), this.left.root, this.missing, this.body);
   }
 
@@ -608,12 +612,20 @@ class StoreView {
     this.cleared.hidden = cleared.length === 0;
     setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
     const fields = store.fields;
-    reconcile(this.queues.body, fields.queues || [], (queue) => queue.name, () => {
-      const cells = [h("th", { scope: "row" }), h("td", { class: "number" }), h("td", { class: "number" })];
-      return { root: h("tr", {}, ...cells), cells };
-    }, (row, queue) => [queue.name, count(queue.depth), amount(queue.bytes)].forEach((text, i) => setText(row.cells[i], text)));
+    fill(this.queues.body, (fields.queues || []).map((queue) => [queue.name, count(queue.depth), amount(queue.bytes)]));
+    this.setStorage(fields);
     this.facts.set(counters(fields));
     this.whatIf.show(Boolean(state.meta && state.meta.what_if), state.past ? state.past.time : null);
+  }
+
+  // Of a coupling facility: its storage by structure, in place of queues.
+  setStorage(fields) {
+    const shares = Object.entries(fields.storage || {});
+    this.shares.hidden = shares.length === 0;
+    this.held.hidden = shares.length > 0;
+    const isPromised = fields.storage_total != null && fields.storage_promised > fields.storage_total;
+    setText(this.promise, isPromised ? `Its structures may have ${amount(fields.storage_promised)}, it has ${amount(fields.storage_total)}: not all of them can reach their SIZE.` : "");
+    fill(this.storage.body, shares.map(([name, share]) => [name, amount(share.size), amount(share.size_max), share.growth_left == null ? "not known" : amount(share.growth_left)]));
   }
 
   close() {
@@ -621,13 +633,24 @@ class StoreView {
   }
 }
 
+// Write rows of texts, by the first of each.
+function fill(body, rows) {
+  reconcile(body, rows, (texts) => texts[0], (texts) => {
+    const cells = texts.map((_, i) => h(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }));
+    return { root: h("tr", {}, ...cells), cells };
+  }, (row, texts) => texts.forEach((text, i) => setText(row.cells[i], text)));
+}
+
+const AMOUNTS = ["size", "storage_total", "storage_promised", "storage_measured", "storage_free", "augmented"];
+
 function counters(fields) {
   const names = { messages: "messages", uncommitted: "uncommitted", full_puts: "refused as full", overfull_puts: "accepted beyond full",
     offload_rule: "offload rule in force", offloaded_messages: "offloaded messages", size: "size", events: "events", gaps: "gaps",
     duplicates: "duplicates", unmatched_gets: "unmatched gets", refused_alters: "refused alters", drift_pct: "drift", expansions: "expansions",
-    pages_unused: "pages unused", members: "members", rate: "messages/s", depth: "waiting" };
+    pages_unused: "pages unused", storage_total: "storage", storage_promised: "storage promised", storage_free: "storage free",
+    storage_measured: "storage measured as free", augmented: "augmented space", members: "members", rate: "messages/s", depth: "waiting" };
   return Object.entries(names).filter(([name]) => fields[name] !== undefined && fields[name] !== null)
-    .map(([name, label]) => [label, name === "size" ? amount(fields[name]) : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
+    .map(([name, label]) => [label, AMOUNTS.includes(name) ? amount(fields[name]) : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
 }
 
 class AllIncidents {

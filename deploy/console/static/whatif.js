@@ -72,7 +72,7 @@ export class WhatIf {
     this.attributes = attributes;
     this.values = { traffic: {}, set: {} };
     const traffic = TRAFFIC.map(([name, label, low, high, step]) => this.slider(label, low, high, step, 1, (value) => `x ${value}`, (value) => { this.values.traffic[name] = value; }));
-    const settings = attributes.map((item) => this.slider(item.label, item.min, item.max, item.step, item.value, (value) => `${count(value)} ${item.unit}`,
+    const settings = attributes.map((item) => this.slider(item.label, item.min, item.max, item.step, item.value, (value) => (value || item.unit !== "MB" ? `${count(value)} ${item.unit}` : "none"),
       (value) => { this.values.set[item.name] = value * (item.scale || 1); }));
     this.sliders.replaceChildren(...traffic, ...settings);
     this.ask();

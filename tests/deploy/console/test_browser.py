@@ -33,6 +33,7 @@ from tests.support.console_feed import (
     Moment,
     alert_event,
     alert_record,
+    coupling_facility,
     demo_story,
     letter_record,
     note_record,
@@ -222,6 +223,7 @@ def _fixed_answer(request: dict[str, Any]) -> dict[str, Any]:
     rest = {"probability": 0.7, "horizon_s": 7200, "messages_that_fit": 40_000}
     after = {"resource": "smds/QM01", "label": "SMDS QM01", "time_to_full_s": times}
     attributes = [{"name": "offld1_th", "label": "OFFLD1TH", "value": 70, "min": 0, "max": 100, "step": 1, "unit": "%"}]
+    attributes.append({**attributes[0], "name": "scm_max_size", "label": "SCMMAXSIZE", "unit": "MB"})
     return {"attributes": attributes, "before": {**before, **rest}, "after": {**after, **rest}}
 
 
@@ -243,6 +245,9 @@ def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
         expect(asked).to_contain_text("SMDS QM01: puts fail")
         page.get_by_role("button", name="Reset", exact=True).click()
         expect(asked.locator(".big")).to_have_text("27 min")
+        for name, text in (("SCMMAXSIZE", "none"), ("OFFLD1TH", "0 %")):
+            page.get_by_role("slider", name=name).fill("0")
+            expect(page.locator(".sliders div", has_text=name).locator("output")).to_have_text(text)
 
 
 def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser, story: list[Moment]):
@@ -588,6 +593,33 @@ def test_a_percentage_is_of_what_can_be_and_says_so(browser: Browser):
         page.locator(".card").click()
         expect(page.locator(".meters .number")).to_have_text(words)
         expect(page.locator(".meters .amount")).to_have_text("7,200 of 8,000 pages, can grow to 10,000")
+
+
+def test_a_coupling_facility_shows_what_each_structure_may_still_grow_by(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    storage = {
+        "QSG1/APP1": {"size": 3 << 30, "size_max": 8 << 30, "growth_left": 1 << 30},
+        "QSG1/APP2": {"size": 2 << 30, "size_max": 2 << 30, "growth_left": 0},
+        "QSG1/APP3": {"size": 1 << 30, "size_max": 2 << 30, "growth_left": None},
+    }
+    total = {"storage_total": 8 << 30, "storage_promised": 12 << 30, "storage_free": 1 << 30, "storage_measured": None}
+    model.fold(
+        [state_record(coupling_facility("CF01", storage=storage, **total)), state_record(page_set("QM01/PS04", 9))]
+    )
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/store/CF01") as page:
+        panel = page.locator(".panel", has_text="Storage by structure")
+        expect(panel.locator("tbody tr")).to_have_text(
+            ["QSG1/APP13 GB8 GB1 GB", "QSG1/APP22 GB2 GB0 bytes", "QSG1/APP31 GB2 GBnot known"]
+        )
+        expect(panel.locator("p")).to_have_text(
+            "Its structures may have 12 GB, it has 8 GB: not all of them can reach their SIZE."
+        )
+        expect(page.locator(".facts div", has_text="storage promised")).to_have_text("storage promised12 GB")
+        expect(page.locator(".facts div", has_text="measured")).to_have_count(0)
+        expect(page.locator(".panel", has_text="Deepest queues")).to_be_hidden()
+        page.goto(f"{server.address}#/store/QM01%2FPS04")
+        expect(page.locator(".panel", has_text="Deepest queues")).to_be_visible()
+        expect(panel).to_be_hidden()
 
 
 def test_a_runbook_has_numbered_steps_and_a_button_for_each_statement(browser: Browser):

@@ -1,0 +1,323 @@
+"""Actions: what people changed in a store, as its events show it, and how much longer it has since.
+
+An ALTER, REBUILD or CLEAR is a change, and a MEASURE with another SIZE than the one before it; so is a getter that was
+away while its queue filled the store, and is back. What is done while an alert about filling is open becomes part of
+its incident, and of the records of its alerts: docs/alerts.md, "What was done". `twin.reporting` asks here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from kernels.clock import MINUTE_TICKS, TICK
+from kernels.layout import ALTER, CLEAR, MEASURE, OPS, REBUILD
+from twin.alerts.texts import is_full_now
+from twin.estate import Structure
+from twin.forecast.refusals import LEFT_HOURS, Left
+from twin.forecast.view import ForecastView
+from twin.records import GETTERS, DoneAction
+from twin.units import as_span, as_text, format_size
+
+IS_CHANGE = np.isin(np.arange(len(OPS)), (ALTER, REBUILD, CLEAR, MEASURE))  # by op
+_LEAST_CLEARED = 0.01  # share of what a store holds: clearing less is nothing that people do against its filling
+_AWAY = 0.25  # gets a put, below which getters are away [assumed]
+_BACK = 0.5  # gets a put, from which they are back [assumed]
+_AWAY_MINUTES = 3  # as long as `twin.forecast.evidence` waits before it says that they stopped
+_BACK_MINUTES = 2
+_LEAST_GOT = 20  # messages in these minutes: fewer may be somebody who looks
+_SAID_FOR = 10 * MINUTE_TICKS  # in which the same is not said again
+_KEYWORDS = {"allow_auto_alter": "ALLOWAUTOALT", "pages": "pages", "max_pages": "pages at most", "max_size": "MAXFSIZE"}
+_NUMBERS = ("_th", "pages", "_us", "_pct", "threshold", "cf_level")  # ends of names of what is no size
+
+
+class ChangedStore(ForecastView, Protocol):
+    """A store as its changes see it."""
+
+    def value_of(self, attribute: str) -> object:
+        """Return the present value of an attribute; None where the kind has none of that name."""
+
+
+class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a store.
+
+    Attributes:
+        op: its operation.
+        content: attributes as in the event; of a MEASURE `size`, and `before`, the one measured before it.
+        queue: the queue that was cleared; "": no CLEAR.
+    """
+
+    op: int
+    content: dict[str, Any]
+    queue: str = ""
+
+    @property
+    def action_id(self) -> str:
+        """Id of the action in runbooks that it matches; "" without one."""
+        names = self.content.keys()
+        if self.op == REBUILD:
+            return "scm" if "scm_max_size" in names else "cfrm-size"
+        if self.op != ALTER:
+            return "alter-size" if "size" in names else ""
+        if names & {"pages", "max_pages", "expand"}:
+            return "ps-expand"
+        by_name = {"size": "alter-size", "ds_expand": "ds-expand", "max_size": "max-file-size"}
+        by_name["file_system_size"] = "file-system"
+        known = (action for name, action in by_name.items() if name in names)
+        return next(known, "offload" if any(name.startswith("offld") for name in names) else "")
+
+
+def read_change(
+    event: np.void, content: bytes, queue: str, config: object, sized: int | None
+) -> tuple[StoreChange | None, int | None]:
+    """Return the change that an event is, or None, and the SIZE by which the next measurement is judged.
+
+    Args:
+        event: EVENT, one of `IS_CHANGE`.
+        content: its attributes or measurement, JSON.
+        queue: its queue, "" without one.
+        config: estate entry of the store.
+        sized: SIZE as it was measured last; None: not since the last ALTER or REBUILD, so that one that shows the
+            change is no other change.
+    """
+    op = int(event["op"])
+    if op == CLEAR:
+        return StoreChange(op=op, content={}, queue=queue), sized
+    attributes = msgspec.json.decode(content)
+    if op != MEASURE:
+        return (StoreChange(op=op, content=attributes) if attributes or op == REBUILD else None), None
+    size = attributes.get("size")
+    if not isinstance(config, Structure) or config.allow_auto_alter or not isinstance(size, int):
+        return None, sized
+    if sized in (None, size):
+        return None, size
+    return StoreChange(op=op, content={"size": size, "before": sized}), size
+
+
+class Watched:
+    """A store just before a change.
+
+    Args:
+        store: the store, which the change is then applied to.
+        change: the change.
+        is_timed: False: how long the store has left is not asked.
+    """
+
+    def __init__(self, store: ChangedStore, change: StoreChange, *, is_timed: bool = True) -> None:
+        self._change = change
+        self._values = {name: store.value_of(name) for name in change.content}
+        self._messages, self._refused, self._duplicates = _counts(store)
+        self._left = Left.ask(store) if is_timed and change.op != MEASURE else None  # the model keeps its SIZE
+
+    def done(self, store: ChangedStore, time: int) -> DoneAction | None:
+        """Return the change and what it brought, just after it was applied; None: it was a duplicate.
+
+        Args:
+            store: the store.
+            time: that of the event, microseconds.
+        """
+        messages, refused, duplicates = _counts(store)
+        if duplicates > self._duplicates:
+            return None
+        is_refused = refused > self._refused
+        return _done(
+            self._change.action_id,
+            time,
+            _text(store, self._change, self._values, self._messages - messages, is_refused=is_refused),
+            self._left,
+            None if self._left is None or is_refused else Left.ask(store, self._left),
+            is_refused=is_refused,
+        )
+
+    def is_slight(self, store: ChangedStore) -> bool:
+        """Return True if it cleared next to nothing of what the store held."""
+        cleared = self._messages - _counts(store)[0]
+        return self._change.op == CLEAR and cleared <= _LEAST_CLEARED * self._messages
+
+
+def _counts(store: ForecastView) -> tuple[int, int, int]:
+    """Return the messages that a store holds, its refused alters and its duplicates."""
+    scalars = store.tables.store.scalars[0]
+    return int(scalars["messages"]), int(scalars["refused_alters"]), int(scalars["duplicates"])
+
+
+def _done(
+    action_id: str, time: int, text: str, before: Left | None, after: Left | None, *, is_refused: bool = False
+) -> DoneAction:
+    left = None if before is None else before.seconds
+    now = None if after is None else after.seconds
+    is_known = left is not None and now is not None
+    return DoneAction(
+        id=action_id,
+        time=as_text(time),
+        text=text,
+        is_refused=is_refused,
+        before_s=_finite(left) if is_known else None,
+        after_s=_finite(now) if is_known else None,
+        effect=_effect(left, now) if left is not None and now is not None else None,
+    )
+
+
+# --- getters ---------------------------------------------------------------------------------------------------------
+
+
+class Getters(msgspec.Struct, kw_only=True):
+    """Memory of the getters of the queue that fills a store, while an alert says so.
+
+    Attributes:
+        queue: its name.
+        tick: until which they were counted.
+        gets, puts: messages got and put until then.
+        away: minutes in a row in which hardly any message was got.
+        back: the same in which they were, since.
+        back_at: tick at which the first of these gets came; 0: none has come.
+        got: messages got in them.
+        left_s: seconds that the store had left while they were away; inf: more than was asked for; None: not known.
+    """
+
+    queue: str
+    tick: int
+    gets: int
+    puts: int
+    away: int = 0
+    back: int = 0
+    back_at: int = 0
+    got: int = 0
+    left_s: float | None = None
+
+    @property
+    def are_away(self) -> bool:
+        """True if they have been away for long enough, and are not known to be back."""
+        return self.away >= _AWAY_MINUTES
+
+
+class ActionMemory(msgspec.Struct, kw_only=True):
+    """Memory of a store of what people do, kept in its header.
+
+    Attributes:
+        sized: SIZE as it was measured last, as of `read_change`.
+        getters: memory of those of the queue that fills the store; None: no alert names one.
+        said_at: tick at which getters were last said to be back.
+    """
+
+    sized: int | None = None
+    getters: Getters | None = None
+    said_at: int | None = None
+
+    def turn_back(self, tick: int) -> None:
+        """Go on from an earlier tick."""
+        self.getters = None
+        self.said_at = None if self.said_at is None else min(self.said_at, tick)
+
+    def note_getters(self, store: ForecastView, tick: int) -> DoneAction | None:
+        """Count the gets of the queue that fills a store, once a minute; return the action if its getters are back.
+
+        Args:
+            store: the store.
+            tick: the present.
+        """
+        filling = store.episodes.filling
+        if filling is None:
+            self.getters = None
+            return None
+        fillers = filling.last_finding().fillers
+        own, queue = self.getters, fillers[0].queue if fillers else ""
+        if own is None or (own.queue != queue and not own.are_away):
+            own = self.getters = _counted(store, queue, tick)
+        if own is None:
+            return None
+        row = store.tables.store.queues[store.queues.index(own.queue)]
+        got, put = int(row["gets"]) - own.gets, int(row["puts"]) - own.puts
+        own.back_at = own.back_at or (tick - 1 if got else 0)
+        if tick - own.tick < MINUTE_TICKS:
+            return None
+        own.tick, own.gets, own.puts = tick, int(row["gets"]), int(row["puts"])
+        if got < _AWAY * put:
+            own.away, own.back, own.back_at, own.got = own.away + 1, 0, 0, 0
+            own.left_s = Left.ask(store).seconds if own.are_away else None
+        elif got >= _BACK * put and got > 0:
+            own.back, own.got = own.back + 1, own.got + got
+            if not own.are_away:
+                own.away, own.back_at = 0, 0
+            elif own.back >= _BACK_MINUTES and own.got >= _LEAST_GOT:
+                return self._back(store, own, tick)
+        return None
+
+    def _back(self, store: ForecastView, own: Getters, tick: int) -> DoneAction | None:
+        """Return that getters are back, unless it was said a short while ago.
+
+        What that brought is not known while the store is still full: they have just begun to drain it.
+        """
+        own.away, is_said = 0, self.said_at is not None and tick - self.said_at < _SAID_FOR
+        if is_said:
+            return None
+        self.said_at = tick
+        before, after = Left(own.left_s, store.fill_model(tick), ()), Left.ask(store, changed_at=own.back_at)
+        is_full = after.seconds is not None and is_full_now(after.seconds)
+        text = f"Getters of {own.queue} are back"
+        return _done(GETTERS, own.back_at * TICK, text, before, None if is_full else after)
+
+
+def _counted(store: ForecastView, queue: str, tick: int) -> Getters | None:
+    """Return the count of a queue from a tick on; None: the store has no such queue."""
+    if queue not in store.queues:
+        return None
+    row = store.tables.store.queues[store.queues.index(queue)]
+    return Getters(queue=queue, tick=tick, gets=int(row["gets"]), puts=int(row["puts"]))
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _text(
+    store: ChangedStore, change: StoreChange, before: Mapping[str, object], cleared: int, *, is_refused: bool
+) -> str:
+    if change.op == CLEAR:
+        return f"{change.queue} cleared of {cleared:,} messages"
+    if change.op == MEASURE:
+        return f"{_raised('SIZE', 'size', change.content['before'], change.content['size'])}, as measured"
+    words = [_KEYWORDS.get(name, name.upper().replace("_", "")) for name in change.content]
+    if is_refused:
+        what = "REBUILD" if change.op == REBUILD else "ALTER"
+        return f"{what} of {', '.join(words)} refused" if words else f"{what} refused"
+    texts = [
+        _raised(word, name, before[name], store.value_of(name))
+        for word, name in zip(words, change.content, strict=True)
+        if store.value_of(name) != before[name]
+    ]
+    return ", ".join(texts) or ("rebuilt" if change.op == REBUILD else f"{', '.join(words)} set as it was")
+
+
+def _raised(word: str, name: str, before: object, after: object) -> str:
+    """Return the change of a value: `SIZE raised from 1G to 2G`, `OFFLOAD set to SMDS`."""
+    if isinstance(before, int) and isinstance(after, int) and not isinstance(after, bool):
+        direction = "raised" if after > before else "lowered"
+        return f"{word} {direction} from {_value_text(name, before)} to {_value_text(name, after)}"
+    return f"{word} set to {_value_text(name, after)}"
+
+
+def _value_text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, int):
+        return f"{value:,}" if name.endswith(_NUMBERS) else format_size(value)
+    return "none" if value is None else str(value)
+
+
+def _effect(before: float, after: float) -> str:
+    """Return what a change brought: `full in 3.0 h instead of in 11 min`. Arguments: seconds until full."""
+    was, is_now = _full_in(before), _full_in(after)
+    return f"{is_now}, as before" if was == is_now else f"{is_now} instead of {was.removeprefix('full ')}"
+
+
+def _full_in(seconds: float) -> str:
+    if not np.isfinite(seconds):
+        return f"not full within {as_span(LEFT_HOURS * 3600)}"
+    return "full now" if is_full_now(seconds) else f"full in {as_span(seconds)}"
+
+
+def _finite(seconds: float | None) -> float | None:
+    return None if seconds is None or not np.isfinite(seconds) else round(seconds, 1)
