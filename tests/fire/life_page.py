@@ -26,18 +26,18 @@ faults of [make fire](proof.md) each four minutes and some random traffic of eve
 it has written against a replay that follows the topic. {when}
 
 - {faults} faults: {kinds}.
-- {events:,} events ({load:,} of the load, {rate:,.0f}/s), {alerts} alerts, {letters} dead letters, {batches:,}
+- {events:,} events ({load:,} of the load, {rate:,.0f}/s), {alerts} alerts, {letters:,} dead letters, {batches:,}
   batches; time of a batch: median {median:,.0f} ms, 99 % below {high:,.0f} ms.
 - **{difference}**
 {troubles}
 The highest rate, measured before on a backlog while other programs used the machine too, was {peak:,.0f} events/s;
-alone on it the job reaches [344,000](performance.md). The load is less than half of that, so that broker, replay and
-the whole topic fit beside the job on {cores} cores{others}.
+alone on it the job reaches [344,000](performance.md). The load is {share:.0f} % of the former, so that broker, sender,
+replay and the whole topic fit beside the job on {cores} cores{others}.
 
 {table}
 
 Samples of the {warm_up:.0f} s after each fault are left out, and those without a daemon of workers, which may outlive
-it.
+it.{sampled}
 
 ![Descriptors, memory, batch time, records not yet read and disk over the two hours](images/life.svg)
 """
@@ -82,9 +82,16 @@ def write(folder: Path) -> None:
         others=f"; the machine's load average rose to {facts.peak_load:.0f}" if facts.peak_load > facts.cores else "",
         table="\n".join(table(figures(run, WARM_UP_SECONDS))),
         warm_up=WARM_UP_SECONDS,
+        share=100 * facts.rate / facts.peak if facts.peak else 0.0,
+        sampled=_sampled(data.samples[-1].seconds / 60, facts.minutes),
     )
     before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
     PAGE.write_text(f"{before}\n\n{section}", encoding="utf-8")
+
+
+def _sampled(minutes: float, whole: float) -> str:
+    """Return a sentence where processes and folders were not sampled to the end."""
+    return f" Processes and folders were sampled for the first {minutes:.0f} minutes." if minutes < 0.95 * whole else ""
 
 
 def _title(facts: Facts) -> str:
