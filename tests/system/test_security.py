@@ -371,6 +371,32 @@ def test_a_refusal_of_kafka_to_a_running_job_is_named(exception: str, message: s
     assert explain_refusal("[STREAM_FAILED] Query failed: Connection refused", Topics("p").rights) is None
 
 
+def test_a_note_needs_rights_of_its_own_and_the_job_needs_none_there(
+    secured: SecuredBroker, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(topic_prefix)
+    prepare_topics(topics, {"bootstrap.servers": secured.bootstrap_servers})
+    send(secured.bootstrap_servers, topics.alerts, [alert(1).record()])
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    job = {"bootstrap.servers": secured.servers("SASL_SSL"), **secured.settings("SASL_SSL", USERS["stream"])}
+    for more, warnings in (([], 1), ([("DESCRIBE", "notes")], 0)):
+        secured.grant(USERS["stream"], as_acls(topic_prefix, [*documented("stream"), *more]))
+        with capture_logs() as logs:
+            prepare_topics(topics, job)
+        assert [entry["event"] for entry in logs] == ["no topic of notes"] * warnings
+    arguments = ["acknowledge", alert(1).alert_id, "--who", "ann", *site.options("alerts")]
+    rights = documented("acknowledge")
+    secured.grant(USERS["alerts"], as_acls(topic_prefix, rights))
+    assert main(arguments) == 0, capsys.readouterr().err
+    for operation, name in rights:
+        rest = [right for right in rights if right != (operation, name)]
+        secured.grant(USERS["alerts"], as_acls(topic_prefix, rest))
+        assert main(arguments) == 2
+        [line] = messages(capsys.readouterr().err)
+        assert line.endswith(f"an ACL that allows {operation} on topic {topic_prefix}.{name}")
+    assert len(everything(secured.bootstrap_servers, topics.notes)) == 1
+
+
 # --- a job with the UI on, as users run it ---------------------------------------------------------------------------
 
 
@@ -489,29 +515,3 @@ def test_spark_and_its_ui_listen_on_loopback_only(running: Running) -> None:
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
-
-
-def test_a_note_needs_rights_of_its_own_and_the_job_needs_none_there(
-    secured: SecuredBroker, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    topics = Topics(topic_prefix)
-    prepare_topics(topics, {"bootstrap.servers": secured.bootstrap_servers})
-    send(secured.bootstrap_servers, topics.alerts, [alert(1).record()])
-    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
-    job = {"bootstrap.servers": secured.servers("SASL_SSL"), **secured.settings("SASL_SSL", USERS["stream"])}
-    for more, warnings in (([], 1), ([("DESCRIBE", "notes")], 0)):
-        secured.grant(USERS["stream"], as_acls(topic_prefix, [*documented("stream"), *more]))
-        with capture_logs() as logs:
-            prepare_topics(topics, job)
-        assert [entry["event"] for entry in logs] == ["no topic of notes"] * warnings
-    arguments = ["acknowledge", alert(1).alert_id, "--who", "ann", *site.options("alerts")]
-    rights = documented("acknowledge")
-    secured.grant(USERS["alerts"], as_acls(topic_prefix, rights))
-    assert main(arguments) == 0, capsys.readouterr().err
-    for operation, name in rights:
-        rest = [right for right in rights if right != (operation, name)]
-        secured.grant(USERS["alerts"], as_acls(topic_prefix, rest))
-        assert main(arguments) == 2
-        [line] = messages(capsys.readouterr().err)
-        assert line.endswith(f"an ACL that allows {operation} on topic {topic_prefix}.{name}")
-    assert len(everything(secured.bootstrap_servers, topics.notes)) == 1
