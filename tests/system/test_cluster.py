@@ -49,8 +49,9 @@ def spark_class(
 ) -> Iterator[None]:
     """Run a master or worker within the block."""
     home = find_spark_java().home
-    one_try = {"SPARK_LOCAL_IP": HOST, "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=1"}
-    environment = {**os.environ, **one_try, **scratch} | ({"JAVA_HOME": str(home)} if home is not None else {})
+    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, **scratch} | (
+        {"JAVA_HOME": str(home)} if home is not None else {}
+    )
     program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
     process = subprocess.Popen(
         [*prefix, program, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -63,17 +64,19 @@ def spark_class(
 
 
 @contextmanager
-def cluster(folder: Path, *prefixes: tuple[str, ...]) -> Iterator[str]:
+def cluster(folder: Path, *prefixes: tuple[str, ...], tries: int = 1) -> Iterator[str]:
     """Run a master and workers that share no folder of theirs, and yield the master's address.
 
     Args:
         folder: for the folders of the workers.
         prefixes: the beginning of the command line of each worker.
+        tries: executors that may fail before the master gives the job up.
     """
     port, package = free_port(), "org.apache.spark.deploy"
     master = f"spark://{HOST}:{port}"
     ports = ("--host", HOST, "--webui-port", "0")
-    with spark_class(f"{package}.master.Master", *ports, "--port", str(port)):
+    options = {"SPARK_MASTER_OPTS": f"-Dspark.deploy.maxExecutorRetries={tries}"}
+    with spark_class(f"{package}.master.Master", *ports, "--port", str(port), scratch=options):
         deadline = time.monotonic() + PATIENCE
         while not is_answering(port):
             assert time.monotonic() < deadline
@@ -151,10 +154,15 @@ def test_an_executor_that_freezes_and_wakes_writes_nothing(published: Stream, ou
 
 
 def test_copies_of_slow_tasks_change_nothing(published: Stream, outage: Played, tmp_path: Path) -> None:
-    """With speculative execution, while Python of one executor stands still again and again."""
+    """With speculative execution, while Python of one executor stands still again and again.
+
+    Spark kills a stateful Python task whose copy was faster, and its executor ends with it.
+    """
     eager = ("spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.multiplier=1.1")
-    with cluster(tmp_path, (), ()) as master:
-        options = settings(f"{PARTITIONS}=2", *eager, "spark.speculation.minTaskRuntime=0ms")
+    with cluster(tmp_path, (), (), tries=20) as master:
+        options = settings(
+            f"{PARTITIONS}=2", *eager, "spark.speculation.minTaskRuntime=0ms", "spark.task.maxFailures=20"
+        )
         job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
         with running(job) as command:
             for _ in range(3):
