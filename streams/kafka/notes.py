@@ -13,12 +13,11 @@ from confluent_kafka import KafkaError, Message
 
 from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import CONNECT_SECONDS, LastError, new_producer
-from streams.kafka.topic_reader import RecordGuard, TopicReader, TopicRecord
+from streams.kafka.topic_reader import RecordGuard, TopicRecord, read_to_end
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError, UsageError
 from twin.records import ACTED, AlertRecord, Note, read_alert_record, read_note
 
-_READ_SECONDS = 0.5
 _MAX_NAMED = 5  # open alerts, in an error
 _DELIVERY_SECONDS = 15.0
 _SETTINGS = {"enable.idempotence": True, "linger.ms": 0, "delivery.timeout.ms": int(1000 * _DELIVERY_SECONDS)}
@@ -103,9 +102,7 @@ def _read_all(kafka: Mapping[str, str], topic: str, read: Callable[[bytes], _T])
     def value_of(record: TopicRecord) -> _T | None:
         return None if record.value is None else read(record.value)
 
-    with TopicReader(kafka, {topic: None}) as reader:
-        while not reader.missing and not reader.is_caught_up:
-            for record in reader.read(_READ_SECONDS):
-                own = guard.take(record, value_of)
-                if own is not None:
-                    yield own
+    for record in read_to_end(kafka, topic):
+        own = guard.take(record, value_of)
+        if own is not None:
+            yield own

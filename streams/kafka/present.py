@@ -15,7 +15,7 @@ import msgspec
 
 from streams.kafka.event_range import events_until
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import EventReader, RecordGuard, TopicReader, TopicRecord
+from streams.kafka.topic_reader import EventReader, RecordGuard, TopicRecord, read_to_end
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -27,8 +27,6 @@ from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
 from twin.units import as_seconds
-
-_READ_SECONDS = 0.5
 
 
 class Present(NamedTuple):
@@ -85,10 +83,8 @@ def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, Stat
         MqtwinError: no Kafka answers.
     """
     latest = Latest(topics)
-    with TopicReader(kafka, {topics.state: None}) as reader:
-        while not reader.missing and not reader.is_caught_up:
-            for record in reader.read(_READ_SECONDS):
-                latest.apply(record)
+    for record in read_to_end(kafka, topics.state):
+        latest.apply(record)
     return {store: entry.state for store, entry in latest.states.items()}
 
 
@@ -104,11 +100,9 @@ def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Late
         hours: before the latest record.
     """
     written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
-    with TopicReader(kafka, {topics.state: None}) as reader:
-        guard = RecordGuard()
-        while not reader.missing and not reader.is_caught_up:
-            for record in reader.read(_READ_SECONDS):
-                guard.take(record, lambda record: written.extend(_latencies(record)))
+    guard = RecordGuard()
+    for record in read_to_end(kafka, topics.state):
+        guard.take(record, lambda record: written.extend(_latencies(record)))
     since = max((time for time, _ in written), default=0.0) - hours * 3600
     own = sorted(latency for time, latency in written if time >= since)
     if not own:

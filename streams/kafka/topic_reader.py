@@ -7,7 +7,7 @@ not exist yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -28,6 +28,7 @@ _BATCH = 1_000
 _RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
 _ANSWER_SECONDS = 2.0
 _MAX_REASON = 200  # characters of the reason in the log
+_PRESENT_READ_SECONDS = 0.5
 _EVENT_BATCH = 10_000  # records per read
 _EVENT_READ_SECONDS = 0.2
 _STALL_SECONDS = 60.0  # without a record before the end of the topic: no broker answers
@@ -189,6 +190,22 @@ class TopicReader:
             self._consumer.incremental_assign(partitions)
             self._unread.update((topic, partition.partition) for partition in partitions)
         return bool(partitions)
+
+
+def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
+    """Yield the records that a topic has now, in the order of each partition; none where it does not exist.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topic: its name.
+
+    Raises:
+        UsageError: the user may not read it.
+        MqtwinError: no Kafka answers, or it refuses the topic.
+    """
+    with TopicReader(kafka, {topic: None}) as reader:
+        while not reader.missing and not reader.is_caught_up:
+            yield from reader.read(_PRESENT_READ_SECONDS)
 
 
 class EventReader:

@@ -118,39 +118,45 @@ def executors(folder: Path) -> list[psutil.Process]:
     return [process for process in family if name_of(process) == "java" and Path(process.cwd()).is_relative_to(folder)]
 
 
-def test_two_workers_that_share_only_the_checkpoint_lose_an_executor_and_are_equal_to_a_replay(
-    published: Stream, outage: Played, tmp_path: Path
-) -> None:
-    with cluster(tmp_path, (), ()) as master:
-        options = settings(f"{PARTITIONS}=2")
+@contextmanager
+def on_two_workers(
+    published: Stream, outage: Played, folder: Path, *others: str, tries: int = 1
+) -> Iterator[tuple[Command, Path]]:
+    """Run a job on two workers to its end within the block, and assert that its output is that of a replay.
+
+    Yields the job, and the folder of the second worker. Arguments as of `cluster` and `settings`.
+    """
+    with cluster(folder, (), (), tries=tries) as master:
+        options = settings(f"{PARTITIONS}=2", *others)
         job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
         with running(job) as command:
             command.read_until("batch")
-            (killed,) = executors(tmp_path / "work-1")
-            killed.kill()
-            command.read_until("batch", 2)
+            yield command, folder / "work-1"
             assert command.end() == 0, command.lines
-    assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
-    assert len(list((tmp_path / "work-1").glob("app-*/*"))) == 2  # it was replaced
     check_equal(published, outage.replayed)
+
+
+def test_two_workers_that_share_only_the_checkpoint_lose_an_executor_and_are_equal_to_a_replay(
+    published: Stream, outage: Played, tmp_path: Path
+) -> None:
+    with on_two_workers(published, outage, tmp_path) as (command, worker):
+        (killed,) = executors(worker)
+        killed.kill()
+        command.read_until("batch", 2)
+    assert all(any((tmp_path / f"work-{number}").glob("app-*/*/stderr")) for number in range(2))
+    assert len(list(worker.glob("app-*/*"))) == 2  # it was replaced
 
 
 def test_an_executor_that_freezes_and_wakes_writes_nothing(published: Stream, outage: Played, tmp_path: Path) -> None:
     """It is declared lost while it stands still; its tasks run on the other one, and what it does awake is refused."""
     lost_soon = ("spark.network.timeout=10s", "spark.network.timeoutInterval=5s", "spark.executor.heartbeatInterval=2s")
-    with cluster(tmp_path, (), ()) as master:
-        options = settings(f"{PARTITIONS}=2", *lost_soon)
-        job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
-        with running(job) as command:
-            command.read_until("batch")
-            (frozen,) = executors(tmp_path / "work-1")
-            frozen.suspend()
-            command.read_until("batch", 2)
-            if frozen.is_running():  # unless Spark's worker has killed it
-                frozen.resume()
-            assert command.end() == 0, command.lines
-    assert len(list((tmp_path / "work-1").glob("app-*/*"))) == 2  # it was replaced
-    check_equal(published, outage.replayed)
+    with on_two_workers(published, outage, tmp_path, *lost_soon) as (command, worker):
+        (frozen,) = executors(worker)
+        frozen.suspend()
+        command.read_until("batch", 2)
+        if frozen.is_running():  # unless Spark's worker has killed it
+            frozen.resume()
+    assert len(list(worker.glob("app-*/*"))) == 2  # it was replaced
 
 
 def test_copies_of_slow_tasks_change_nothing(published: Stream, outage: Played, tmp_path: Path) -> None:
@@ -159,21 +165,15 @@ def test_copies_of_slow_tasks_change_nothing(published: Stream, outage: Played, 
     Spark kills a stateful Python task whose copy was faster, and its executor ends with it.
     """
     eager = ("spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.multiplier=1.1")
-    with cluster(tmp_path, (), (), tries=20) as master:
-        options = settings(
-            f"{PARTITIONS}=2", *eager, "spark.speculation.minTaskRuntime=0ms", "spark.task.maxFailures=20"
-        )
-        job = Command(published, outage.described, *options, max_records=BATCH_RECORDS, master=master)
-        with running(job) as command:
-            for _ in range(3):
-                command.read_until("batch")
-                for executor in executors(tmp_path / "work-1"):
-                    for python in executor.children(recursive=True):
-                        with suppress(psutil.NoSuchProcess):
-                            python.suspend()
-                            Timer(5.0, resume, (python,)).start()
-            assert command.end() == 0, command.lines
-    check_equal(published, outage.replayed)
+    patient = ("spark.speculation.minTaskRuntime=0ms", "spark.task.maxFailures=20")
+    with on_two_workers(published, outage, tmp_path, *eager, *patient, tries=20) as (command, worker):
+        for _ in range(2):  # there are three batches
+            for executor in executors(worker):
+                for python in executor.children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        python.suspend()
+                        Timer(5.0, resume, (python,)).start()
+            command.read_until("batch")
 
 
 def resume(process: psutil.Process) -> None:
