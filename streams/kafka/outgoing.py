@@ -1,10 +1,11 @@
-"""One chunk of a recording as records of the events topic, keyed by store, in each of the three content types.
+"""One chunk of a recording as records of the events topic, of a store or of a partition, in each content type.
 
 Keys, content types and the events of a whole queue manager: docs/events.md, Records and Time.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,21 +22,32 @@ from twin.events import ARROW, ARROW_SCHEMA, JSON, NDJSON, Decoded, EventError, 
 from twin.events.convert import arrow_value
 from twin.recordings.files import Chunk, LinesChunk, TableChunk
 
+BY_KEY = -1  # Kafka's number of no partition
 UNROUTED = b"?"  # key of an event that belongs to no store; the stream dead-letters it
 EVENTS_PER_RECORD = {JSON: 1, NDJSON: 1_000, ARROW: 5_000}  # about 200 KB each
 
+_POSITIVE = 0x7FFF_FFFF  # Kafka's clients drop the sign of the hash
 _QMGR_OPS = [OPS.index(op) for op in ("HEARTBEAT", "RESTART")]
 
 Array = npt.NDArray[Any]
 
 
 class Record(NamedTuple):
-    """A record of the events topic. events: their number in it."""
+    """A record of the events topic.
 
-    key: bytes
+    Args:
+        key: name of the store; None: it has events of several stores.
+        value: its value.
+        content_type: of CONTENT_TYPES.
+        events: number of events in it.
+        partition: that of all of its stores; `BY_KEY`: the producer takes that of the key.
+    """
+
+    key: bytes | None
     value: bytes
     content_type: str
     events: int
+    partition: int = BY_KEY
 
 
 class StoreKeys:
@@ -53,6 +65,13 @@ class StoreKeys:
         self.names = pa.array(names, pa.string())
         self.keys = [name.encode() for name in names]
         self.store_of_route = np.array([index[route.store] for route in estate.routes], np.int32)
+
+    def partitions(self, count: int) -> Array:
+        """Return the partition of each store in a topic of `count` partitions, i4[stores]: murmur2 of its key."""
+        with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 deprecate
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from kafka.partitioner.default import murmur2
+        return np.array([(murmur2(key) & _POSITIVE) % count for key in self.keys], np.int32)
 
 
 class OutgoingChunk:
@@ -77,8 +96,16 @@ class OutgoingChunk:
             for text, store in zip(self._texts(np.arange(start, stop)), stores, strict=True)
         ]
 
-    def records(self, start: int, stop: int, content_type: str, max_events: int, max_bytes: int) -> Iterator[Record]:
-        """Yield rows as NDJSON or Arrow, grouped by store.
+    def records(
+        self,
+        start: int,
+        stop: int,
+        content_type: str,
+        max_events: int,
+        max_bytes: int,
+        partitions: Array | None = None,
+    ) -> Iterator[Record]:
+        """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group.
 
         Args:
             start: first row.
@@ -86,16 +113,20 @@ class OutgoingChunk:
             content_type: NDJSON or ARROW.
             max_events: events per record.
             max_bytes: bytes per value; only a single event may have more.
+            partitions: i4[stores]: partition of each store, to group by it; None: by store.
         """
-        order = start + np.argsort(self._stores[start:stop], kind="stable")
-        stores = self._stores[order]
-        cuts = np.flatnonzero(np.diff(stores)) + 1
+        stores = self._stores[start:stop]
+        groups = stores if partitions is None else partitions[stores]
+        order = np.argsort(groups, kind="stable")
+        groups, order = groups[order], start + order
+        cuts = np.flatnonzero(np.diff(groups)) + 1
         encode = self._ndjson(order) if content_type == NDJSON else self._arrow(order)
         for begin, end in zip([0, *cuts], [*cuts, order.size], strict=True):
-            key = self._keys[stores[begin]]
+            group = int(groups[begin])
+            key, partition = (self._keys[group], BY_KEY) if partitions is None else (None, group)
             for first in range(begin, end, max_events):
                 for value, events in _encode_within(encode, first, min(end, first + max_events), max_bytes):
-                    yield Record(key, value, content_type, events)
+                    yield Record(key, value, content_type, events, partition)
 
     def reject_record(self, reject: Reject) -> Record:
         """Return a rejected event as a record, its bytes unchanged."""

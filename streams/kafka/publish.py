@@ -2,8 +2,9 @@
 
 The order within a store is that of the recording: a key has one partition, and the producer is idempotent. The
 partition of a store is the one that Kafka's own client and `streams.pure_producer` choose (murmur2 of the key), so that
-several producers agree. An event that belongs to no store is published unchanged under the key `?`, and the stream
-dead-letters it.
+several producers agree. A record may have the events of all stores of its partition: with a thousand stores, records of
+one store each would have few events. An event that belongs to no store is published unchanged under the key `?`, and
+the stream dead-letters it.
 
 Records and topics: docs/events.md, Records. Partitioner: Kafka documentation, "Producer Configs", partitioner.class.
 """
@@ -24,7 +25,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from kernels.clock import confirms_far, is_far_ahead
 from kernels.layout import NEVER
-from streams.kafka.admin import prepare_topic
+from streams.kafka.admin import partitions_of, prepare_topic
 from streams.kafka.clients import LastError, fetch_metadata, new_producer
 from streams.kafka.outgoing import EVENTS_PER_RECORD, OutgoingChunk, Record, StoreKeys
 from streams.kafka.topics import Topics
@@ -56,6 +57,7 @@ _SETTINGS = {
 
 
 Times = npt.NDArray[Any]
+Partitions = npt.NDArray[np.int32]
 
 
 class Slice(NamedTuple):
@@ -164,6 +166,7 @@ def publish(
     topics: Topics,
     *,
     content_type: str = JSON,
+    by_partition: bool = False,
     pace: Pace | None = None,
     create_topics: bool = True,
     on_progress: Callable[[Chunk, int], None] | None = None,
@@ -177,6 +180,8 @@ def publish(
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
+        by_partition: an NDJSON or Arrow record has the events of all stores of a partition, and no key; False: those of
+            one store, its key.
         pace: the schedule; None: everything at once.
         create_topics: create the events topic if it is missing; False: raise an error.
         on_progress: called after each slice with the chunk and the number of events published.
@@ -194,6 +199,7 @@ def publish(
     result = PublishResult()
     linger_ms = 50 if pace.is_free else 5
     with Sender(kafka, topics, result, linger_ms=linger_ms, create_topics=create_topics) as sender:
+        partitions = stores.partitions(len(partitions_of(kafka, topics.events))) if by_partition else None
         sender.start()
         for chunk in chunks:
             decoded = chunk.decode(decoder)
@@ -203,7 +209,7 @@ def publish(
                 sender.wait_until(rows.due_s)
                 while rejects and rejects[0].index < decoded.index[rows.start]:
                     sender.send_reject(outgoing.reject_record(rejects.popleft()))
-                _send(sender, outgoing, rows.start, rows.stop, content_type)
+                _send(sender, outgoing, rows, content_type, partitions)
                 if on_progress is not None:
                     on_progress(chunk, result.events)
             for reject in rejects:
@@ -213,12 +219,15 @@ def publish(
     return result
 
 
-def _send(sender: Sender, outgoing: OutgoingChunk, start: int, stop: int, content_type: str) -> None:
+def _send(
+    sender: Sender, outgoing: OutgoingChunk, rows: Slice, content_type: str, partitions: Partitions | None
+) -> None:
     if content_type == JSON:
-        for first in range(start, stop, _BATCH):
-            sender.send_json(outgoing.messages(first, min(stop, first + _BATCH)))
+        for first in range(rows.start, rows.stop, _BATCH):
+            sender.send_json(outgoing.messages(first, min(rows.stop, first + _BATCH)))
         return
-    for record in outgoing.records(start, stop, content_type, EVENTS_PER_RECORD[content_type], sender.max_value_bytes):
+    most = EVENTS_PER_RECORD[content_type]
+    for record in outgoing.records(rows.start, rows.stop, content_type, most, sender.max_value_bytes, partitions):
         sender.send(record)
 
 
@@ -297,7 +306,7 @@ class Sender:
         )
         self._check_size(record.value)
         self._wait_for_room()
-        self._producer.produce(self._topic, record.value, record.key, headers=headers)
+        self._producer.produce(self._topic, record.value, record.key, record.partition, headers=headers)
         self._count(record.events, 1, len(record.value))
 
     def send_reject(self, record: Record) -> None:

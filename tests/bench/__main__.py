@@ -21,6 +21,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from streams.log import configure_logging
 from tests.bench import (
     backlog,
+    console,
     forecasts,
     kernel,
     latency,
@@ -49,7 +50,13 @@ _WITH_SPARK: dict[str, Any] = {
     "restart": restart,
 }
 ROOT = Path(__file__).resolve().parents[2]
-_ALONE: dict[str, Any] = {"kernel": kernel, "mechanisms": mechanisms, "plain_loop": plain_loop, "sparse": sparse}
+_ALONE: dict[str, Any] = {
+    "kernel": kernel,
+    "mechanisms": mechanisms,
+    "plain_loop": plain_loop,
+    "sparse": sparse,
+    "console": console,
+}
 _OPTIONAL = {"peers": peers}
 NAMES = (*_ALONE, *_WITH_SPARK)  # of a whole run
 
@@ -57,7 +64,7 @@ NAMES = (*_ALONE, *_WITH_SPARK)  # of a whole run
 def main() -> int:
     """The exit status."""
     arguments = _arguments()
-    console = Console()
+    terminal = Console()
     names = arguments.only or NAMES
     report = Report(
         command="make bench" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else ""), quick=arguments.quick
@@ -68,7 +75,7 @@ def main() -> int:
         with log.open("w", encoding="utf-8") as stream:
             configure_logging(json_lines=True, stream=stream)
             try:
-                _measure(report, Path(folder), names, console, quick=arguments.quick)
+                _measure(report, Path(folder), names, terminal, quick=arguments.quick)
             except MqtwinError as error:
                 print(f"mqtwin bench: {error}", file=sys.stderr)
                 return 1
@@ -77,8 +84,8 @@ def main() -> int:
     docs = ROOT / "docs" if whole else ROOT / "build" / "bench"
     pictures.draw(report, docs / "images")
     page.write(report, docs)
-    summary.show(console, report)
-    console.print(f"{(docs / 'performance.md').relative_to(ROOT)} written, {report.seconds:.0f} s in all")
+    summary.show(terminal, report)
+    terminal.print(f"{(docs / 'performance.md').relative_to(ROOT)} written, {report.seconds:.0f} s in all")
     return 0
 
 
@@ -89,8 +96,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Console, *, quick: bool) -> None:
-    with _progress(console, len(names)) as (say, done):
+def _measure(report: Report, folder: Path, names: tuple[str, ...], terminal: Console, *, quick: bool) -> None:
+    with _progress(terminal, len(names)) as (say, done):
 
         def run(name: str, measure: Callable[[], Any]) -> None:
             if name in names:
@@ -108,7 +115,7 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Cons
 
 
 @contextlib.contextmanager
-def _progress(console: Console, parts: int) -> Iterator[tuple[Say, Callable[[], None]]]:
+def _progress(terminal: Console, parts: int) -> Iterator[tuple[Say, Callable[[], None]]]:
     """Show progress: one line rewritten in place on a terminal, a line per step elsewhere."""
     columns = (
         SpinnerColumn(),
@@ -116,13 +123,13 @@ def _progress(console: Console, parts: int) -> Iterator[tuple[Say, Callable[[], 
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("", total=parts)
         began = time.monotonic()
 
         def say(what: str) -> None:
             progress.update(task, description=what)
-            if not console.is_terminal:
+            if not terminal.is_terminal:
                 print(f"{time.monotonic() - began:5.0f} s  {what}", flush=True)
 
         yield say, lambda: progress.advance(task)

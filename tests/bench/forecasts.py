@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kernels.clock import SECOND, TICK
+from streams.query.definition import JobSettings
 from tests.bench import site
 from tests.bench.rig import Rig, Say, Span, span
 from tests.bench.traffic import Traffic
@@ -28,12 +29,15 @@ from twin.stores.warm_up import warm
 LEAST = 0.9  # of the throughput without: the target
 EVENT_RATES = (50_000, 5_000)  # events a second of event time, all stores
 ON, OFF = "on", "off"
+SNAPSHOTS_LEAST = 0.95  # of the throughput without, with a snapshot after every batch: the target
+_SNAPSHOT_HOURS = 0.05  # of event time: less than a batch has at the lower of EVENT_RATES
 _CLIMB = 0.1  # of the events are puts that stay
 _FULL_IN = 2_400  # seconds of event time at that pace, from empty to full
 _BEFORE, _BEFORE_S = 0.15, 600  # share that is filled slowly beforehand, in seconds: flows are known after five minutes
 _BYTES_EACH = 3_255  # of SIZE for a message of 2 KB
 _PIECE = 100_000
 _LOOKS = 50
+_TURNS = (ON, OFF, OFF, ON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,13 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Forecasts:
     """runs: by events a second of event time, then ON and OFF; looks: ahead by all stores in a run, likewise;
-    look_ms: milliseconds of one, the median.
+    look_ms: milliseconds of one, the median; snapshots: runs with a snapshot after every batch, ON, and without, OFF.
     """
 
     runs: dict[int, dict[str, list[Span]]]
     looks: dict[int, int]
     look_ms: float
+    snapshots: dict[str, list[Span]]
 
     def rate(self, event_rate: int, which: str) -> float:
         """Events a second, the median of the runs."""
@@ -73,6 +78,11 @@ class Forecasts:
         """Throughput with forecasts, as a share of that without."""
         return self.rate(event_rate, ON) / self.rate(event_rate, OFF)
 
+    def snapshots_ratio(self) -> float:
+        """Throughput with a snapshot after every batch, as a share of that without."""
+        on, off = (statistics.median(run.rate for run in self.snapshots[which]) for which in (ON, OFF))
+        return on / off
+
 
 SIZE = Size(1_000_000, 2, 5, 4)
 QUICK = Size(400_000, 2, 3, 2)
@@ -85,6 +95,7 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Forecasts:
     runs: dict[int, dict[str, list[Span]]] = {}
     looks: dict[int, int] = {}
     look_ms = 0.0
+    snapshots: dict[str, list[Span]] = {ON: [], OFF: []}
     for event_rate in EVENT_RATES:
         prefix = f"bench-forecasts-{event_rate}"
         estates = {which: _estate(rig.folder, event_rate, which) for which in (ON, OFF)}
@@ -93,14 +104,25 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Forecasts:
         records = max(1, round(published.records * size.events / published.events))
         runs[event_rate] = {ON: [], OFF: []}
         for number in range(2 * size.rounds):
-            which = (ON, OFF, OFF, ON)[number % 4]
+            which = _TURNS[number % 4]
             say(f"forecasts {which}, {event_rate:,} events a second of event time, run {number // 2 + 1}")
             settings = replace(rig.settings(prefix, max_records=records), estate=estates[which])
-            batches = rig.run_job(settings)
-            runs[event_rate][which].append(span(batches, len(batches) - size.measured, len(batches)))
+            runs[event_rate][which].append(_run(rig, settings, size))
         say("forecasts: looks ahead")
         looks[event_rate], look_ms = _looks(estates[ON], size, event_rate)
-    return Forecasts(runs, looks, look_ms)
+        if event_rate == min(EVENT_RATES):
+            for number in range(2 * size.rounds):
+                which = _TURNS[number % 4]
+                say(f"snapshots {which}, run {number // 2 + 1}")
+                hours = _SNAPSHOT_HOURS if which == ON else 0.0
+                settings = rig.settings(prefix, max_records=records, estate=estates[ON], snapshot_hours=hours)
+                snapshots[which].append(_run(rig, settings, size))
+    return Forecasts(runs, looks, look_ms, snapshots)
+
+
+def _run(rig: Rig, settings: JobSettings, size: Size) -> Span:
+    batches = rig.run_job(settings)
+    return span(batches, len(batches) - size.measured, len(batches))
 
 
 def _holds(event_rate: int) -> int:

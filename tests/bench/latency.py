@@ -1,14 +1,16 @@
-"""From an event to its alert: wall time from handing an event to Kafka until its alert is read on the alerts topic."""
+"""From an event to its alert: wall time from handing an event to Kafka until its alert is read on the alerts topic.
+
+A hundred stores for ten minutes at each rate. Every batch above twice the median is named with what took its time.
+"""
 
 from __future__ import annotations
 
-import math
 import random
 import statistics
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -22,16 +24,28 @@ from tests.bench.rig import Rig, Say
 from tests.bench.timeline import Timeline, read_timeline
 from tests.bench.traffic import START_US, Traffic
 from twin.errors import MqtwinError
+from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.events.convert import arrow_value, json_lines
 from twin.records import AlertRecord
 
+STORES = tuple(f"QSG1/S{number:04}" for number in range(100 - len(site.ALARMS)))  # a hundred with those of alarms
 RATES = (1_000, 100_000)  # events a second beside those that raise alerts
 _EVENTS_A_RECORD = 1_000  # where the rate is high: one event a record would measure the producer
 _GRAIN = 0.02  # seconds between two times of sending
 _ALARM_EVERY = 0.05  # seconds: an alarm store fills, or drains, in turn
-_WARM_UP_BATCHES = 12
-_WARM_UP_MOST = 60.0  # seconds
+_SECONDS, _QUICK_SECONDS = 600.0, 8.0
+_WARM_UP, _QUICK_WARM_UP = 60.0, 10.0  # seconds
+_SLOW = 2.0  # times the median: a batch that takes longer is slow
+_MOST = 0.5  # of what a slow batch takes more: that much is the cause
+_PHASES = {  # of the driver, one after the other
+    "plan_ms": "planning",
+    "offsets_ms": "offsets from Kafka",
+    "log_ms": "offset log",
+    "run_ms": "tasks",
+    "commit_ms": "commit log",
+}
+_OF_TWINS = ("open_us", "apply_us", "write_us")
 _MESSAGES = 400  # fill 85 % of the 470 entries of an alarm structure of 1 MB
 _PERCENT = 100
 
@@ -39,23 +53,62 @@ _PERCENT = 100
 _Record = tuple[bytes, bytes, str | None, int]  # key, value, content type (None: JSON), events
 
 
+@dataclass(frozen=True, slots=True)
+class SlowBatch:
+    """A batch above `_SLOW` times the median. cause: what took most of what it took more."""
+
+    milliseconds: float
+    cause: str
+
+
 @dataclass(slots=True)
 class Latency:
-    """rate: events a second beside; seconds: from event to alert, of each alert; batches: the job's figures."""
+    """rate: events a second beside; seconds: from event to alert, of each alert; batches: the job's figures.
+
+    minutes: the same seconds by the minute in which the event was sent.
+    """
 
     rate: int
     seconds: list[float] = field(default_factory=list)
+    minutes: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     batches: list[dict[str, float]] = field(default_factory=list)
     timeline: Timeline | None = None
 
     def percentile(self, share: int) -> float:
         """Return the seconds within which this percentage of the alerts came."""
-        ordered = sorted(self.seconds)
-        return ordered[min(len(ordered) - 1, len(ordered) * share // _PERCENT)]
+        return _percentile(self.seconds, share)
+
+    def by_minute(self, share: int) -> list[float]:
+        """Return the same for each minute."""
+        return [_percentile(seconds, share) for seconds in self.minutes.values()]
 
     def median(self, name: str) -> float:
         """The median of one of the job's figures."""
         return statistics.median(batch.get(name, 0.0) for batch in self.batches)
+
+    def slow_batches(self) -> list[SlowBatch]:
+        """Return the batches above `_SLOW` times the median, in their order."""
+        slow = [batch for batch in self.batches if batch["batch_ms"] > _SLOW * self.median("batch_ms")]
+        return [SlowBatch(batch["batch_ms"], self._cause(batch)) for batch in slow]
+
+    def _cause(self, batch: dict[str, float]) -> str:
+        def more(name: str) -> float:
+            return batch.get(name, 0.0) - self.median(name)
+
+        causes = [("the JVM's garbage collector", more("collector_ms"))]
+        causes += [(_PHASES[name], more(name)) for name in _PHASES if name != "run_ms"]
+        causes.append(("commit of the state stores", more("state_commit_ms")))
+        causes.append(("twins: opening, applying, writing", sum(map(more, _OF_TWINS)) / 1000))
+        backlog = batch["records"] > _SLOW * self.median("records")
+        causes.append(("more records, behind a slow batch", more("run_ms") if backlog else 0.0))
+        causes.append(("tasks, none of these", more("run_ms")))
+        least = _MOST * more("batch_ms")
+        return next((cause for cause, milliseconds in causes if milliseconds >= least), "several of these")
+
+
+def _percentile(seconds: list[float], share: int) -> float:
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, len(ordered) * share // _PERCENT)]
 
 
 class _Alarms:
@@ -91,22 +144,28 @@ class _Alarms:
 
 def measure(rig: Rig, say: Say, *, quick: bool) -> list[Latency]:
     """Steady events at each of RATES, an alarm store filling every tenth of a second or so."""
-    return [_measure(rig, say, rate, 8.0 if quick else 30.0) for rate in RATES]
+    warm_up, measured = (_QUICK_WARM_UP, _QUICK_SECONDS) if quick else (_WARM_UP, _SECONDS)
+    folder = rig.folder / "latency"
+    folder.mkdir()
+    estate = load_estate(site.bench_estate(folder, STORES))
+    return [_measure(rig, say, estate, rate, warm_up, measured) for rate in RATES]
 
 
-def _measure(rig: Rig, say: Say, rate: int, measured: float) -> Latency:
+def _measure(rig: Rig, say: Say, estate: Estate, rate: int, warm_up: float, measured: float) -> Latency:
+    say(f"{rate:,} events/s: making the events of {warm_up + measured:.0f} seconds")
+    background = _Background(rate, warm_up + measured + _GRAIN)
     say(f"{rate:,} events/s for {measured:.0f} seconds after warming up, thresholds crossed meanwhile")
     topics = Topics(f"bench-latency-{rate}")
     prepare_topics(topics, rig.kafka)
     result, alarms = Latency(rate), _Alarms()
     arrived: dict[str, list[float]] = defaultdict(list)
     done = threading.Event()
-    with rig.job(rig.settings(topics.prefix)) as (job, batches):
+    with rig.job(rig.settings(topics.prefix, estate=estate)) as (job, batches):
         reader = threading.Thread(target=_read, args=(rig.kafka, topics, arrived, done), name="mqtwin-bench-alerts")
         reader.start()
         try:
-            pace = _Pace(measured, lambda: len(batches))
-            _send(rig.kafka, topics, _Background(rate, _WARM_UP_MOST + measured), alarms, pace)
+            pace = _Pace(warm_up, measured)
+            _send(rig.kafka, topics, background, alarms, pace)
             patience = time.monotonic() + 30
             while _missing(alarms, arrived) and time.monotonic() < patience and job.query.isActive:
                 time.sleep(0.1)
@@ -122,6 +181,7 @@ def _measure(rig: Rig, say: Say, rate: int, measured: float) -> Latency:
         for sent, came, counts in zip(times, arrived[store], alarms.measured[store], strict=False):
             if counts:
                 result.seconds.append(came - sent)
+                result.minutes[int((sent - pace.began) // 60)].append(came - sent)
     return result
 
 
@@ -130,13 +190,12 @@ def _missing(alarms: _Alarms, arrived: dict[str, list[float]]) -> int:
 
 
 class _Pace:
-    """The warm-up of a number of batches, then the measurement of `seconds`."""
+    """The warm-up, then the measurement, both of some seconds."""
 
-    def __init__(self, seconds: float, batches: Callable[[], int]) -> None:
-        self._seconds = seconds
-        self._batches = batches
+    def __init__(self, warm_up: float, measured: float) -> None:
         self._started = time.monotonic()
-        self.began = self.end = math.inf
+        self.began = self._started + warm_up
+        self.end = self.began + measured
 
     @property
     def elapsed(self) -> float:
@@ -146,10 +205,7 @@ class _Pace:
     @property
     def is_measured(self) -> bool:
         """True when the warm-up is over."""
-        if self.end is math.inf and (self._batches() >= _WARM_UP_BATCHES or self.elapsed > _WARM_UP_MOST):
-            self.began = time.monotonic()
-            self.end = self.began + self._seconds
-        return self.end is not math.inf
+        return time.monotonic() >= self.began
 
     @property
     def is_over(self) -> bool:
@@ -163,8 +219,8 @@ class _Background:
     def __init__(self, rate: int, seconds: float) -> None:
         self._rate = rate
         if rate <= _EVENTS_A_RECORD:
-            keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]  # the queues go in step
-            lines = json_lines(Traffic(site.STORES).steady(round(rate * seconds))).to_pylist()
+            keys = [store.encode() for store in STORES for _ in site.queues_of(store)]  # the queues go in step
+            lines = json_lines(Traffic(STORES).steady(round(rate * seconds))).to_pylist()
             json = ((keys[place % len(keys)], line.encode(), None, 1) for place, line in enumerate(lines))
             self._records: list[_Record] = list(json)
         else:
@@ -173,7 +229,7 @@ class _Background:
 
     @staticmethod
     def _arrow_records(events: int) -> Iterator[_Record]:
-        traffic = {store.encode(): Traffic((store,), seed) for seed, store in enumerate(site.STORES)}
+        traffic = {store.encode(): Traffic((store,), seed) for seed, store in enumerate(STORES)}
         while events > 0:
             for key, each in traffic.items():
                 table = each.steady(_EVENTS_A_RECORD)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from tests.bench import backlog, kernel, throughput
 from tests.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
 from tests.bench.calibration import QUIET, Calibration, share_of_best
+from tests.bench.console import Console
 from tests.bench.forecasts import OFF, ON, Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
@@ -57,6 +59,8 @@ def _alone(report: Report) -> list[str]:
         parts.append(_mechanisms(report.mechanisms, report.plain_loop or {}))
     if report.sparse is not None:
         parts.append(_sparse(report.sparse))
+    if report.console is not None:
+        parts.append(_console(report.console))
     return parts
 
 
@@ -110,7 +114,7 @@ def _throughput(ways: list[Way]) -> str:
             f"{way.published.bytes / way.published.events:.0f}",
             rate(way.job.rate),
             us(way.job.cpu_us),
-            f"{share(way.job.rate, way.ceiling.rate)} of {rate(way.ceiling.rate)}",
+            f"{share(way.of_ceiling, 1)} of {rate(way.ceiling.rate)}",
             f"{share(way.job.rate, way.decoding.rate)} of {rate(way.decoding.rate)}",
             f"{way.job.rate / CLUSTER_PEAK:.1f}",
             rate(way.published.events / way.published.seconds),
@@ -130,6 +134,8 @@ def _throughput(ways: list[Way]) -> str:
 
 A recording is published first, as by `mqtwin publish`; then the job of `mqtwin stream` processes it and writes
 states and alerts back to Kafka. Measured after a warm-up, from the end of one batch to the end of the last: {sizes}.
+Rounds of connector, connector and decoding, and job follow each other in one JVM until its compilers take less than
+{share(throughput.QUIET, 1)} of the CPU time; the figures are medians of the last {throughput.STEADY_ROUNDS} rounds.
 
 {throughput.HELD:,} messages are held in four structures of four queues each. Two queue managers put and get, gets have
 a message id, one put in ten is in a unit of work, every event has a sequence number.
@@ -142,7 +148,25 @@ second is the highest published rate of a uniform cluster.
 
 {processes}
 
+{_warming(ways)}
+
 ![Events a second and CPU time by content type](images/performance-throughput.svg)"""
+
+
+def _warming(ways: list[Way]) -> str:
+    rows = [
+        [
+            way.name,
+            rate(way.first.job.rate),
+            us(way.first.job.cpu_us),
+            share(way.first.of_ceiling, 1),
+            f"{len(way.rounds)}",
+            ", ".join(share(each.compilers, 1) for each in way.rounds) + ("" if way.is_steady else " (not quiet yet)"),
+        ]
+        for way in ways
+    ]
+    head = ["in the first round", "events/s", "CPU µs per event", "of the connector", "rounds", "compilers, by round"]
+    return markdown(head, rows)
 
 
 def _holds_back(ways: list[Way]) -> str:
@@ -169,7 +193,6 @@ def _holds_back(ways: list[Way]) -> str:
         parts += [
             "Spark's JVM by its threads:",
             markdown(["CPU µs per event", "tasks", "compilers", "garbage collector", "all others"], threads),
-            _compilers(ways),
         ]
     parts += [_functions(way.name, way.profile) for way in ways if way.profile is not None]
     return "\n\n".join(parts)
@@ -198,14 +221,6 @@ def _largest(way: Way) -> str:
 
 def _rest(job: Span) -> float:
     return job.us("spark") - sum(job.us(name) for name in ("tasks", "compilers", "collector"))
-
-
-def _compilers(ways: list[Way]) -> str:
-    parts = ", ".join(f"{share(way.job.us('compilers'), way.job.cpu_us)} of {way.name}" for way in ways)
-    return (
-        "The JVM's compilers are active for minutes after a start: their part of all CPU time"
-        f" ({parts}) is absent in a job that runs for long."
-    )
 
 
 def _functions(name: str, profile: Profile) -> str:
@@ -309,7 +324,11 @@ One forecast of a structure takes {measured.look_ms:.1f} ms, so a store in dange
 takes {measured.look_ms / 100:.2f} % of a
 core in real time. Forecasts are made per event time, not per event: they cost more when there are few events per
 10 seconds of event time, and matter only while a job works off a backlog. *Without* is a horizon of one minute, within
-which nothing can be full; flows are metered all the same."""
+which nothing can be full; flows are metered all the same.
+
+With a [snapshot](time-travel.md) after every batch the same job has {share(measured.snapshots_ratio(), 1)} of the
+throughput without, of {len(measured.snapshots[ON])} alternating runs each; by default there is one in six hours of
+event time."""
 
 
 def _backlog(measured: Backlog) -> str:
@@ -369,6 +388,20 @@ Spark itself does with them is not in it. A store without messages holds {measur
 {measured.idle_bytes:,} bytes in the state store."""
 
 
+def _console(measured: Console) -> str:
+    rows = [
+        [name, ms(measured.median(name)), ms(measured.longest(name)), f"{len(times)}"]
+        for name, times in measured.milliseconds.items()
+    ]
+    table = markdown(["", "median", "longest", "times"], rows) if rows else f"Not measured: {measured.why_not}."
+    return f"""## The console's page
+
+In Chromium, 1440 x 900, without a graphics card; each start has an empty cache. From the start of the navigation, or
+from the input, until the frame with what was asked for is drawn; what-if waits 120 ms for the slider to rest.
+
+{table}"""
+
+
 def _latency(measured: list[Latency]) -> str:
     names = {
         "batch_ms": "a batch",
@@ -387,19 +420,47 @@ def _latency(measured: list[Latency]) -> str:
         + [ms(each.median(name)) for name in names]
         for each in measured
     ]
+    spread = [
+        [f"{each.rate:,} events/s", *(_range(each.by_minute(percent)) for percent in (50, 99))] for each in measured
+    ]
     return f"""## From event to alert
 
-Steady traffic, at the low rate JSON with one event a record, at the high rate Arrow with a thousand; in addition, small
-structures are filled above their FULLTHRESHOLD by one event each. Time from passing that event to the Kafka client
-until its alert is read on the alerts topic:
+Steady traffic of a hundred stores, at the low rate JSON with one event a record, at the high rate Arrow with a
+thousand; in addition, small structures are filled above their FULLTHRESHOLD by one event each. Time from passing that
+event to the Kafka client until its alert is read on the alerts topic:
 
 {markdown(["", "alerts", "p50", "p90", "p99"], times)}
+
+{markdown(["of each minute, from least to most", "p50", "p99"], spread)}
 
 An event waits for the current batch to end, then for its own. Medians of the batches:
 
 {markdown(["", "events", "structures", *names.values()], parts)}
 
+{_slow(measured)}
+
 ![Percentage of alerts by time in milliseconds](images/performance-latency.svg)"""
+
+
+def _range(seconds: list[float]) -> str:
+    return f"{1000 * min(seconds):,.0f} to {1000 * max(seconds):,.0f} ms"
+
+
+def _slow(measured: list[Latency]) -> str:
+    """Say what took the time of the batches that make the tail."""
+    rows = []
+    for each in measured:
+        slow = each.slow_batches()
+        causes = Counter(batch.cause for batch in slow)
+        for cause, count in causes.most_common():
+            longest = max(batch.milliseconds for batch in slow if batch.cause == cause)
+            rows.append([f"{each.rate:,} events/s", cause, f"{count:,} of {len(each.batches):,}", ms(longest)])
+    if not rows:
+        return "No batch took more than twice the median."
+    head = markdown(
+        ["batches above twice the median", "what took most of what they took more", "batches", "longest"], rows
+    )
+    return f"{head}\n\nA slow batch is followed by one with more records."
 
 
 def _timelines(measured: list[Timeline]) -> str:
@@ -433,7 +494,7 @@ def _many(measured: dict[str, Span]) -> str:
     return f"""## Many stores
 
 The same number of Arrow events in batches of about {first.events // first.batches:,}, spread over all queues of the
-estate; a record has the events of one store.
+estate; a record has the events of one store, or of all stores of a partition of the topic.
 
 {markdown(["", "events/s", "CPU µs per event", "of the first", "a batch"], rows)}"""
 

@@ -1,7 +1,8 @@
 """`make bench-peers`: the job beside programs that do a tenth of its work on the same JSON events.
 
 Their work: decode each event, keep the length of each message by its id, sum the bytes of each queue. No order beyond
-that of the topic, no units of work, no state that survives the process, no output to Kafka.
+that of the topic, no units of work, no state that survives the process, no output to Kafka. Spark's own stateful
+operators in Python do less: the JVM decodes the events, and they keep one sum of bytes for each queue.
 """
 
 from __future__ import annotations
@@ -9,23 +10,32 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from streams.kafka.admin import end_offsets
 from streams.kafka.clients import LastError, check, new_consumer
 from streams.kafka.topics import Topics
+from streams.query.definition import JobSettings, events_frame
 from tests.bench import site
 from tests.bench.rig import Rig, Say, span
 from tests.bench.traffic import Traffic
 from twin.errors import MqtwinError
 from twin.events import JSON
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 JOB, LIBRDKAFKA, BYTEWAX = "mqtwin, all cores", "a loop over librdkafka's client in Python", "bytewax, one worker"
+WITH_STATE = "Spark's transformWithState in Python, one sum a queue"
+IN_PANDAS = "Spark's applyInPandasWithState, one sum a queue"
 _PREFIX = "bench-peers"
 _EVENTS, _QUICK_EVENTS = 1_500_000, 200_000
 _BATCHES, _WARM_UP = 5, 2
@@ -88,7 +98,60 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Peers:
         rates[name] = counted / (time.monotonic() - began)
         if counted != published.events:
             raise MqtwinError(f"{name} counted {counted:,} events of {published.events:,}")
+    settings = partial(rig.settings, _PREFIX, max_records=published.records // _BATCHES)
+    for name, apply in ((WITH_STATE, _sum_with_state), (IN_PANDAS, _sum_in_pandas)):
+        say(name)
+        batches = rig.run_frame(settings(), apply(_lengths(rig, settings())), mode="update")
+        rates[name] = span(batches, _WARM_UP, _BATCHES, published.events / published.records).rate
     return Peers(rates, missing)
+
+
+def _lengths(rig: Rig, settings: JobSettings) -> DataFrame:
+    """Return queue and length of each event of the topic, decoded by the JVM."""
+    from pyspark.sql import functions as f
+
+    events = events_frame(rig.session, settings)
+    parsed = f.from_json(f.col("value").cast("string"), "queue string, length long").alias("event")
+    return events.select(parsed).selectExpr("event.queue as queue", "coalesce(event.length, 0L) as length")
+
+
+class _QueueSum(StatefulProcessor):
+    """The sum of the lengths of a queue, in a value state."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._sum = handle.getValueState("sum", "bytes long")
+
+    def handleInputRows(  # noqa: N802 -- Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        """Add the lengths of a batch."""
+        before = self._sum.get()
+        total = (before[0] if before is not None else 0) + sum(row["length"] for row in rows)
+        self._sum.update((total,))
+        yield Row(queue=key[0], bytes=total)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _sum_with_state(lengths: DataFrame) -> DataFrame:
+    return lengths.groupBy("queue").transformWithState(_QueueSum(), "queue string, bytes long", "Update", "None")
+
+
+def _sum_in_pandas(lengths: DataFrame) -> DataFrame:
+    def add(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
+        import pandas as pd  # type: ignore[import-untyped]  # its types are a package of their own, for this line only
+
+        total = (state.get[0] if state.exists else 0) + sum(int(frame["length"].sum()) for frame in frames)
+        state.update((total,))
+        yield pd.DataFrame({"queue": [key[0]], "bytes": [total]})
+
+    return lengths.groupBy("queue").applyInPandasWithState(
+        add, "queue string, bytes long", "bytes long", "update", "NoTimeout"
+    )
 
 
 def _run_librdkafka(rig: Rig) -> int:

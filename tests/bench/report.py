@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.bench.backlog import Backlog
 from tests.bench.calibration import Calibration
+from tests.bench.console import Console
 from tests.bench.forecasts import Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
@@ -36,6 +37,7 @@ class Report:
     mechanisms: dict[str, dict[int, float]] | None = None
     plain_loop: dict[int, float] | None = None
     sparse: Sparse | None = None
+    console: Console | None = None
     throughput: list[Way] | None = None
     forecasts: Forecasts | None = None
     backlog: Backlog | None = None

@@ -120,6 +120,8 @@ class Rig:
     session: SparkSession
     estate: Estate
     _jobs: int = field(default=0)
+    _collected_ms: float = field(default=0.0)
+    _collectors: list[Any] = field(default_factory=list)
 
     @property
     def kafka(self) -> dict[str, str]:
@@ -127,7 +129,13 @@ class Rig:
         return {"bootstrap.servers": self.broker.bootstrap_servers}
 
     def publish(
-        self, prefix: str, tables: Iterable[pa.Table], content_type: str, *, estate: Estate | None = None
+        self,
+        prefix: str,
+        tables: Iterable[pa.Table],
+        content_type: str,
+        *,
+        estate: Estate | None = None,
+        by_partition: bool = False,
     ) -> PublishResult:
         """Events into a new topic as a user publishes them: from a recording. estate: None: that of the rig."""
         path = self.folder / f"{prefix}.arrow"
@@ -136,7 +144,10 @@ class Rig:
                 writer.write(table)
         prepare_topics(Topics(prefix), self.kafka)
         try:
-            return publish(path, estate or self.estate, self.kafka, Topics(prefix), content_type=content_type)
+            topics = Topics(prefix)
+            return publish(
+                path, estate or self.estate, self.kafka, topics, content_type=content_type, by_partition=by_partition
+            )
         finally:
             path.unlink()
 
@@ -202,22 +213,23 @@ class Rig:
 
     def run_ceiling(self, settings: JobSettings) -> list[Batch]:
         """Spark's connector alone: the job's source with the job's options, into nothing."""
-        return self._run_frame(settings, events_frame(self.session, settings))
+        return self.run_frame(settings, events_frame(self.session, settings))
 
     def run_decoding(self, settings: JobSettings) -> list[Batch]:
         """The job's source and first stage, into nothing."""
         limits = prepare_topics(settings.topics, settings.client)
         packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits))
         decode = decode_function(packed, settings.topics.events)
-        return self._run_frame(settings, events_frame(self.session, settings).mapInArrow(decode, BLOCK_DDL))
+        return self.run_frame(settings, events_frame(self.session, settings).mapInArrow(decode, BLOCK_DDL))
 
-    def _run_frame(self, settings: JobSettings, frame: DataFrame) -> list[Batch]:
+    def run_frame(self, settings: JobSettings, frame: DataFrame, *, mode: str = "append") -> list[Batch]:
+        """Run any query over the topic, into nothing, until it has read all. mode: Spark's output mode."""
         batches: list[Batch] = []
         log = BatchLog(lambda figures: batches.append(self._batch(figures)))
         self.session.streams.addListener(log)
         try:
             writer = frame.writeStream.format("noop").option("checkpointLocation", settings.checkpoint)
-            writer.trigger(availableNow=True).start().awaitTermination()
+            writer.outputMode(mode).trigger(availableNow=True).start().awaitTermination()
             log.query_ended.wait(BATCH_SECONDS)
         finally:
             self.session.streams.removeListener(log)
@@ -225,7 +237,15 @@ class Rig:
         return batches
 
     def _batch(self, figures: dict[str, Any]) -> Batch:
-        return Batch(time.monotonic(), self._cpu(), figures)
+        return Batch(time.monotonic(), self._cpu(), figures | {"collector_ms": self._collector_ms()})
+
+    def _collector_ms(self) -> float:
+        """Return the milliseconds of the JVM's garbage collections since the call before."""
+        if not self._collectors:
+            management: Any = self.session._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
+            self._collectors = list(management.getGarbageCollectorMXBeans())
+        before, self._collected_ms = self._collected_ms, float(sum(b.getCollectionTime() for b in self._collectors))
+        return self._collected_ms - before
 
     def jvm(self) -> psutil.Process:
         """Spark's Java."""

@@ -1,7 +1,13 @@
-"""Events a second from Kafka to Kafka, and CPU time, by content type: the job, its first stage, the connector."""
+"""Events a second from Kafka to Kafka, and CPU time, by content type: the job, its first stage, the connector.
+
+A round runs the three on the same topic, one after the other. Rounds are repeated in one JVM until its compilers are
+quiet: a job runs for months, and theirs are the first minutes of it.
+"""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +22,9 @@ from tests.bench.traffic import Traffic
 from twin.events import ARROW, JSON, NDJSON
 
 HELD = 10_000  # messages while it is measured
+QUIET = 0.03  # of all CPU time: compilers that take less of it are quiet
+STEADY_ROUNDS = 3  # the last ones, of which the steady state is the median
+_MOST_ROUNDS, _QUICK_ROUNDS = 9, 1
 _PROFILED_BATCHES = 5
 
 
@@ -29,16 +38,68 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Figures of one content type. profile: samples of Spark's Python workers, or None; timeline: phases of a batch."""
+class Round:
+    """Figures of a round: the connector alone, with the first stage, the whole job."""
 
-    name: str
-    published: PublishResult
     ceiling: Span
     decoding: Span
     job: Span
+
+    @property
+    def compilers(self) -> float:
+        """The share of the job's CPU time that is the JVM's compilers."""
+        return self.job.us("compilers") / self.job.cpu_us
+
+    @property
+    def of_ceiling(self) -> float:
+        """The job's rate, of that of the connector alone."""
+        return self.job.rate / self.ceiling.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Figures of one content type. rounds: in their order; profile: samples of Spark's Python workers, or None."""
+
+    name: str
+    published: PublishResult
+    rounds: list[Round]
     profile: Profile | None
     timeline: Timeline
+
+    @property
+    def first(self) -> Round:
+        """The round in which the JVM compiles what it runs."""
+        return self.rounds[0]
+
+    @property
+    def is_steady(self) -> bool:
+        """True if the compilers have become quiet."""
+        return self.rounds[-1].compilers < QUIET
+
+    @property
+    def ceiling(self) -> Span:
+        """The connector alone in the steady state."""
+        return self._steady(lambda each: each.ceiling)
+
+    @property
+    def decoding(self) -> Span:
+        """The connector and the first stage in the steady state."""
+        return self._steady(lambda each: each.decoding)
+
+    @property
+    def job(self) -> Span:
+        """The job in the steady state."""
+        return self._steady(lambda each: each.job)
+
+    @property
+    def of_ceiling(self) -> float:
+        """The job's rate, of that of the connector alone in the same round: the median of the last rounds."""
+        return statistics.median(each.of_ceiling for each in self.rounds[-STEADY_ROUNDS:])
+
+    def _steady(self, of: Callable[[Round], Span]) -> Span:
+        """Return the span whose rate is the median of the last rounds."""
+        spans = sorted((of(each) for each in self.rounds[-STEADY_ROUNDS:]), key=lambda span: span.rate)
+        return spans[(len(spans) - 1) // 2]
 
 
 SIZES = {JSON: Size(300_000, 4, 6), NDJSON: Size(600_000, 3, 5), ARROW: Size(1_500_000, 3, 6)}
@@ -49,11 +110,11 @@ _PROFILED = (JSON, ARROW)
 
 def measure(rig: Rig, say: Say, *, quick: bool) -> list[Way]:
     """All content types, in one Spark, one after the other."""
-    sizes = QUICK if quick else SIZES
-    return [_measure(rig, say, kind, size) for kind, size in sizes.items()]
+    sizes, rounds = (QUICK, _QUICK_ROUNDS) if quick else (SIZES, _MOST_ROUNDS)
+    return [_measure(rig, say, kind, size, rounds) for kind, size in sizes.items()]
 
 
-def _measure(rig: Rig, say: Say, kind: str, size: Size) -> Way:
+def _measure(rig: Rig, say: Say, kind: str, size: Size, most_rounds: int) -> Way:
     name = NAMES[kind]
     prefix = f"bench-{name.lower()}"
     traffic = Traffic(site.STORES)
@@ -68,17 +129,22 @@ def _measure(rig: Rig, say: Say, kind: str, size: Size) -> Way:
     def look(job: Job, batches: list[Batch]) -> None:
         timelines.append(read_timeline(rig.session, job.query, f"{name}, a backlog", batches[-2].figures))
 
-    say(f"{name}: the connector alone")
-    ceiling = span(rig.run_ceiling(settings()), size.warm_up, batches, a_record)
-    say(f"{name}: the connector and decoding")
-    decoding = span(rig.run_decoding(settings()), size.warm_up, batches, a_record)
-    say(f"{name}: the job")
-    job = span(rig.run_job(settings(), on_end=look), size.warm_up, batches)
+    rounds: list[Round] = []
+    while len(rounds) < min(STEADY_ROUNDS, most_rounds) or (not _are_quiet(rounds) and len(rounds) < most_rounds):
+        say(f"{name}, round {len(rounds) + 1}: the connector alone, with decoding, the job")
+        ceiling = span(rig.run_ceiling(settings()), size.warm_up, batches, a_record)
+        decoding = span(rig.run_decoding(settings()), size.warm_up, batches, a_record)
+        rounds.append(Round(ceiling, decoding, span(rig.run_job(settings(), on_end=look), size.warm_up, batches)))
     profile = None
     if kind in _PROFILED:
         say(f"{name}: the job, with py-spy looking on")
         profile = _profiled(rig, settings(), batches)
-    return Way(name, published, ceiling, decoding, job, profile, timelines[0])
+    return Way(name, published, rounds, profile, timelines[-1])
+
+
+def _are_quiet(rounds: list[Round]) -> bool:
+    """Return True if the compilers were quiet in two rounds, one after the other."""
+    return all(each.compilers < QUIET for each in rounds[-2:])
 
 
 def _profiled(rig: Rig, settings: JobSettings, batches: int) -> Profile:

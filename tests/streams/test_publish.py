@@ -68,6 +68,24 @@ def test_the_key_is_the_store_of_every_event_in_the_record(
         assert bool(decoded.rejects) == (message.key() == UNROUTED)
 
 
+@pytest.mark.parametrize("content_type", [NDJSON, ARROW])
+def test_a_record_of_a_partition_has_the_events_of_its_stores_in_their_order(
+    content_type: str, estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    create(kafka, f"{topic_prefix}.events", partitions=3)
+    path = write_recording(tmp_path / "traffic.arrow", traffic(3000))
+    result, messages = publish_events(path, estate, kafka, topic_prefix, content_type=content_type, by_partition=True)
+    decoder, player = Decoder(estate), Player(estate)
+    decoded = decoder.records([m.value() for m in messages], [header(m) for m in messages])
+    list(player.feed(decoded))
+    assert player.states() == replay(path, estate).states and len(decoded) == result.events
+    stores = [{block.store for block in decoder.records([m.value()], [header(m)]).blocks(estate)} for m in messages]
+    assert max(map(len, stores)) > 1
+    for message, names in zip(messages, stores, strict=True):
+        assert message.key() is None
+        assert {(murmur2(name.encode()) & 0x7FFFFFFF) % 3 for name in names} == {message.partition()}
+
+
 def test_json_has_no_header_and_the_others_have_their_content_type(
     estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -393,10 +393,18 @@ class Overview {
       // Those that are steady keep their places: usages change with each record.
       this.map.draw(isShort ? urgent : this.sort.value === "urgency" ? [...urgent, ...[...steady].sort(SORTS.name[1])] : chosen);
     }
-    const isFirst = !this.isDrawn && !this.map.root.hidden;
-    this.isDrawn = true;
-    if (isFirst) requestAnimationFrame(() => setTimeout(() => view === this && this.draw())); // the map is on the screen before the rest is made
-    else this.drawRest(urgent, steady);
+    if (this.isDrawn || this.map.root.hidden) this.drawRest(urgent, steady);
+    else this.drawLater();
+  }
+
+  // The map is on the screen before the rest is made, also if records come meanwhile.
+  drawLater() {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    requestAnimationFrame(() => setTimeout(() => {
+      this.isDrawn = true;
+      if (view === this) this.draw();
+    }));
   }
 
   drawRest(urgent, steady) {

@@ -761,6 +761,20 @@ def _take_note(model: ConsoleModel) -> Callable[[Any], Note]:
     return take
 
 
+def test_the_map_has_a_frame_of_its_own_before_the_rest(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold(two_hundred_stores())
+    count = "(path) => document.querySelectorAll(path).length"
+    frames = f"""window.frames_ = []; const count = {count};
+    const look = () => {{ frames_.push([count(".map .cell"), count("tbody tr")]); requestAnimationFrame(look); }};
+    requestAnimationFrame(look)"""
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        page.add_init_script(frames)
+        page.reload()
+        expect(page.locator("tbody tr")).to_have_count(196)
+        assert [200, 0] in page.evaluate("frames_")
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_two_hundred_stores_are_a_map(browser: Browser, size: str):
     model = ConsoleModel(TOPICS)
