@@ -38,8 +38,8 @@ from streams.query.rows import (
     unpack_spans,
 )
 from streams.query.worker import exemptions, prepare_worker
-from streams.state.pages import StatePages
-from streams.state.twins import SavedState, Twins, TwinSource, query_directory
+from streams.state.pages import StoreState
+from streams.state.twins import Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
@@ -56,7 +56,6 @@ _CLOUDEVENT: list[Header] = [{"key": "content-type", "value": b"application/clou
 _REPORTS: list[Header] = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
 _RECORD = Row("topic", "key", "value", "headers", "figures", "heard")  # the columns of `RECORD_DDL`
 _SPANS = StructType([StructField("spans", BinaryType(), False)])
-_HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 
 
 @dataclass(slots=True)
@@ -131,8 +130,7 @@ class TwinProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state variables; Spark calls this once per task."""
         exemptions.begin_task()
-        self._pages = StatePages(handle)
-        self._header = handle.getValueState("header", _HEADER)
+        self._state = StoreState(handle)
         self._spans = handle.getValueState("spans", _SPANS) if self._packed.unpack().topics.otlp is not None else None
 
     def handleInputRows(  # noqa: N802 -- Spark's name
@@ -196,9 +194,8 @@ class TwinProcessor(StatefulProcessor):
             output: takes the output.
         """
         started = time.perf_counter_ns()
-        row = self._header.get()
-        saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
-        with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._pages.read) as lease:
+        saved = self._state.saved()
+        with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._state.pages) as lease:
             opened = time.perf_counter_ns()
             duplicates_before = _duplicates(lease.twin)
             if lease.source is not TwinSource.CACHED:
@@ -222,8 +219,7 @@ class TwinProcessor(StatefulProcessor):
             if shared is None or not shared.is_untouched:  # else it has had a mark only
                 output.add_state(lease.twin.state())
             applied = time.perf_counter_ns()
-            pages, size = self._pages.write(lease.twin.dirty_pages())
-            self._header.update((lease.token, lease.twin.header()))
+            pages, size = self._state.write(lease.twin.dirty_pages(), lease.token, lease.twin.header())
             written = time.perf_counter_ns()
         output.figures |= {
             "events": sum(len(block.events) for block in blocks),

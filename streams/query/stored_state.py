@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
-from streams.state.pages import STATE_NAME
+from streams.state.pages import HEADER, PAGES
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.records import StateRecord
@@ -21,7 +21,6 @@ from twin.stores.open import Twin, open_store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-HEADER_NAME = "header"
 SAMPLE_HEADERS = 100  # of a checkpoint without a manifest: a job writes all headers in one format
 
 
@@ -120,7 +119,7 @@ def check_format(session: SparkSession, location: str) -> None:
     _ = session.streams  # creates the coordinator of state stores, which their readers need
     new = "install the mqtwin that wrote it, or name another --checkpoint"
     try:
-        headers = _read_variable(session, directory if directory is not None else location, HEADER_NAME)
+        headers = _read_variable(session, directory if directory is not None else location, HEADER)
         rows = headers.selectExpr("key.store as store", "value.header as header").take(SAMPLE_HEADERS)
     except (PySparkException, Py4JError) as error:
         raise UsageError(
@@ -152,7 +151,7 @@ def count_older(directory: Path, *, java: SparkJava | None = None, session: Spar
     _ = session.streams  # creates the coordinator of state stores, which their readers need
     older = stores = 0
     try:
-        headers = _read_variable(session, directory, HEADER_NAME)
+        headers = _read_variable(session, directory, HEADER)
         for row in headers.selectExpr("key.store as store", "value.header as header").toLocalIterator():
             stores += 1
             older += is_older(bytes(row["header"]), str(row["store"]))
@@ -174,14 +173,14 @@ def _read_twins(
     try:
         headers = {
             str(row["store"]): bytes(row["header"])
-            for row in _read_variable(session, directory, HEADER_NAME)
+            for row in _read_variable(session, directory, HEADER)
             .selectExpr("key.store as store", "value.header as header")
             .toLocalIterator()
         }
         names = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
         if is_needed and store is not None and not names:
             raise UsageError(f"--store {store}: the checkpoint has none; expected: {', '.join(sorted(headers))}")
-        pages = _read_variable(session, directory, STATE_NAME).selectExpr(
+        pages = _read_variable(session, directory, PAGES).selectExpr(
             "key.store as store", "user_map_key.page as page", "user_map_value.data as data"
         )
         pages = pages.where(pages["store"].isin(names)).sort("store")

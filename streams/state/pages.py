@@ -1,9 +1,10 @@
-"""Pages of a store in Spark's state store: a map from page number to bytes, written in bulk.
+"""State of a store in Spark's state store: its header, and a map from page number to bytes.
 
-PySpark's `MapState.updateValue` waits for the JVM's answer to each value. The JVM answers requests in their order, so
-requests can be pipelined and their answers read later: 8 KB pages took 47 to 71 us each instead of 99 to 137 us (two
-cores, PySpark 4.2.0). This needs private names of PySpark. They are looked up once; if one is missing, pages are
-written through the public interface.
+PySpark waits for the JVM's answer to each call: the key of the rows, the header, each page, the header again. The JVM
+answers requests in their order, so what only says "done" can be read later. Here a store costs one wait, for its
+header: the request for it goes out together with the key, and the answers to a store's writes are read with that of the
+next store. With a thousand stores a batch, half of the workers' time was such waits. This needs private names of
+PySpark. They are looked up once; if one is missing, everything goes through the public interface.
 """
 
 from __future__ import annotations
@@ -16,80 +17,149 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from streams import seams
+from streams.state.twins import SavedState
 
-STATE_NAME = "pages"
+PAGES, HEADER = "pages", "header"  # names of the state variables
 KEY = StructType([StructField("page", LongType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
+HEADER_TYPE = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 MAX_PENDING_REQUESTS = 64  # their answers, about 10 bytes each, must fit into a socket's buffer
 MAX_PENDING_BYTES = 1024 * 1024
 PROTOCOL_VERSION = 0
 _FRAME_HEAD = struct.Struct("!ii")  # protocol version, bytes of the request
 
 
-class StatePages:
-    """The pages of the store that is the processor's current key. Created in the processor's `init`, for one task."""
+class StoreState:
+    """State of the store that is the processor's current key. Created in the processor's `init`, for one task."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getMapState(STATE_NAME, KEY, VALUE)
-        self._client = _find_client(handle)
+        self._pages = handle.getMapState(PAGES, KEY, VALUE)
+        self._header = handle.getValueState(HEADER, HEADER_TYPE)
+        self._pipeline = _open_pipeline(handle)
 
-    def read(self) -> Iterator[tuple[int, bytes]]:
-        """Yield all pages of the key, in no order: (page number, bytes)."""
-        for (number,), (data,) in self._state.iterator():
-            yield int(number), bytes(data)
-
-    def write(self, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
-        """Write pages and return their number and total size in bytes.
+    def saved(self) -> SavedState | None:
+        """Return token and header as last written; None if there is none yet.
 
         Raises:
-            PySparkRuntimeError: the state store refused a page.
+            PySparkRuntimeError: the state store refused this, or what was written before.
+        """
+        row = self._header.get() if self._pipeline is None else self._pipeline.get_value(HEADER)
+        return SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
+
+    def pages(self) -> Iterator[tuple[int, bytes]]:
+        """Yield all pages of the key, in no order: (page number, bytes)."""
+        for (number,), (data,) in self._pages.iterator():
+            yield int(number), bytes(data)
+
+    def write(self, pages: Iterable[tuple[int, bytes]], token: bytes, header: bytes) -> tuple[int, int]:
+        """Write pages, then the header, and return the number of the pages and their total size in bytes.
+
+        Raises:
+            PySparkRuntimeError: the state store refused a page, of this key or of one before.
         """
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.WRITING)
-        if self._client is not None:
-            return _write_pipelined(self._client, pages)
         count = size = 0
         for number, data in pages:
-            self._state.updateValue((number,), (data,))
+            if self._pipeline is None:
+                self._pages.updateValue((number,), (data,))
+            else:
+                self._pipeline.put_in_map(PAGES, (number,), (data,))
             count, size = count + 1, size + len(data)
+        if self._pipeline is None:
+            self._header.update((token, header))
+        else:
+            self._pipeline.put_value(HEADER, (token, header))
         return count, size
 
 
-def _find_client(handle: StatefulProcessorHandle) -> Any:
-    """Return the connection to the JVM's state server; None if this version of PySpark has another one."""
+def _open_pipeline(handle: StatefulProcessorHandle) -> _Pipeline | None:
+    """Return the pipeline to the JVM's state server; None if this version of PySpark has another client."""
     client = getattr(handle, "_statefulProcessorApiClient", None)
-    known = all(hasattr(client, name) for name in ("sockfile", "pickleSer", "_receive_proto_message"))
-    return client if known else None
+    names = ("sockfile", "pickleSer", "set_implicit_key", "_send_proto_message", "_receive_proto_message")
+    return _Pipeline(client) if all(hasattr(client, name) for name in names) else None
 
 
-def _write_pipelined(client: Any, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
-    import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+class _Pipeline:
+    """Requests to the JVM's state server, whose answers are read when one is waited for.
 
-    dumps, file = client.pickleSer.dumps, client.sockfile
-    count = size = requests = pending_bytes = 0
-    for number, data in pages:
-        update = messages.UpdateValue(userKey=dumps((number,)), value=dumps((data,)))
-        call = messages.MapStateCall(stateName=STATE_NAME, updateValue=update)
-        request = messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(mapStateCall=call))
+    It takes two calls of PySpark's client over: the one that sets the key is not waited for, and before any other
+    request the answers that are due are read, so that each reader finds its own.
+    """
+
+    def __init__(self, client: Any) -> None:
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        self._messages = messages
+        self._client = client
+        self._file = client.sockfile
+        self._dumps = client.pickleSer.dumps
+        self._unanswered = self._pending_bytes = 0
+        self._send_own = client._send_proto_message  # noqa: SLF001 -- see the module's docstring
+        client._send_proto_message = self._send_alone  # noqa: SLF001
+        client.set_implicit_key = self._set_key
+
+    def get_value(self, name: str) -> Any:
+        """Return the row of a value state; None if it has none."""
+        call = self._messages.ValueStateCall(stateName=name, get=self._messages.Get())
+        self._write(self._of_variable(valueStateCall=call))
+        self._settle()
+        status, message, value = self._client._receive_proto_message()  # noqa: SLF001
+        if status != 0:
+            raise _refused([message])
+        return self._client.pickleSer.loads(value) if value else None
+
+    def put_value(self, name: str, row: tuple[Any, ...]) -> None:
+        """Set a value state."""
+        update = self._messages.ValueStateUpdate(value=self._dumps(row))
+        self._post(
+            self._of_variable(valueStateCall=self._messages.ValueStateCall(stateName=name, valueStateUpdate=update))
+        )
+
+    def put_in_map(self, name: str, key: tuple[Any, ...], row: tuple[Any, ...]) -> None:
+        """Set a value of a map state."""
+        update = self._messages.UpdateValue(userKey=self._dumps(key), value=self._dumps(row))
+        self._post(self._of_variable(mapStateCall=self._messages.MapStateCall(stateName=name, updateValue=update)))
+
+    def _set_key(self, key: tuple[Any, ...]) -> None:
+        call = self._messages.SetImplicitKey(key=self._dumps(tuple(key)))
+        request = self._messages.ImplicitGroupingKeyRequest(setImplicitKey=call)
+        self._post(self._messages.StateRequest(implicitGroupingKeyRequest=request))
+
+    def _send_alone(self, message: bytes) -> None:
+        """Send a request of PySpark's own, which reads the next answer."""
+        self._settle()
+        self._send_own(message)
+
+    def _of_variable(self, **call: Any) -> Any:
+        return self._messages.StateRequest(stateVariableRequest=self._messages.StateVariableRequest(**call))
+
+    def _post(self, request: Any) -> None:
+        """Write a request whose answer only says that it is done."""
+        self._pending_bytes += self._write(request)
+        self._unanswered += 1
+        if self._unanswered >= MAX_PENDING_REQUESTS or self._pending_bytes >= MAX_PENDING_BYTES:
+            self._settle()
+
+    def _write(self, request: Any) -> int:
         message = request.SerializeToString()
-        file.write(_FRAME_HEAD.pack(PROTOCOL_VERSION, len(message)) + message)
-        count, size = count + 1, size + len(data)
-        requests, pending_bytes = requests + 1, pending_bytes + len(message)
-        if requests >= MAX_PENDING_REQUESTS or pending_bytes >= MAX_PENDING_BYTES:
-            _read_answers(client, requests)
-            requests = pending_bytes = 0
-    _read_answers(client, requests)
-    return count, size
+        self._file.write(_FRAME_HEAD.pack(PROTOCOL_VERSION, len(message)) + message)
+        return len(message)
+
+    def _settle(self) -> None:
+        """Read the answers that are due."""
+        self._file.flush()
+        refusals = []
+        for _ in range(self._unanswered):
+            status, message, _ = self._client._receive_proto_message()  # noqa: SLF001
+            if status != 0:
+                refusals.append(message)
+        self._unanswered = self._pending_bytes = 0
+        if refusals:
+            raise _refused(refusals)
 
 
-def _read_answers(client: Any, requests: int) -> None:
+def _refused(refusals: list[str]) -> Exception:
     from pyspark.errors import PySparkRuntimeError
 
-    client.sockfile.flush()
-    refusals = []
-    for _ in range(requests):
-        status, message, _ = client._receive_proto_message()  # noqa: SLF001 -- see the module's docstring
-        if status != 0:
-            refusals.append(message)
-    if refusals:
-        raise PySparkRuntimeError(f"Error updating map state value: {refusals[0]}")
+    return PySparkRuntimeError(f"the state store refused a request: {refusals[0]}")

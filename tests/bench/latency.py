@@ -36,6 +36,7 @@ _GRAIN = 0.02  # seconds between two times of sending
 _ALARM_EVERY = 0.05  # seconds: an alarm store fills, or drains, in turn
 _SECONDS, _QUICK_SECONDS = 600.0, 8.0
 _WARM_UP, _QUICK_WARM_UP = 60.0, 10.0  # seconds
+_REMEMBERED = 20  # batches of which Spark still has its reports
 _SLOW = 2.0  # times the median: a batch that takes longer is slow
 _MOST = 0.5  # of what a slow batch takes more: that much is the cause
 _PHASES = {  # of the driver, one after the other
@@ -173,7 +174,8 @@ def _measure(rig: Rig, say: Say, estate: Estate, rate: int, warm_up: float, meas
             done.set()
             reader.join()
         result.batches = [batch.figures for batch in batches if pace.began <= batch.ended <= pace.end]
-        median = sorted(result.batches, key=lambda figures: figures["batch_ms"])[len(result.batches) // 2]
+        recent = sorted(result.batches[-_REMEMBERED:], key=lambda figures: figures["batch_ms"])
+        median = recent[len(recent) // 2]
         result.timeline = read_timeline(rig.session, job.query, f"{rate:,} events/s", median)
     if _missing(alarms, arrived):
         raise MqtwinError(f"{_missing(alarms, arrived)} alerts did not come within 30 seconds")

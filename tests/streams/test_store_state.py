@@ -1,0 +1,161 @@
+"""Requests to Spark's state server: the same state as by PySpark's own calls, fewer waits, refusals found."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor_api_client import (
+    StatefulProcessorApiClient,
+    StatefulProcessorHandleState,
+)
+from pyspark.sql.types import StringType, StructField, StructType
+
+from streams.state import pages
+from streams.state.pages import MAX_PENDING_REQUESTS, StoreState
+from streams.state.twins import SavedState
+
+KEY = StructType([StructField("store", StringType())])
+Writes = list[tuple[str, dict[int, bytes], bytes]]  # store, pages, header
+
+
+class StateServer(threading.Thread):
+    """The part of Spark's state server that a store needs.
+
+    Args:
+        path: of its socket.
+        holds_key: it keeps the answer to a key back until the next request has come.
+        refuses: bytes that a value must not have.
+    """
+
+    def __init__(self, path: str, *, holds_key: bool = False, refuses: bytes = b"\0never") -> None:
+        super().__init__(daemon=True)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(path)
+        self._listener.listen()
+        self._holds_key, self._refuses = holds_key, refuses
+        self._key: Any = None
+        self.values: dict[Any, Any] = {}
+        self.maps: dict[Any, dict[Any, Any]] = {}
+
+    def run(self) -> None:
+        with self._listener:
+            connection, _ = self._listener.accept()
+        with suppress(OSError), connection, connection.makefile("rwb") as file:  # a client that fails reads no more
+            kept = []
+            while head := file.read(8):
+                request = messages.StateRequest()
+                request.ParseFromString(file.read(struct.unpack("!ii", head)[1]))
+                kind, answer = self._answer(request)
+                kept.append(answer)
+                if kind != "key" or not self._holds_key:
+                    for each in kept:
+                        text = each.SerializeToString()
+                        file.write(struct.pack("!i", len(text)) + text)
+                    file.flush()
+                    kept.clear()
+
+    def _answer(self, request: Any) -> tuple[str, Any]:
+        if request.HasField("implicitGroupingKeyRequest"):
+            self._key = pickle.loads(request.implicitGroupingKeyRequest.setImplicitKey.key)
+            return "key", messages.StateResponse()
+        call = request.stateVariableRequest
+        if call.HasField("valueStateCall") and call.valueStateCall.HasField("get"):
+            row = self.values.get((self._key, call.valueStateCall.stateName))
+            return "get", messages.StateResponse(value=row or b"")
+        if call.HasField("valueStateCall"):
+            update = call.valueStateCall
+            self.values[self._key, update.stateName] = update.valueStateUpdate.value
+            return "put", self._status(update.valueStateUpdate.value)
+        if call.HasField("mapStateCall"):
+            update = call.mapStateCall.updateValue
+            pages_of_key = self.maps.setdefault((self._key, call.mapStateCall.stateName), {})
+            pages_of_key[pickle.loads(update.userKey)] = pickle.loads(update.value)
+            return "put", self._status(update.value)
+        return "other", messages.StateResponse()
+
+    def _status(self, value: bytes) -> Any:
+        is_refused = self._refuses in value
+        return messages.StateResponse(statusCode=int(is_refused), errorMessage="no room" if is_refused else "")
+
+
+@contextmanager
+def connected(holds_key: bool = False, refuses: bytes = b"\0never") -> Iterator[tuple[StateServer, Any, StoreState]]:
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / "state.sock")
+        server = StateServer(path, holds_key=holds_key, refuses=refuses)
+        server.start()
+        client = StatefulProcessorApiClient(path, KEY)
+        client._client_socket.settimeout(10)
+        yield server, client, StoreState(StatefulProcessorHandle(client))
+        client.sockfile.close()
+        client._client_socket.close()
+        server.join(10)
+
+
+def run(client: Any, state: StoreState, writes: Writes) -> list[SavedState | None]:
+    found = []
+    for number, (store, own, header) in enumerate(writes):
+        client.set_implicit_key((store,))
+        found.append(state.saved())
+        state.write(own.items(), b"token%d" % number, header)
+    client.set_handle_state(StatefulProcessorHandleState.DATA_PROCESSED)
+    return found
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["QSG1/A", "QSG1/B", "QM1/PS04"]),
+            st.dictionaries(st.integers(0, 200), st.binary(max_size=200), max_size=80),
+            st.binary(min_size=1, max_size=50),
+        ),
+        max_size=6,
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_the_state_is_that_of_pysparks_own_calls(writes: Writes):
+    with connected() as (server, client, state):
+        found = run(client, state, writes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_open_pipeline", lambda _: None)
+        with connected() as (own_server, own_client, own_state):
+            assert run(own_client, own_state, writes) == found
+    assert server.maps == own_server.maps
+    assert {k: pickle.loads(v) for k, v in server.values.items()} == {
+        k: pickle.loads(v) for k, v in own_server.values.items()
+    }
+
+
+def test_a_store_does_not_wait_for_its_key():
+    writes: Writes = [(f"QSG1/{name}", {1: b"a", 2: b"b"}, b"header") for name in "ABC"]
+    with connected(holds_key=True) as (server, client, state):
+        assert run(client, state, writes) == [None, None, None]
+        assert len(server.values) == 3
+
+
+def test_answers_are_read_before_they_fill_the_socket():
+    many = dict.fromkeys(range(3 * MAX_PENDING_REQUESTS), b"x" * 10)
+    with connected() as (server, client, state):
+        run(client, state, [("QSG1/A", many, b"header")])
+        assert len(server.maps[("QSG1/A",), "pages"]) == 3 * MAX_PENDING_REQUESTS
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_refused_page_fails_the_task_at_the_next_store_or_at_its_end(others: int):
+    writes: Writes = [("QSG1/A", {1: b"too large"}, b"header")] + [("QSG1/B", {}, b"header")] * others
+    with connected(refuses=b"too large") as (_, client, state), pytest.raises(PySparkRuntimeError, match="no room"):
+        run(client, state, writes)
