@@ -25,7 +25,9 @@ ContentType = Literal["json", "ndjson", "arrow"]
 
 MAX_EVENTS_PER_SECOND = 10**9
 MAX_STORES = 10**7
-MAX_SHARE = 0.65  # of the cores' CPU, for events: the rest works off a backlog, or bears one lost executor of three
+# Of the cores' CPU, for events, and of the core of a store: the rest works off a backlog, or bears the loss of an
+# executor of three.
+MAX_SHARE = 0.65
 _BACKLOG_SECONDS = 2.0  # of all cores, for the events of a batch of a backlog
 _HOUR = 3600.0
 _DRIVER_CORES = 2  # planning is serial; the second core is for the scheduler and the garbage collector
@@ -42,9 +44,9 @@ class Costs:
         json_us: microseconds an event, all of the job (From Kafka to Kafka, less the compilers of Cost by step).
         ndjson_us: the same.
         arrow_us: the same.
-        apply_us: of these, in the stateful stage: an event is 15 bytes there, whatever it came from (Cost by step, of
+        apply_us: the part of the stateful stage, where an event is 15 bytes, whatever it came from (Cost by step, of
             Arrow, less the compilers' share).
-        kernel_us: of these, in the process that advances a store: kernel and unpacking (The kernel alone, gets of any
+        kernel_us: the part of the process that advances a store: kernel and unpacking (The kernel alone, gets of any
             message with 10,000 held).
         store_ms: milliseconds a store with events in a batch: the stateful stage and Spark's part.
         state_partition_ms: milliseconds a state partition in each batch: task, commit, sink (Where a batch waits, at
@@ -209,7 +211,7 @@ class ClusterPlan:
         topic_partitions: partitions of the events topic.
         state_partitions: spark.sql.shuffle.partitions.
         latency_s: largest duration of a batch that was asked for, seconds.
-        meets_latency: False if no cluster has such batches; this one then has the shortest.
+        keeps_limits: False if no cluster keeps all limits; of those for the events this one has the shortest batches.
         batch: a batch.
         memory: memory of an executor.
         driver_cores: cores of the driver.
@@ -231,7 +233,7 @@ class ClusterPlan:
     topic_partitions: int
     state_partitions: int
     latency_s: float
-    meets_latency: bool
+    keeps_limits: bool
     batch: BatchPlan
     memory: ExecutorMemory
     driver_cores: int
@@ -310,7 +312,9 @@ def _equilibrium(fixed: float, growth: float) -> float:
 def plan_cluster(
     load: ClusterLoad, costs: Costs = COSTS, *, cores_per_executor: int = 4, latency_s: float = 1.0
 ) -> ClusterPlan:
-    """Return the smallest cluster whose batches take at most `latency_s`; if there is none, that of the shortest.
+    """Return the smallest cluster that keeps all limits; if there is none, that with the shortest batches.
+
+    A store that has more events than a core advances is planned as if it had as many, because no cluster helps it.
 
     Args:
         load: traffic and state.
@@ -326,14 +330,15 @@ def plan_cluster(
     if not latency_s > 0:
         raise UsageError(f"batches of {latency_s} s; expected: more than 0 s")
     executors = math.ceil(_cores_for_events(load, costs) / MAX_SHARE / cores_per_executor)
+    bounded = replace(load, events_per_second=min(load.events_per_second, _max_store_rate(load, costs)))
     best, best_seconds = executors, math.inf
     while True:
         cores = executors * cores_per_executor
-        batch = batch_of(load, cores, _partitions_for(load, cores), costs)
+        batch = batch_of(bounded, cores, _partitions_for(load, cores), costs)
         if batch.seconds < best_seconds:
             best, best_seconds = executors, batch.seconds
         # With more executors, the driver alone takes longer than the best batch so far.
-        if best_seconds <= latency_s or batch.driver_s >= min(best_seconds, _reachable(load, costs)):
+        if best_seconds <= latency_s or batch.driver_s >= best_seconds:
             return assess_cluster(load, best, costs, cores_per_executor=cores_per_executor, latency_s=latency_s)
         executors += 1
 
@@ -343,9 +348,9 @@ def _cores_for_events(load: ClusterLoad, costs: Costs) -> float:
     return load.events_per_second * costs.event_us(load.content_type) / 1e6
 
 
-def _reachable(load: ClusterLoad, costs: Costs) -> float:
-    """Return infinity, or 0 if no number of cores is enough because one store has too many events."""
-    return math.inf if load.events_per_second * costs.kernel_us / 1e6 < load.stores else 0.0
+def _max_store_rate(load: ClusterLoad, costs: Costs) -> float:
+    """Return the events/s of all stores at which each has as many as a core advances."""
+    return load.stores * MAX_SHARE * 1e6 / costs.kernel_us
 
 
 def _partitions_for(load: ClusterLoad, cores: int) -> Partitions:
@@ -364,6 +369,7 @@ def assess_cluster(
     cores = executors * cores_per_executor
     partitions = _partitions_for(load, cores)
     batch = batch_of(load, cores, partitions, costs)
+    limits = _limits(load, cores, batch, latency_s, costs)
     max_rate = _max_rate(load, cores, latency_s, costs)
     first = _first(replace(load, events_per_second=max(load.events_per_second, max_rate)), cores, latency_s, costs)
     memory = _memory(load, executors, cores_per_executor, costs)
@@ -377,14 +383,14 @@ def assess_cluster(
         topic_partitions=min(cores, load.stores),
         state_partitions=partitions.state,
         latency_s=latency_s,
-        meets_latency=batch.seconds <= latency_s,
+        keeps_limits=all(limit.used <= 1 for limit in limits),
         batch=batch,
         memory=memory,
         driver_cores=_DRIVER_CORES,
         driver_bytes=driver_bytes,
         max_records=max_records,
         backlog_s=_backlog_seconds(load, batch, max_records * costs.events_per_record(load.content_type)),
-        limits=_limits(load, cores, batch, latency_s, costs),
+        limits=limits,
         first=first,
         max_events_per_second=max_rate,
         settings=(
@@ -397,7 +403,10 @@ def assess_cluster(
             f"--conf spark.executor.memoryOverhead={_mebibytes(memory.overhead_bytes)}m",
             f"--conf spark.driver.memory={_mebibytes(driver_bytes)}m",
         ),
-        warnings=tuple(_warnings(load, executors, cores_per_executor, batch, latency_s, first, costs)),
+        warnings=(
+            *_exceeded(limits, batch, latency_s, first),
+            *_warnings_of_loss(load, executors, cores_per_executor, costs),
+        ),
     )
 
 
@@ -407,17 +416,21 @@ def _limits(
     return (
         Limit("CPU for events", _cores_for_events(load, costs) / cores / MAX_SHARE),
         Limit("duration of a batch", batch.seconds / latency_s),
-        Limit("rate of one store", load.events_per_second / load.stores * costs.kernel_us / 1e6),
+        Limit("rate of one store", load.events_per_second / _max_store_rate(load, costs)),
     )
 
 
 def _first(load: ClusterLoad, cores: int, latency_s: float, costs: Costs) -> str:
-    """Return the name of the limit that is used most; the duration of a batch with its longest part."""
+    """Return the name of the limit that is used most; the duration of a batch with its longest part.
+
+    That is long because of too many events, if they exceed another limit.
+    """
     batch = batch_of(load, cores, _partitions_for(load, cores), costs)
     cpu, duration, store = _limits(load, cores, batch, latency_s, costs)
-    if math.isfinite(duration.used) and duration.used >= max(cpu.used, store.used):
-        return f"{duration.name}: {batch.longest}"
-    return max(cpu, store, key=lambda limit: limit.used).name
+    throughput = max(cpu, store, key=lambda limit: limit.used)
+    if throughput.used > 1 or throughput.used >= duration.used:
+        return throughput.name
+    return f"{duration.name}: {batch.longest}"
 
 
 def _max_records(load: ClusterLoad, cores: int, batch: BatchPlan, costs: Costs) -> int:
@@ -441,7 +454,8 @@ def _backlog_seconds(load: ClusterLoad, batch: BatchPlan, events: int) -> float:
 def _max_rate(load: ClusterLoad, cores: int, latency_s: float, costs: Costs) -> float:
     """Return the largest rate at which a cluster keeps all limits, events/s; 0.0 if it keeps them at none."""
     partitions = _partitions_for(load, cores)
-    low, high = 0.0, min(cores * MAX_SHARE * 1e6 / costs.event_us(load.content_type), float(MAX_EVENTS_PER_SECOND))
+    of_cores = cores * MAX_SHARE * 1e6 / costs.event_us(load.content_type)
+    low, high = 0.0, min(of_cores, _max_store_rate(load, costs), float(MAX_EVENTS_PER_SECOND))
     if batch_seconds(replace(load, events_per_second=high), cores, partitions, costs) <= latency_s:
         return high
     for _ in range(_BISECTIONS):
@@ -479,23 +493,22 @@ def _mebibytes(size_bytes: int) -> int:
     return math.ceil(size_bytes / MIB)
 
 
-def _warnings(
-    load: ClusterLoad,
-    executors: int,
-    cores_per_executor: int,
-    batch: BatchPlan,
-    latency_s: float,
-    first: str,
-    costs: Costs,
-) -> Iterator[str]:
+def _exceeded(limits: tuple[Limit, Limit, Limit], batch: BatchPlan, latency_s: float, first: str) -> Iterator[str]:
+    """Yield a warning if a limit is exceeded."""
+    cpu, duration, store = limits
     if not math.isfinite(batch.seconds):
         yield f"events arrive faster than this cluster processes them; the limit is the {first}"
-    elif batch.seconds > latency_s:
-        goal = f"batches take {batch.seconds:.2f} s, more than {latency_s:g} s"
-        yield f"{goal}; the limit is the {first}"
-    needed = _cores_for_events(load, costs)
+    elif duration.used > 1:
+        yield f"batches take {batch.seconds:.2f} s, more than {latency_s:g} s; the limit is the {first}"
+    elif max(cpu.used, store.used) > 1:
+        yield f"no room is left to work off a backlog; the limit is the {first}"
+
+
+def _warnings_of_loss(load: ClusterLoad, executors: int, cores_per_executor: int, costs: Costs) -> Iterator[str]:
+    """Yield a warning if the cluster does not keep up without one executor."""
+    needed, left = _cores_for_events(load, costs), (executors - 1) * cores_per_executor
     if executors == 1:
         yield "with one executor nothing is processed until Spark has replaced it, if it is lost"
-    elif needed >= (executors - 1) * cores_per_executor:
-        rest = as_count((executors - 1) * cores_per_executor, "core")
-        yield f"if an executor is lost, a backlog grows until Spark has replaced it: events take {needed:.1f} of {rest}"
+    elif needed >= left:
+        text = f"events take {needed:.1f} of {as_count(left, 'core')}"
+        yield f"if an executor is lost, a backlog grows until Spark has replaced it: {text}"

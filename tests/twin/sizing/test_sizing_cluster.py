@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twin.errors import UsageError
-from twin.sizing import ClusterLoad, Costs, Partitions, assess_cluster, batch_seconds, plan_cluster
+from twin.sizing import ClusterLoad, ClusterPlan, Costs, Partitions, assess_cluster, batch_seconds, plan_cluster
 from twin.sizing.cluster import COSTS, MAX_SHARE, batch_of, most_stores
 from twin.units import GIB, MIB
 
@@ -67,18 +67,22 @@ def test_a_plan_keeps_the_latency_or_says_which_limit_forbids_it(load, latency, 
     seconds = batch_seconds(load, plan.cores, Partitions(plan.cores, plan.state_partitions))
     assert plan.batch.seconds == seconds
     assert plan.limits[0].used <= 1 + 1e-9
-    if plan.meets_latency:
+    if plan.keeps_limits:
         assert seconds <= latency
         assert plan.max_events_per_second >= load.events_per_second * (1 - 1e-9)
-        smaller = plan.executors > 1 and assess_cluster(load, plan.executors - 1, cores_per_executor=width)
-        assert not smaller or smaller.batch.seconds > latency or smaller.limits[0].used > 1
+        assert plan.executors == 1 or any(limit.used > 1 for limit in changed(plan, -1).limits)
     else:
-        assert seconds > latency
         assert f"the limit is the {plan.first}" in plan.warnings[0]
-        for executors in (plan.executors - 1, plan.executors + 1, 2 * plan.executors):
-            if executors >= 1 and assess_cluster(load, executors, cores_per_executor=width).limits[0].used <= 1:
-                other = assess_cluster(load, executors, cores_per_executor=width)
-                assert other.batch.seconds >= seconds
+        assert seconds > latency or plan.limits[2].used > 1
+    if not plan.keeps_limits and plan.limits[2].used <= 1:
+        others = [changed(plan, more) for more in (-1, 1, plan.executors) if plan.executors + more > 0]
+        assert all(other.batch.seconds >= seconds for other in others if other.limits[0].used <= 1)
+
+
+def changed(plan: ClusterPlan, more: int) -> ClusterPlan:
+    """Return the plan of a cluster with more executors."""
+    executors, width = plan.executors + more, plan.cores_per_executor
+    return assess_cluster(plan.load, executors, cores_per_executor=width, latency_s=plan.latency_s)
 
 
 @given(load=loads, executors=st.integers(1, 200))
@@ -104,6 +108,9 @@ def test_one_store_is_advanced_by_one_core():
     many, single = (batch_of(ClusterLoad(8e6, stores, "arrow"), 64, Partitions(64, 64)) for stores in (64, 1))
     assert single.seconds > 10 * many.seconds
     assert batch_seconds(ClusterLoad(9e6, 1, "arrow"), 10**6, Partitions(1, 1)) == math.inf
+    plan = plan_cluster(ClusterLoad(6e6, 1, "arrow"), latency_s=10)
+    assert (plan.keeps_limits, plan.batch.seconds < 10) == (False, True)
+    assert plan.warnings == ("no room is left to work off a backlog; the limit is the rate of one store",)
 
 
 def test_more_partitions_than_cores_or_stores_are_not_planned():
@@ -187,9 +194,15 @@ def test_the_page_says_which_limit_is_reached_first():
         for cores in (10, 100, 1000):
             plan = assess_cluster(ClusterLoad(1e7, 10**5, content_type), cores // 10, cores_per_executor=10)
             batch, share = plan.batch, 100 * MAX_SHARE * plan.limits[0].used
-            cells = [content_type, f"{cores:,}", f"{share:.0f} %", seconds_of(batch.seconds), seconds_of(batch.driver_s)]
-            cells += [seconds_of(batch.read_tasks_s + batch.state_partitions_s), seconds_of(batch.stores_s)]
-            lines.append(f"| {' | '.join([*cells, seconds_of(batch.events_s), plan.first])} |")
+            parts = (batch.driver_s, batch.read_tasks_s + batch.state_partitions_s, batch.stores_s, batch.events_s)
+            cells = [
+                content_type,
+                f"{cores:,}",
+                f"{share:.0f} %",
+                *map(seconds_of, (batch.seconds, *parts)),
+                plan.first,
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
     assert table("### Which limit is reached first") == lines
 
 
