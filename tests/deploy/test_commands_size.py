@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from deploy.cli import _new_app, main
-from deploy.show.sizes import pasteable
+from deploy.show.sizes import pasteable, share_bar
 from tests.support.traffic import write_estate
 from twin.estate import load_estate
+from twin.sizing import ClusterLoad, plan_cluster
 
 MILLION = "1000000"
 CLUSTER = ["cluster", "--events-per-second", "1M", "--stores", "1000"]
@@ -364,12 +365,25 @@ def test_a_structure_without_queues_is_planned_by_its_estate(
 
 
 def test_a_cluster_is_printed_with_bars_and_options_of_the_job(run_size: Any) -> None:
+    plan = plan_cluster(ClusterLoad(1e6, 1_000, held=10_000_000))
     lines = run_size(*CLUSTER, "--held", "10M")
     assert lines[0] == ["1,000 stores", "1,000,000 events/s, json"]
     cells = dict(lines)
-    assert cells["executors"] == "2 with 4 cores"
-    assert cells["CPU for events, of its limit"] == "███████████░░░░░░░░░  56.9 %"
-    assert "--conf spark.sql.shuffle.partitions=8 " in cells["mqtwin stream"]
+    assert cells["executors"] == f"{plan.executors} with 4 cores"
+    assert cells["duration of a batch, of its limit"] == share_bar(plan.batch.seconds)
+    assert f"--conf spark.sql.shuffle.partitions={plan.state_partitions} " in cells["mqtwin stream"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "░░░░░░░░░░░░░░░░░░░░   0.0 %"),
+        (0.569, "███████████░░░░░░░░░  56.9 %"),
+        (1.46, "████████████████████ 146.0 %"),
+    ],
+)
+def test_a_share_is_a_bar_that_is_full_at_its_limit(share: float, text: str) -> None:
+    assert share_bar(share) == text
 
 
 def test_the_options_of_a_cluster_are_there_to_be_pasted_on_a_terminal(
@@ -383,12 +397,13 @@ def test_the_options_of_a_cluster_are_there_to_be_pasted_on_a_terminal(
     assert words[:2] == ["mqtwin", "stream"]
     needed = ["--estate", "e", "--bootstrap-servers", "b:1", "--checkpoint", "c"]
     _, bound, _ = _new_app().parse_args([*words[1:], *needed], exit_on_error=False, print_error=False)
-    assert bound.arguments["max_records"] == 5_405_406
-    assert bound.arguments["conf"][0] == "spark.sql.shuffle.partitions=8"
+    plan = plan_cluster(ClusterLoad(1e6, 1_000))
+    assert bound.arguments["max_records"] == plan.max_records
+    assert bound.arguments["conf"][0] == f"spark.sql.shuffle.partitions={plan.state_partitions}"
 
 
 def test_a_cluster_of_which_one_store_has_too_many_events_is_warned_of(plan_json: Any, run_size: Any) -> None:
-    words = ["cluster", "--events-per-second", "20M", "--stores", "1"]
+    words = ["cluster", "--events-per-second", "900M", "--stores", "1"]
     plan, warnings = plan_json(*words)
     assert (plan["batch"]["seconds"], plan["keeps_limits"], plan["first"]) == (None, False, "rate of one store")
     limit = "the limit is the rate of one store"
