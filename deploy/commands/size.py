@@ -1,4 +1,4 @@
-"""``mqtwin size``: the planning formulas of IBM's documents, and those of the twin."""
+"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and those of the job on a cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cyclopts.validators import Number
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import (
     print_administration_plan,
+    print_cluster_plan,
     print_page_set_plan,
     print_queue_file_plan,
     print_scm_plans,
@@ -23,12 +24,14 @@ from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS
 from twin.estate.model import packs
 from twin.sizing import (
+    ClusterLoad,
     backlog_of,
     bare_structure,
     parse_mix,
     parse_rates,
     parse_seconds,
     plan_administration,
+    plan_cluster,
     plan_page_set,
     plan_queue_file,
     plan_scm,
@@ -36,7 +39,8 @@ from twin.sizing import (
     plan_structure,
     plan_threshold,
 )
-from twin.sizing.mix import parse_count
+from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
+from twin.sizing.mix import MAX_COUNT, parse_count
 from twin.sizing.structure import rebuild_advice
 
 size = App(name="size")
@@ -129,6 +133,45 @@ def _parse_backlog(text: str) -> int:
     if messages is None:
         raise UsageError(f"--backlog {text}; expected: a number of messages from 1, such as 5000000 or 5M")
     return messages
+
+
+@size.command
+def cluster(
+    *,
+    events_per_second: str,
+    stores: str,
+    content_type: ContentType = "json",
+    held: str | None = None,
+    cores_per_executor: Annotated[int, Parameter(validator=Number(gte=1, lte=256))] = 4,
+    latency: Annotated[float, Parameter(validator=Number(gt=0, lte=3600))] = 1.0,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
+
+    Args:
+        events_per_second: Events a second, such as 500000 or 0.5M.
+        stores: Number of stores.
+        content_type: Content type of the records.
+        held: Messages that all stores hold, such as 10M. Default: none.
+        cores_per_executor: Cores of an executor.
+        latency: Largest duration of a batch, seconds.
+        json: Print one JSON object instead of a table.
+    """
+    load = ClusterLoad(
+        events_per_second=_parse_number("--events-per-second", events_per_second, MAX_EVENTS_PER_SECOND),
+        stores=_parse_number("--stores", stores, MAX_STORES),
+        content_type=content_type,
+        held=0 if held is None else _parse_number("--held", held, MAX_COUNT),
+    )
+    plan = plan_cluster(load, cores_per_executor=cores_per_executor, latency_s=latency)
+    print_cluster_plan(plan, as_json=json)
+
+
+def _parse_number(option: str, text: str, largest: int) -> int:
+    number = parse_count(text)
+    if number is None or number > largest:
+        raise UsageError(f"{option} {text}; expected: a number from 1 to {largest:,}, such as 5000 or 5K")
+    return number
 
 
 @size.command

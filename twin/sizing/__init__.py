@@ -1,9 +1,19 @@
 """Sizing: storage for a number of messages, by the rules of the twin and by those of IBM's documents.
 
-One module per kind of store. `mqtwin size` prints the results; docs/sizing.md describes them.
+One module per kind of store, and one for a Spark cluster. `mqtwin size` prints the results; docs/sizing.md describes
+them.
 """
 
 from twin.sizing.administration import AdministrationPlan, PublishedSize, plan_administration
+from twin.sizing.cluster import (
+    ClusterLoad,
+    ClusterPlan,
+    Costs,
+    Partitions,
+    assess_cluster,
+    batch_seconds,
+    plan_cluster,
+)
 from twin.sizing.data_sets import Extent
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
 from twin.sizing.page_set import PageSetPlan, plan_page_set
@@ -15,10 +25,14 @@ from twin.sizing.threshold import ThresholdPlan, plan_threshold
 
 __all__ = [
     "AdministrationPlan",
+    "ClusterLoad",
+    "ClusterPlan",
+    "Costs",
     "Extent",
     "Messages",
     "Mix",
     "PageSetPlan",
+    "Partitions",
     "PublishedSize",
     "QueueFilePlan",
     "Rate",
@@ -26,13 +40,16 @@ __all__ = [
     "SmdsPlan",
     "StructurePlan",
     "ThresholdPlan",
+    "assess_cluster",
     "at_max_depth",
     "backlog_of",
     "bare_structure",
+    "batch_seconds",
     "parse_mix",
     "parse_rates",
     "parse_seconds",
     "plan_administration",
+    "plan_cluster",
     "plan_page_set",
     "plan_queue_file",
     "plan_scm",

@@ -13,7 +13,7 @@ from twin.estate import parse_size
 from twin.estate.attributes import MAX_DEPTH
 
 MAX_LENGTH = 104_857_600  # bytes, 100 MB: the longest message [published]
-_MAX_COUNT = 10**15  # messages of one length: more is a typing error
+MAX_COUNT = 10**15  # messages of one length: more is a typing error
 _POWERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -46,7 +46,7 @@ def _messages(text: str, option: str) -> Messages:
     length, colon, count = text.partition(":")
     number = parse_count(count) if colon else 1
     if number is None:
-        expected = f"LENGTH:COUNT, such as 2048:1000000 or 2K:5M, COUNT from 1 to {_MAX_COUNT:,}"
+        expected = f"LENGTH:COUNT, such as 2048:1000000 or 2K:5M, COUNT from 1 to {MAX_COUNT:,}"
         raise UsageError(f"{option} {text}; expected: {expected}")
     return Messages(_length(length, option, text), number)
 
@@ -55,7 +55,7 @@ def parse_count(text: str) -> int | None:
     """Return a number of messages: 5000000, or 5M, in which K, M and G are powers of 1000; None if it is none."""
     match = re.fullmatch(r"(\d{1,16}(?:\.\d{1,9})?)([KMG]?)", text.strip().upper(), re.ASCII)
     count = Decimal(match[1]) * _POWERS[match[2]] if match else Decimal(0)
-    return int(count) if count == count.to_integral_value() and 0 < count <= _MAX_COUNT else None
+    return int(count) if count == count.to_integral_value() and 0 < count <= MAX_COUNT else None
 
 
 def parse_rates(texts: Iterable[str], option: str = "--rate") -> tuple[Rate, ...]:
