@@ -23,6 +23,7 @@ from tests.bench import (
     backlog,
     console,
     forecasts,
+    growth,
     kernel,
     latency,
     many,
@@ -48,6 +49,7 @@ _WITH_SPARK: dict[str, Any] = {
     "latency": latency,
     "many": many,
     "restart": restart,
+    "growth": growth,
 }
 ROOT = Path(__file__).resolve().parents[2]
 _ALONE: dict[str, Any] = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.bench import backlog, kernel, throughput
+from tests.bench import backlog, growth, kernel, throughput
 from tests.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
 from tests.bench.calibration import QUIET, Calibration, share_of_best
 from tests.bench.console import Console
 from tests.bench.forecasts import OFF, ON, Forecasts
+from tests.bench.growth import Growth
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
 from tests.bench.machine import cores
@@ -45,6 +46,8 @@ def write(report: Report, docs: Path) -> None:
         parts.append(_many(report.many))
     if report.restart is not None:
         parts.append(_restart(report.restart, report.kernel))
+    if report.growth is not None:
+        parts.append(_growth(report.growth))
     parts.append(_foot(report))
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -513,3 +516,25 @@ as on another machine: {measured.seconds:.1f} s from the start of the process to
 batch took {measured.batch_s:.1f} s; reading the state of {measured.loaded} stores
 took {measured.open_s:.1f} s of it, as a
 sum over the stores, which are read in parallel."""
+
+
+def _growth(measured: Growth) -> str:
+    rows = [
+        [
+            batch.where,
+            f"{batch.stores:,}",
+            f"{batch.events:,.0f}",
+            f"{batch.seconds:.2f} s",
+            f"{measured.predicted(batch):.2f} s" + (" (fitted)" if batch.where == growth.TWO else ""),
+            share(measured.predicted(batch), batch.seconds),
+        ]
+        for batch in measured.batches
+    ]
+    table = markdown(["", "stores", "events of a batch", "measured", "by the formula", "of measured"], rows)
+    return f"""## A cluster by the formula
+
+The [plan of a cluster](sizing.md#a-spark-cluster) against batches of Arrow events in jobs of their own, minutes after
+their start. The costs of an event, {us(measured.costs.arrow_us)} µs, and of a store, {measured.costs.store_ms:.2f} ms,
+are those that both batches on two cores have; the others are predicted.
+
+{table}"""

@@ -10,6 +10,7 @@ from tests.bench.backlog import Backlog
 from tests.bench.calibration import Calibration
 from tests.bench.console import Console
 from tests.bench.forecasts import Forecasts
+from tests.bench.growth import Growth
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
 from tests.bench.machine import describe_machine, describe_versions
@@ -44,6 +45,7 @@ class Report:
     latency: list[Latency] | None = None
     many: dict[str, Span] | None = None
     restart: Restart | None = None
+    growth: Growth | None = None
     peers: Peers | None = None
 
     def way(self, name: str) -> Way | None:

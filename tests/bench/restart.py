@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,13 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Restart:
     pieces = max(1, held // _PIECE)
     rig.publish(_PREFIX, (traffic.fill(held // pieces) for _ in range(pieces)), ARROW)
     checkpoint, local = rig.folder / "restart-checkpoint", rig.folder / "restart-spark"
+    start = partial(running_job, rig, _PREFIX, site.bench_estate(rig.folder), local, checkpoint)
     say("a job in a process of its own, until it holds them")
     pages = 0
-    with _job(rig, checkpoint, local, "first") as (lines, process):
+    with start() as (lines, process):
         events = 0
         while events < held:
-            figures = _next_batch(lines, process)
+            figures = next_batch(lines, process)
             events += figures["events"]
             pages += figures["page_bytes"]
     disk = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
@@ -72,8 +74,8 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Restart:
     _send_more(rig, traffic)
     say("killed; started again from its checkpoint")
     began = time.monotonic()
-    with _job(rig, checkpoint, local, "second") as (lines, process):
-        figures = _next_batch(lines, process)
+    with start() as (lines, process):
+        figures = next_batch(lines, process)
         seconds = time.monotonic() - began
     return Restart(
         held=held,
@@ -97,15 +99,24 @@ def _send_more(rig: Rig, traffic: Traffic) -> None:
 
 
 @contextlib.contextmanager
-def _job(
-    rig: Rig, checkpoint: Path, local: Path, name: str
+def running_job(
+    rig: Rig, prefix: str, estate: Path, folder: Path, checkpoint: Path, *options: str
 ) -> Iterator[tuple[Iterator[bytes], subprocess.Popen[bytes]]]:
-    """`mqtwin stream` as a process, its log line by line; killed, with all it has started, at the end."""
-    local.mkdir()
-    command = [sys.executable, "-m", "deploy", "stream", "--estate", str(site.bench_estate(rig.folder))]
+    """Run `mqtwin stream` as a process, and yield its log line by line; it is killed with all it has started.
+
+    Args:
+        rig: has the broker.
+        prefix: of the topics.
+        estate: the estate's file.
+        folder: for Spark's files and the log.
+        checkpoint: the checkpoint.
+        options: more options of the command.
+    """
+    folder.mkdir()
+    command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate)]
     command += ["--bootstrap-servers", rig.broker.bootstrap_servers, "--checkpoint", str(checkpoint)]
-    command += ["--topic-prefix", _PREFIX, "--log", "json", "--conf", f"spark.local.dir={local}"]
-    log = rig.folder / f"restart-{name}.log"
+    command += ["--topic-prefix", prefix, "--log", "json", "--conf", f"spark.local.dir={folder}", *options]
+    log = folder.with_suffix(".log")
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=out, env=dict(os.environ))
     try:
@@ -139,8 +150,8 @@ def _lines(file: Any) -> Iterator[bytes]:
             yield b""
 
 
-def _next_batch(lines: Iterator[bytes], process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The figures of the next batch in the log."""
+def next_batch(lines: Iterator[bytes], process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Return the figures of the next batch with events in the log."""
     until = time.monotonic() + _PATIENCE
     last = b""
     for line in lines:

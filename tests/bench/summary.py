@@ -64,6 +64,9 @@ def _targets_of_size(report: Report) -> list[Target]:
         )
     if report.sparse is not None:
         results += _sparse_targets(report.sparse)
+    if report.growth is not None:
+        what = "P13 largest error of a batch that the plan of a cluster predicts"
+        results.append(_at_most(what, 0.25, report.growth.largest_error(), _percent))
     if report.console is not None:
         for what in report.console.milliseconds:
             results.append(_at_most(f"P12 {what}", console.AIM_MS, report.console.median(what), ms))

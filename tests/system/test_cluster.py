@@ -2,92 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
-from types import MappingProxyType
 
 import psutil
-import pyspark
 import pytest
 
-from deploy.java.class_archives import find_spark_java
 from streams.checkpoint.files import PARTITIONS
 from tests.support.estates import small_estate
+from tests.support.spark_cluster import HOST, PATIENCE, cluster
 from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import Command, name_of, running
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
-HOST = "127.0.0.1"
-PATIENCE = 240.0  # seconds, on a busy machine
 BATCH_RECORDS = 8  # so that the recording of an outage is some batches
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as listener:
-        listener.bind((HOST, 0))
-        return int(listener.getsockname()[1])
-
-
-def is_answering(port: int) -> bool:
-    with closing(socket.socket()) as client:
-        return client.connect_ex((HOST, port)) == 0
-
-
-@contextmanager
-def spark_class(
-    *command: str, prefix: tuple[str, ...] = (), scratch: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[None]:
-    """Run a master or worker within the block."""
-    home = find_spark_java().home
-    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, **scratch} | (
-        {"JAVA_HOME": str(home)} if home is not None else {}
-    )
-    program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    process = subprocess.Popen(
-        [*prefix, program, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextmanager
-def cluster(folder: Path, *prefixes: tuple[str, ...], tries: int = 1) -> Iterator[str]:
-    """Run a master and workers that share no folder of theirs, and yield the master's address.
-
-    Args:
-        folder: for the folders of the workers.
-        prefixes: the beginning of the command line of each worker.
-        tries: executors that may fail before the master gives the job up.
-    """
-    port, package = free_port(), "org.apache.spark.deploy"
-    master = f"spark://{HOST}:{port}"
-    ports = ("--host", HOST, "--webui-port", "0")
-    options = {"SPARK_MASTER_OPTS": f"-Dspark.deploy.maxExecutorRetries={tries}"}
-    with spark_class(f"{package}.master.Master", *ports, "--port", str(port), scratch=options):
-        deadline = time.monotonic() + PATIENCE
-        while not is_answering(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        with ExitStack() as workers:
-            for number, prefix in enumerate(prefixes):
-                work = ("--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", "1g")
-                scratch = {"SPARK_LOCAL_DIRS": str(folder / f"scratch-{number}")}
-                worker = spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix, scratch=scratch)
-                workers.enter_context(worker)
-            yield master
 
 
 def settings(*others: str) -> list[str]:
