@@ -43,7 +43,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """batches: measured ones; costs: of an event and of a store as found on two cores, all else as in the plan."""
+    """batches: measured ones; costs: costs of an event and of a store found on two cores, the others of the plan."""
 
     batches: list[Measured]
     costs: Costs
@@ -84,7 +84,7 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Growth:
                     figures = [next_batch(lines, process) for _ in range(_WARM_UP + _MEASURED - 1)][_WARM_UP:]
             seconds = statistics.median(each["batch_ms"] for each in figures) / 1e3
             batches.append(Measured(where, stores, statistics.median(each["events"] for each in figures), seconds))
-    return Growth(batches, _fit(batches))
+    return Growth(batches, fit(batches))
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _work_s(batch: Measured, costs: Costs) -> float:
     return batch.stores * costs.store_ms / 1e3 + batch.events * costs.arrow_us / 1e6
 
 
-def _fit(batches: list[Measured]) -> Costs:
+def fit(batches: list[Measured]) -> Costs:
     """Return the costs with those of a store and of an event that both batches on two cores have."""
     few, most = sorted((batch for batch in batches if batch.where == TWO), key=lambda batch: batch.stores)
     work = [CORES[TWO] * (batch.seconds - _fixed_s(CORES[TWO], COSTS)) for batch in (few, most)]

@@ -106,7 +106,7 @@ def running_job(
 
     Args:
         rig: has the broker.
-        prefix: of the topics.
+        prefix: prefix of the topics.
         estate: the estate's file.
         folder: for Spark's files and the log.
         checkpoint: the checkpoint.

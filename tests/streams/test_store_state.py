@@ -36,7 +36,7 @@ class StateServer(threading.Thread):
     """The part of Spark's state server that a store needs.
 
     Args:
-        path: of its socket.
+        path: path of its socket.
         holds_key: it keeps the answer to a key back until the next request has come.
         refuses: bytes that a value must not have.
     """
@@ -107,13 +107,13 @@ def connected(holds_key: bool = False, refuses: bytes = b"\0never") -> Iterator[
 
 
 def run(client: Any, state: StoreState, writes: Writes) -> list[SavedState | None]:
-    found = []
+    saved = []
     for number, (store, own, header) in enumerate(writes):
         client.set_implicit_key((store,))
-        found.append(state.saved())
+        saved.append(state.saved())
         state.write(own.items(), b"token%d" % number, header)
     client.set_handle_state(StatefulProcessorHandleState.DATA_PROCESSED)
-    return found
+    return saved
 
 
 @given(
@@ -129,11 +129,11 @@ def run(client: Any, state: StoreState, writes: Writes) -> list[SavedState | Non
 @settings(max_examples=25, deadline=None)
 def test_the_state_is_that_of_pysparks_own_calls(writes: Writes):
     with connected() as (server, client, state):
-        found = run(client, state, writes)
+        saved = run(client, state, writes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "_open_pipeline", lambda _: None)
         with connected() as (own_server, own_client, own_state):
-            assert run(own_client, own_state, writes) == found
+            assert run(own_client, own_state, writes) == saved
     assert server.maps == own_server.maps
     assert {k: pickle.loads(v) for k, v in server.values.items()} == {
         k: pickle.loads(v) for k, v in own_server.values.items()

@@ -1,0 +1,64 @@
+"""What `make bench` concludes from its figures: the steady state, the cause of a slow batch, costs of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from streams.kafka.publish import PublishResult
+from tests.bench.growth import CORES, ONE, TWO, WORKERS, Growth, Measured, fit
+from tests.bench.latency import Latency
+from tests.bench.rig import Span
+from tests.bench.throughput import Round, Way
+from tests.bench.timeline import Timeline
+from twin.sizing.cluster import COSTS
+
+CALM = {"batch_ms": 200.0, "run_ms": 150.0, "plan_ms": 20.0, "commit_ms": 10.0, "collector_ms": 0.0, "records": 200.0}
+
+
+def span(rate: float, compilers: float = 0.0) -> Span:
+    """Return a second of events at a rate, with a share of the CPU time for the JVM's compilers."""
+    return Span(round(rate), round(rate), 1, 1.0, {"spark": 1.0, "compilers": compilers}, {})
+
+
+def way(*compilers: float) -> Way:
+    rounds = [Round(span(1000), span(900), span(100 * n, share)) for n, share in enumerate(compilers, 1)]
+    return Way("JSON", PublishResult(), rounds, None, Timeline("JSON", 0, 0.0, []))
+
+
+def test_the_steady_state_is_the_median_of_the_last_rounds():
+    measured = way(0.4, 0.2, 0.1, 0.02, 0.01)
+    assert measured.is_steady and not way(0.4, 0.2).is_steady
+    assert (measured.first.job.rate, measured.job.rate, measured.of_ceiling) == (100, 400, 0.4)
+    assert measured.first.compilers == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("slow", "cause"),
+    [
+        ({"run_ms": 450.0, "collector_ms": 260.0}, "the JVM's garbage collector"),
+        ({"plan_ms": 300.0}, "planning"),
+        ({"commit_ms": 310.0}, "commit log"),
+        ({"run_ms": 450.0, "state_commit_ms": 280.0}, "commit of the state stores"),
+        ({"run_ms": 450.0, "open_us": 200_000.0, "apply_us": 90_000.0}, "twins: opening, applying, writing"),
+        ({"run_ms": 450.0, "records": 900.0}, "more records, behind a slow batch"),
+        ({"run_ms": 450.0}, "tasks, none of these"),
+        ({"run_ms": 240.0, "plan_ms": 110.0, "commit_ms": 100.0}, "several of these"),
+    ],
+)
+def test_a_slow_batch_is_named_by_what_took_most_of_what_it_took_more(slow: dict[str, float], cause: str):
+    measured = Latency(1000, batches=[CALM] * 9 + [CALM | {"batch_ms": 500.0} | slow])
+    assert [(batch.milliseconds, batch.cause) for batch in measured.slow_batches()] == [(500.0, cause)]
+    assert Latency(1000, batches=[CALM] * 9).slow_batches() == []
+
+
+def test_the_costs_of_a_cluster_are_found_on_two_cores_and_predict_the_rest():
+    truth = Growth([], replace(COSTS, store_ms=1.5, arrow_us=0.8))
+    batches = [Measured(where, stores, 1e6, 0.0) for stores in (4, 1_000) for where in (ONE, TWO, WORKERS)]
+    batches = [replace(batch, seconds=truth.predicted(batch)) for batch in batches]
+    found = Growth(batches, fit(batches))
+    assert (found.costs.store_ms, found.costs.arrow_us) == pytest.approx((1.5, 0.8))
+    assert found.largest_error() == pytest.approx(0, abs=1e-9) and set(CORES) == {ONE, TWO, WORKERS}
+    slower = [replace(batch, seconds=2 * batch.seconds) if batch.where == ONE else batch for batch in batches]
+    assert Growth(slower, found.costs).largest_error() == pytest.approx(0.5)
