@@ -48,7 +48,8 @@ class Costs:
             Arrow, less the compilers' share).
         kernel_us: the part of the process that advances a store: kernel and unpacking (The kernel alone, gets of any
             message with 10,000 held).
-        store_ms: milliseconds a store with events in a batch: the stateful stage and Spark's part.
+        store_ms: milliseconds a store with events in a batch (Many stores: 1,000 of them, in records of a partition,
+            less the events as of 4).
         state_partition_ms: milliseconds a state partition in each batch: task, commit, sink (Where a batch waits, at
             1,000 events/s, less the stores).
         read_task_ms: milliseconds a task that reads in each batch (the same).
@@ -65,21 +66,21 @@ class Costs:
         task_bytes: heap of the driver for each task of a batch [assumed].
     """
 
-    json_us: float = 2.96
-    ndjson_us: float = 1.64
-    arrow_us: float = 0.73
-    apply_us: float = 0.23
-    kernel_us: float = 0.115
-    store_ms: float = 2.0
-    state_partition_ms: float = 68.0
-    read_task_ms: float = 34.0
+    json_us: float = 3.14
+    ndjson_us: float = 2.03
+    arrow_us: float = 0.99
+    apply_us: float = 0.35
+    kernel_us: float = 0.124
+    store_ms: float = 2.3
+    state_partition_ms: float = 45.0
+    read_task_ms: float = 41.0
     batch_ms: float = 60.0
     task_ms: float = 1.0
     json_events: int = 1
     ndjson_events: int = 960
     arrow_events: int = 3_847
     held_bytes: int = 103
-    store_bytes: int = 23_040
+    store_bytes: int = 23_360
     worker_bytes: int = 300 * MIB
     heap_bytes: int = GIB
     heap_core_bytes: int = GIB // 2

@@ -111,12 +111,11 @@ def test_a_cluster_keeps_its_limits_up_to_the_largest_rate(load, executors):
 
 
 @pytest.mark.parametrize(
-    ("load", "measured"), [(ClusterLoad(1_000, 7), 0.190), (ClusterLoad(100_000, 7, "arrow"), 0.200)]
+    ("load", "measured"), [(ClusterLoad(1_000, 64), 0.237), (ClusterLoad(100_000, 34, "arrow"), 0.268)]
 )
 def test_batches_that_were_measured_on_two_cores_are_foretold(load, measured):
-    """docs/performance.md, From event to alert; the JVM's compilers were active."""
-    costs = dataclasses.replace(COST, json_us=4.50, arrow_us=0.87)
-    assert batch_seconds(load, 2, Partitions(2, 2), costs) == pytest.approx(measured, rel=0.15)
+    """docs/performance.md, From event to alert: the stores are those with events in a batch."""
+    assert batch_seconds(load, 2, Partitions(2, 2)) == pytest.approx(measured, rel=0.3)
 
 
 def test_one_store_is_advanced_by_one_core():
