@@ -1,4 +1,4 @@
-"""What `make bench` concludes from its figures: the steady state, the cause of a slow batch, costs of a cluster."""
+"""Conclusions of `make bench` from its figures: the steady state, the cause of a slow batch, costs of a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from streams.kafka.publish import PublishResult
-from tests.bench.growth import CORES, ONE, TWO, WORKERS, Growth, Measured, fit
+from tests.bench.growth import BOTH, CORES, SINGLE, WORKERS, Growth, Measured, fit
 from tests.bench.latency import Latency
 from tests.bench.rig import Span
 from tests.bench.throughput import Round, Way
@@ -55,10 +55,10 @@ def test_a_slow_batch_is_named_by_what_took_most_of_what_it_took_more(slow: dict
 
 def test_the_costs_of_a_cluster_are_found_on_two_cores_and_predict_the_rest():
     truth = Growth([], replace(COSTS, store_ms=1.5, arrow_us=0.8))
-    batches = [Measured(where, stores, 1e6, 0.0) for stores in (4, 1_000) for where in (ONE, TWO, WORKERS)]
+    batches = [Measured(where, stores, 1e6, 0.0) for stores in (4, 1_000) for where in (SINGLE, BOTH, WORKERS)]
     batches = [replace(batch, seconds=truth.predicted(batch)) for batch in batches]
-    found = Growth(batches, fit(batches))
-    assert (found.costs.store_ms, found.costs.arrow_us) == pytest.approx((1.5, 0.8))
-    assert found.largest_error() == pytest.approx(0, abs=1e-9) and set(CORES) == {ONE, TWO, WORKERS}
-    slower = [replace(batch, seconds=2 * batch.seconds) if batch.where == ONE else batch for batch in batches]
-    assert Growth(slower, found.costs).largest_error() == pytest.approx(0.5)
+    growth = Growth(batches, fit(batches))
+    assert (growth.costs.store_ms, growth.costs.arrow_us) == pytest.approx((1.5, 0.8))
+    assert growth.largest_error() == pytest.approx(0, abs=1e-9) and set(CORES) == {SINGLE, BOTH, WORKERS}
+    slower = [replace(batch, seconds=2 * batch.seconds) if batch.where == SINGLE else batch for batch in batches]
+    assert Growth(slower, growth.costs).largest_error() == pytest.approx(0.5)

@@ -38,9 +38,9 @@ class Record(NamedTuple):
     Args:
         key: name of the store; None: it has events of several stores.
         value: its value.
-        content_type: of CONTENT_TYPES.
+        content_type: content type, one of `EVENTS_PER_RECORD`.
         events: number of events in it.
-        partition: that of all of its stores; `BY_KEY`: the producer takes that of the key.
+        partition: partition of all of its stores; `BY_KEY`: the producer takes that of the key.
     """
 
     key: bytes | None

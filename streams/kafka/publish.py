@@ -226,8 +226,8 @@ def _send(
         for first in range(rows.start, rows.stop, _BATCH):
             sender.send_json(outgoing.messages(first, min(rows.stop, first + _BATCH)))
         return
-    most = EVENTS_PER_RECORD[content_type]
-    for record in outgoing.records(rows.start, rows.stop, content_type, most, sender.max_value_bytes, partitions):
+    max_events = EVENTS_PER_RECORD[content_type]
+    for record in outgoing.records(rows.start, rows.stop, content_type, max_events, sender.max_value_bytes, partitions):
         sender.send(record)
 
 

@@ -101,8 +101,8 @@ def measure(folder: Path, say: Say, *, quick: bool) -> Console:
                 measured.milliseconds[SLIDER] = [_move(page, 250 + 2 * turn) for turn in range(times)]
                 measured.milliseconds[WHAT_IF] = [_ask(page, 2 + turn % 2) for turn in range(times)]
         with ConsoleServer(model, Listen(port=0)) as server:
-            shown = "document.querySelectorAll('.map .cell').length === 200"
-            measured.milliseconds[MANY] = _starts(new_page, times, server.address + "#/", shown)
+            condition = "document.querySelectorAll('.map .cell').length === 200"
+            measured.milliseconds[MANY] = _starts(new_page, times, server.address + "#/", condition)
     return measured
 
 
@@ -125,12 +125,12 @@ def _browser(chromium: str) -> Iterator[Callable[[], Any]]:
         browser.close()
 
 
-def _starts(new_page: Callable[[], Any], times: int, address: str, shown: str) -> list[float]:
+def _starts(new_page: Callable[[], Any], times: int, address: str, condition: str) -> list[float]:
     """Return the milliseconds of each start; the first, in which Chromium itself starts, is left out."""
     milliseconds = []
     for _ in range(times + 1):
         with new_page() as page:
-            page.add_init_script(f"window.started = timed(() => {{}}, () => {shown}, 0)")
+            page.add_init_script(f"window.started = timed(() => {{}}, () => {condition}, 0)")
             page.goto(address)
             milliseconds.append(float(page.evaluate("window.started")))
     return milliseconds[1:]

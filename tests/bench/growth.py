@@ -23,8 +23,8 @@ from twin.estate import load_estate
 from twin.events import ARROW
 from twin.sizing.cluster import COSTS, Costs
 
-ONE, TWO, WORKERS = "one core", "two cores", "two workers of one core"
-CORES = {ONE: 1, TWO: 2, WORKERS: 2}
+SINGLE, BOTH, WORKERS = "one core", "two cores", "two workers of one core"
+CORES = {SINGLE: 1, BOTH: 2, WORKERS: 2}
 STORES = (4, 1_000)
 _EVENTS, _QUICK_EVENTS = 1_000_000, 200_000  # of a batch, about
 _WARM_UP, _MEASURED = 5, 3  # batches
@@ -54,7 +54,7 @@ class Growth:
 
     def largest_error(self) -> float:
         """Return the largest error of a batch that was predicted, as a share of what was measured."""
-        others = [batch for batch in self.batches if batch.where != TWO]
+        others = [batch for batch in self.batches if batch.where != BOTH]
         return max(abs(self.predicted(batch) / batch.seconds - 1) for batch in others)
 
 
@@ -79,7 +79,7 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Growth:
             with _master(where, folder) as options:
                 arguments = (rig, prefix, estate, own, folder / f"checkpoint-{own.name}", "--max-records", records)
                 with running_job(*arguments, *options) as (lines, process):
-                    if where == ONE:  # of Spark's one task, Java and Python would run on two
+                    if where == SINGLE:  # of Spark's one task, Java and Python would run on two
                         psutil.Process(process.pid).cpu_affinity([0])
                     figures = [next_batch(lines, process) for _ in range(_WARM_UP + _MEASURED - 1)][_WARM_UP:]
             seconds = statistics.median(each["batch_ms"] for each in figures) / 1e3
@@ -110,10 +110,10 @@ def _work_s(batch: Measured, costs: Costs) -> float:
 
 def fit(batches: list[Measured]) -> Costs:
     """Return the costs with those of a store and of an event that both batches on two cores have."""
-    few, most = sorted((batch for batch in batches if batch.where == TWO), key=lambda batch: batch.stores)
-    work = [CORES[TWO] * (batch.seconds - _fixed_s(CORES[TWO], COSTS)) for batch in (few, most)]
+    fewer, more = sorted((batch for batch in batches if batch.where == BOTH), key=lambda batch: batch.stores)
+    work = [CORES[BOTH] * (batch.seconds - _fixed_s(CORES[BOTH], COSTS)) for batch in (fewer, more)]
     # work = stores * store + events * event, of both
-    determinant = few.stores * most.events - most.stores * few.events
-    store = (work[0] * most.events - work[1] * few.events) / determinant
-    event = (few.stores * work[1] - most.stores * work[0]) / determinant
+    determinant = fewer.stores * more.events - more.stores * fewer.events
+    store = (work[0] * more.events - work[1] * fewer.events) / determinant
+    event = (fewer.stores * work[1] - more.stores * work[0]) / determinant
     return replace(COSTS, store_ms=1e3 * store, arrow_us=1e6 * event)

@@ -38,7 +38,7 @@ _SECONDS, _QUICK_SECONDS = 600.0, 8.0
 _WARM_UP, _QUICK_WARM_UP = 60.0, 10.0  # seconds
 _REMEMBERED = 20  # batches of which Spark still has its reports
 _SLOW = 2.0  # times the median: a batch that takes longer is slow
-_MOST = 0.5  # of what a slow batch takes more: that much is the cause
+_MAIN_SHARE = 0.5  # of what a slow batch takes more: that much is the cause
 _PHASES = {  # of the driver, one after the other
     "plan_ms": "planning",
     "offsets_ms": "offsets from Kafka",
@@ -103,7 +103,7 @@ class Latency:
         backlog = batch["records"] > _SLOW * self.median("records")
         causes.append(("more records, behind a slow batch", more("run_ms") if backlog else 0.0))
         causes.append(("tasks, none of these", more("run_ms")))
-        least = _MOST * more("batch_ms")
+        least = _MAIN_SHARE * more("batch_ms")
         return next((cause for cause, milliseconds in causes if milliseconds >= least), "several of these")
 
 

@@ -525,7 +525,7 @@ def _growth(measured: Growth) -> str:
             f"{batch.stores:,}",
             f"{batch.events:,.0f}",
             f"{batch.seconds:.2f} s",
-            f"{measured.predicted(batch):.2f} s" + (" (fitted)" if batch.where == growth.TWO else ""),
+            f"{measured.predicted(batch):.2f} s" + (" (fitted)" if batch.where == growth.BOTH else ""),
             share(measured.predicted(batch), batch.seconds),
         ]
         for batch in measured.batches

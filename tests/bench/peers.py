@@ -39,6 +39,7 @@ IN_PANDAS = "Spark's applyInPandasWithState, one sum a queue"
 _PREFIX = "bench-peers"
 _EVENTS, _QUICK_EVENTS = 1_500_000, 200_000
 _BATCHES, _WARM_UP = 5, 2
+_ROUNDS = 4  # of what runs on Spark, of which the last counts: the JVM compiles less from one to the next
 _AT_ONCE = 10_000  # records of a call
 _PATIENCE = 30.0  # seconds without a record
 
@@ -84,7 +85,8 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Peers:
     say(f"publishing {events:,} JSON events")
     published = rig.publish(_PREFIX, [traffic.fill(events // 100), *traffic.pieces(events)], JSON)
     say("the job")
-    batches = rig.run_job(rig.settings(_PREFIX, max_records=published.records // _BATCHES))
+    for _ in range(_ROUNDS):
+        batches = rig.run_job(rig.settings(_PREFIX, max_records=published.records // _BATCHES))
     rates, missing = {JOB: span(batches, _WARM_UP, _BATCHES).rate}, {}
     peers: dict[str, Callable[[Rig], int]] = {LIBRDKAFKA: _run_librdkafka}
     if importlib.util.find_spec("bytewax") is not None:
@@ -101,7 +103,8 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Peers:
     settings = partial(rig.settings, _PREFIX, max_records=published.records // _BATCHES)
     for name, apply in ((WITH_STATE, _sum_with_state), (IN_PANDAS, _sum_in_pandas)):
         say(name)
-        batches = rig.run_frame(settings(), apply(_lengths(rig, settings())), mode="update")
+        for _ in range(_ROUNDS):
+            batches = rig.run_frame(settings(), apply(_lengths(rig, settings())), mode="update")
         rates[name] = span(batches, _WARM_UP, _BATCHES, published.events / published.records).rate
     return Peers(rates, missing)
 

@@ -1,4 +1,4 @@
-"""What each rule of the event loop costs: plain puts and gets with the rule, and compiled without it.
+"""The cost of each rule of the event loop: plain puts and gets with the rule, and compiled without it.
 
 Each is a process of its own with machine code of its own: some functions are replaced by ones that do nothing before
 the loop is compiled. What a store then holds is wrong; only its time counts. Run `python -m tests.bench.rules`.

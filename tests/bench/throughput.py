@@ -96,9 +96,9 @@ class Way:
         """The job's rate, of that of the connector alone in the same round: the median of the last rounds."""
         return statistics.median(each.of_ceiling for each in self.rounds[-STEADY_ROUNDS:])
 
-    def _steady(self, of: Callable[[Round], Span]) -> Span:
+    def _steady(self, span_of: Callable[[Round], Span]) -> Span:
         """Return the span whose rate is the median of the last rounds."""
-        spans = sorted((of(each) for each in self.rounds[-STEADY_ROUNDS:]), key=lambda span: span.rate)
+        spans = sorted((span_of(each) for each in self.rounds[-STEADY_ROUNDS:]), key=lambda span: span.rate)
         return spans[(len(spans) - 1) // 2]
 
 

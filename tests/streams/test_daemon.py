@@ -28,7 +28,7 @@ if pid == 0:
     loaded = compiled_here()
     import streams.query.decode_stage, streams.query.processor
     prepare_worker()
-    schema = streams.query.processor._HEADER
+    schema = streams.state.pages.HEADER_TYPE
     client = StatefulProcessorApiClient.__new__(StatefulProcessorApiClient)
     client.pickleSer = CPickleSerializer()
     client._serialize_to_bytes(schema, (b"token", b"header"))  # as a write of the state does

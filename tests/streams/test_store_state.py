@@ -55,18 +55,18 @@ class StateServer(threading.Thread):
         with self._listener:
             connection, _ = self._listener.accept()
         with suppress(OSError), connection, connection.makefile("rwb") as file:  # a client that fails reads no more
-            kept = []
+            answers = []
             while head := file.read(8):
                 request = messages.StateRequest()
                 request.ParseFromString(file.read(struct.unpack("!ii", head)[1]))
                 kind, answer = self._answer(request)
-                kept.append(answer)
+                answers.append(answer)
                 if kind != "key" or not self._holds_key:
-                    for each in kept:
+                    for each in answers:
                         text = each.SerializeToString()
                         file.write(struct.pack("!i", len(text)) + text)
                     file.flush()
-                    kept.clear()
+                    answers.clear()
 
     def _answer(self, request: Any) -> tuple[str, Any]:
         if request.HasField("implicitGroupingKeyRequest"):
