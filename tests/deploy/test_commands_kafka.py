@@ -41,10 +41,14 @@ def replayed(recording: Path, estate: Path, capsysbinary: pytest.CaptureFixture[
     return capsysbinary.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "kind"), [("json", None), ("ndjson", NDJSON), ("arrow", ARROW)])
+@pytest.mark.parametrize(
+    ("name", "kind", "group_by"),
+    [("json", None, "store"), ("ndjson", NDJSON, "store"), ("arrow", ARROW, "store"), ("arrow", ARROW, "partition")],
+)
 def test_published_and_recorded_again_a_recording_replays_to_the_same(
     name: str,
     kind: str | None,
+    group_by: str,
     estate: Path,
     recording: Path,
     kafka: str,
@@ -53,7 +57,8 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix, "--kafka", "client.id=me"]
-    assert main(["publish", str(recording), "--estate", str(estate), *client, "--as", name, "--create-topics"]) == 0
+    options = ["--as", name, "--group-by", group_by, "--create-topics"]
+    assert main(["publish", str(recording), "--estate", str(estate), *client, *options]) == 0
     message = capsysbinary.readouterr().err.decode().splitlines()[-1]
     assert "events in " in message and f"{len(BAD_LINES)} records of no store" in message
     assert {header(m) for m in everything(kafka, f"{topic_prefix}.events") if m.key() != b"?"} == {kind}
@@ -68,6 +73,7 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     [
         (["--speed", "1", "--rate", "1"], "one of them"),
         (["--speed", "0"], "--speed"),
+        (["--group-by", "partition"], "--as ndjson or arrow"),
         (["--as", "xml"], "--as"),
         (["--kafka", "linger.ms=soon"], "--kafka"),
         (["--kafka", "no.such.setting=1"], "no.such.setting"),
