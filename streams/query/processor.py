@@ -219,7 +219,8 @@ class TwinProcessor(StatefulProcessor):
             if shared is None or not shared.is_untouched:  # else it has had a mark only
                 output.add_state(lease.twin.state())
             applied = time.perf_counter_ns()
-            pages, size = self._state.write(lease.twin.dirty_pages(), lease.token, lease.twin.header())
+            pages, size = self._state.write_pages(lease.twin.dirty_pages())
+            self._state.write_header(lease.token, lease.twin.header())
             written = time.perf_counter_ns()
         output.figures |= {
             "events": sum(len(block.events) for block in blocks),

@@ -51,8 +51,8 @@ class StoreState:
         for (number,), (data,) in self._pages.iterator():
             yield int(number), bytes(data)
 
-    def write(self, pages: Iterable[tuple[int, bytes]], token: bytes, header: bytes) -> tuple[int, int]:
-        """Write pages, then the header, and return the number of the pages and their total size in bytes.
+    def write_pages(self, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
+        """Write pages, and return their number and total size in bytes.
 
         Raises:
             PySparkRuntimeError: the state store refused a page, of this key or of one before.
@@ -66,11 +66,18 @@ class StoreState:
             else:
                 self._pipeline.put_in_map(PAGES, (number,), (data,))
             count, size = count + 1, size + len(data)
+        return count, size
+
+    def write_header(self, token: bytes, header: bytes) -> None:
+        """Write token and header, after the pages: making these changes what the header says of journals.
+
+        Raises:
+            PySparkRuntimeError: the state store refused this, or what was written before.
+        """
         if self._pipeline is None:
             self._header.update((token, header))
         else:
             self._pipeline.put_value(HEADER, (token, header))
-        return count, size
 
 
 def _open_pipeline(handle: StatefulProcessorHandle) -> _Pipeline | None:

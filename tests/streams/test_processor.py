@@ -61,6 +61,28 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
     assert figure(output, "loaded") == 1
 
 
+def test_rows_in_a_journal_survive_without_any_cache(tmp_path: Path) -> None:
+    """Gets of any message of a backlog; the header says how many journals are written. CLEAR finds each row again."""
+    packed = plan(tmp_path)
+    held = 20_000
+    values = [as_json(put(n)) for n in range(held)]
+    job = new_tester(packed)
+    job.test(STORE, blocks_of(packed, values))
+    for first in (0, 1, 2):
+        open_twins.cache_clear()
+        gets = [put(n) for n in range(first, held, 40)]
+        gets = [{name: get[name] for name in ("qmgr", "queue", "msgid")} | {"op": "GET"} for get in gets]
+        now = put(held + first)["time"]
+        more = [as_json(get | {"time": now}) for get in gets]
+        job.test(STORE, blocks_of(packed, more, len(values)))
+        values += more
+    open_twins.cache_clear()
+    clear = as_json({"time": now, "qmgr": "QM01", "op": "CLEAR", "queue": "ORDERS"})
+    output = job.test(STORE, blocks_of(packed, [clear], len(values)))
+    values.append(clear)
+    assert states(output) == [replayed(packed, values)[STORE]]
+
+
 def test_only_touched_pages_are_written(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     job = new_tester(packed)

@@ -111,7 +111,8 @@ def run(client: Any, state: StoreState, writes: Writes) -> list[SavedState | Non
     for number, (store, own, header) in enumerate(writes):
         client.set_implicit_key((store,))
         saved.append(state.saved())
-        state.write(own.items(), b"token%d" % number, header)
+        state.write_pages(own.items())
+        state.write_header(b"token%d" % number, header)
     client.set_handle_state(StatefulProcessorHandleState.DATA_PROCESSED)
     return saved
 
