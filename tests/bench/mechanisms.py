@@ -79,7 +79,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> dict[str, dict[int, float
         rates_by_level[mechanism.name] = {}
         for held in LEVELS[: 2 if quick else 3]:
             say(f"{mechanism.name} at {held:,} messages held")
-            rates_by_level[mechanism.name][held] = rate(mechanism, folder, held, 10 if quick else 30)
+            rates_by_level[mechanism.name][held] = _rate(mechanism, folder, held, 10 if quick else 30)
     return rates_by_level
 
 
@@ -108,7 +108,7 @@ class _Calls:
         return EventBlock(self._mechanism.store, events, {})
 
 
-def rate(mechanism: Mechanism, folder: Path, held: int, repeats: int) -> float:
+def _rate(mechanism: Mechanism, folder: Path, held: int, repeats: int) -> float:
     """Return million events a CPU second with `held` messages, the median of that number of blocks."""
     estate = mechanism.estate(folder, held)
     twin = open_message_store(estate, mechanism.store)
