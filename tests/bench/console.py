@@ -6,8 +6,6 @@ the navigation, or from the input, until the frame with what was asked for is dr
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer, Listen
 from streams.kafka.topics import Topics
 from tests.bench.rig import Say
+from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.console_feed import two_hundred_stores
 from twin.playback.timeline import Timeline
 
@@ -32,7 +31,6 @@ START, MANY, SLIDER, WHAT_IF = (
     "what-if at a moment",
 )
 _TIMES, _QUICK_TIMES = 15, 3
-_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 _STORE = "#/store/QSG1%2FAPP1?t=2026-11-20T01:40:00Z"
 
 # In the page: `timed(input, shown)` resolves with the milliseconds until `shown` returns true and that is drawn.
@@ -79,8 +77,7 @@ class Console:
 
 def measure(folder: Path, say: Say, *, quick: bool) -> Console:
     """Measure the pages; each start has a browser context of its own, without a cache."""
-    chromium = os.environ.get("MQTWIN_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+    if CHROMIUM is None:
         return Console(why_not="no Chromium: install the package chromium")
     times = _QUICK_TIMES if quick else _TIMES
     say("console: a recording of a million events")
@@ -91,7 +88,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> Console:
     model.fold(two_hundred_stores())
     say(f"console: {times} starts of each page, slider and what-if {times} times")
     measured = Console()
-    with _browser(chromium) as new_page:
+    with _browser(CHROMIUM) as new_page:
         with ConsoleServer(past.model_at(past.moments.first), Listen(port=0), past, past) as server:
             starts = _starts(new_page, times, server.address + _STORE, "document.querySelector('.compare .big')")
             measured.milliseconds[START] = starts
@@ -111,7 +108,7 @@ def _browser(chromium: str) -> Iterator[Callable[[], Any]]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=[*_ARGUMENTS])
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*QUIET])
 
         @contextmanager
         def new_page() -> Iterator[Any]:

@@ -15,7 +15,8 @@ from playwright.sync_api import Browser, Route, expect, sync_playwright
 
 from deploy.show.advice_page import report
 from deploy.show.html_page import time_marks
-from tests.deploy.console.test_browser import CHROMIUM, QUIET, SIZES
+from tests.deploy.console.test_browser import SIZES
+from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.moments import structure_at_rest
 from twin.planning.advise import Promise, advise
 from twin.planning.proof import AS_IT_IS, Proof

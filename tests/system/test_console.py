@@ -30,9 +30,9 @@ from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
-from tests.deploy.console.test_browser import CHROMIUM, QUIET
 from tests.soak.estates import many_stores, qmgr_of
 from tests.streams.kafka_help import send
+from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.java import quick_java
 from tests.support.processes import free_port
 from tests.support.surfaces import running, status_of, wait_until

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from deploy.cli import _new_app as commands_app
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
+from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.console_feed import (
     RUNBOOK,
     TOPICS,
@@ -44,11 +44,9 @@ from tests.support.console_feed import (
 from twin.errors import UsageError
 from twin.records import Note, new_note
 
-CHROMIUM = os.environ.get("MQTWIN_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 
 expect.set_options(timeout=60_000)  # milliseconds: a busy machine draws a wall screen without a graphics card
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (2560, 1440)}
 VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
 STORE = "QSG1/APP1"

@@ -15,7 +15,8 @@ from deploy.console.app import ConsoleState, new_app
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins, seconds_of
 from deploy.console.server import ConsoleServer, Listen
-from tests.deploy.console.test_browser import CHROMIUM, ODD, browser, opened
+from tests.deploy.console.test_browser import ODD, browser, opened
+from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS
 from twin.errors import UsageError
 from twin.planning.moment import at_moment
