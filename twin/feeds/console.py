@@ -1,233 +1,454 @@
-"""Console texts without their wrappings: messages with their lines, from job log, SYSLOG, OPERLOG and SYSPRINT.
+"""Console texts without their wrappings: messages with their lines, from job log, SYSLOG, OPERLOG, SDSF and SYSPRINT.
 
-Sources: [published: IBM Washington Systems Center, slides "MQ JES logs"] for the job log, the end of a first line and
-OPERLOG; the columns of SYSLOG are [assumed]. A job log has only times of day, in local time; its lines
-`---- MONDAY,     29 JAN 2024 ----` begin a day.
+A line of a log begins with fields, all of which but the time may be absent: SYSLOG has record type, routing codes,
+system, Julian date, time, job or console and flags [IBM: z/OS MVS System Messages, the hardcopy log]; SDSF's user log
+and zos_operator have system, Julian date and time; a job log time and job [published: IBM Washington Systems Center,
+slides "MQ JES logs"]; others print a date and a time, or a time alone. A job log has only times of day, in local time;
+its lines `---- MONDAY,     29 JAN 2024 ----` begin a day.
+
+A message of several lines has a number behind its first line, and in SYSLOG and job log before each further line, so
+that lines of other messages may stand between. Elsewhere its lines follow without a number, or with the same time.
+
+Where a clock is set back, times of one hour come twice: a log is in order, so a time before the last one is of the
+second pass.
 """
 
 from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import NamedTuple
 
-MAX_LINE_BYTES = 1 << 16
+from twin.listings import Line, file_lines
+
 MAX_MESSAGE_LINES = 100_000
-_EBCDIC = bytes([0x40, *range(0x81, 0x100)])  # blank, letters, digits
-_BLANK = b"\x40"
-_RECORD_LENGTHS = (133, 121, 132, 137, 80)  # of print and card files
-_MAX_RECORDS = 1000  # that are looked at
-_OPEN_MESSAGES = 16  # multi-line messages of which more lines may come
+_MAX_SAID = 1000  # complaints about days
+_OPEN_MESSAGES = 64  # of which more lines may come
+_MAX_DAY_LINE = 200  # characters
 
-_MESSAGE = re.compile(r"[+\-*@ ]{0,4}((?:CSQ[0-9A-Z]|IXC|IXL|AMQ)[0-9]{3,4}[A-Z]):?(?= |$)(.*)")
+_FAMILY = r"(?:CSQ[0-9A-Z]|IXC|IXL|AMQ)[0-9]{3,4}[A-Z]?"
+_MESSAGE = re.compile(rf"[+\-*@ ]{{0,4}}({_FAMILY}):?(?= |$)(.*)")
+_OTHER = re.compile(r"[+\-*@ ]{0,4}(\$HASP[0-9]{3,4}|[A-Z]{3,8}[0-9]{2,5}[A-Z])(?=[: ]|$)(.*)")
 _RUNMQSC = re.compile(r"Starting MQSC for queue manager (\S+)\.")
 _ECHO = re.compile(r" *[0-9]+ : ")  # of a command, by runmqsc
 RUNMQSC = "RUNMQSC"  # id of the message that names the queue manager
 _RESPONSE = re.compile(r"RESPONSE=(\S{1,8}) ?(.*)")
-_DAY = re.compile(r"-{2,} *[A-Z]+, *([0-9]{1,2}) ([A-Z]{3}) ([0-9]{4}) *-{2,}")
-_JOB_LOG = re.compile(r" {0,2}([0-9]{2})\.([0-9]{2})\.([0-9]{2}) +(?:[A-Z]{1,3}[0-9]{4,8}) ?(.*)")
-_SYSLOG = re.compile(
-    r"[A-Z]{1,2}[CR ]? ?[0-9A-F]{7} +\S{1,8} +([0-9]{5}|[0-9]{7}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)? "
-    r"+(?:\S{1,8} +)?[0-9A-F]{8} ?(.*)"
+_DAY = re.compile(
+    r"(?:(?<!-)-{2,} *[A-Z]+, *|CURRENT DATE IS [A-Z]+, *)([0-9]{1,2}) ([A-Z]{3}) ([0-9]{4})(?: *-{2,}|$)"
 )
-_SYSLOG_MORE = re.compile(r"[A-Z]{1,2}[A-Z ]? +([0-9]{3}) +[0-9A-F]{8} ?(.*)")
+_PRINTED = re.compile(r" - ([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})$")  # of CSQU001I
+_FIRST = re.compile(
+    rf"""[ ]{{0,2}}
+    (?:(?P<kind>[A-Z])[A-Z ]{{0,2}}(?P<routes>[0-9A-F]{{7}}|[0-9A-F]{{16}}|[0-9A-F]{{32}})[ ]+)?
+    (?:(?P<system>(?!{_FAMILY}[ :])[A-Z$#@][A-Z0-9$#@]{{0,7}})[ ]+)?
+    (?:(?P<date>[0-9]{{5}}|[0-9]{{7}}|[0-9]{{4}}[.][0-9]{{3}}|[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}})(?:T|[ ]+))?
+    (?P<time>[0-9]{{2}}(?P<mark>[:.])[0-9]{{2}}(?P=mark)[0-9]{{2}})(?:[.,][0-9]{{1,9}})?(?P<offset>Z|[+-][0-9]{{2}}:?[0-9]{{2}})?
+    (?=[ ]|$)(?P<rest>.*)""",
+    re.VERBOSE,
+)
+_FLAGGED = re.compile(r" +(?:(\S{1,8}) +)?[0-9A-F]{8}(?: |$)(.*)")  # job or console, flags, text
+_JOB = re.compile(r" {1,10}[A-Z]{1,3}[0-9]{4,8}(?= |$) ?(.*)")
+_WORD = re.compile(r" +[A-Z0-9$#@*.-]{1,8}(?= )")  # a field before the id of a message
+_MORE = re.compile(r" ?([DEL])[A-Z ]{0,2} +([0-9]{1,4}) +[0-9A-F]{8}(?: |$)(.*)")
+_CONTINUED = re.compile(r" ?S {20,}(\S.*)")
 _NUMBERED = re.compile(r" {0,8}([0-9]{1,3})(?= |$)(.*)")
-_NUMBER = re.compile(r"(.*\S)  +([0-9]{1,3})$|(.*\.\.\.) +([0-9]{1,3})$")
+_NUMBERED_ONLY = re.compile(r" {2,8}[0-9]{1,3}(?: {8,}|$)")  # as in a job log
+_FLAGGED_NUMBER = re.compile(r" *([0-9]{1,4}) +[0-9A-F]{8}(?: |$)(.*)")
+_NUMBER = re.compile(r"[0-9]{1,4}")
 _MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 _HALF_DAY = timedelta(hours=12)
+_HOUR = timedelta(hours=1)
+_ONE_SECOND_US = 1_000_000
+_DISORDER = timedelta(seconds=5)  # by which lines of one second may be out of order
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Complain = Callable[[str, int, str], None]  # code, line, text
 
 
 @dataclass(slots=True)
 class Message:
     """A message: its id, the rest of its first line, and its further lines."""
 
-    id: str
+    id: str  # "" of a line of a log without one
     line: int  # of its first line, from 1
     head: str
     time: int | None  # microseconds since 1970; None: the text has no time
     body: list[str] = field(default_factory=list)
+    shape: str = ""  # fields before its text; "" of none
+    is_numbered: bool | None = None  # whether its further lines carry its number; None: none came yet
 
     @property
     def words(self) -> list[str]:
         """Words of the first line; the first is the command prefix of the queue manager."""
         return self.head.split()
 
+    @property
+    def number(self) -> str | None:
+        """Number behind the first line, which further lines may carry; None: there is none."""
+        last = self.head.rpartition(" ")[2]
+        return last if _NUMBER.fullmatch(last) else None
 
-def messages(data: bytes | mmap.mmap, first_day: date, zone: tzinfo) -> Iterator[Message]:
-    """Yield the messages of a text, in the order of their first lines.
 
-    Args:
-        data: the text, UTF-8 or EBCDIC; bytes that are neither are replaced.
+@dataclass(slots=True)
+class ConsoleReader:
+    """Reader of one text.
+
+    Attributes:
         first_day: day of the first time, where no line has named one.
         zone: zone of the times.
+        complain: takes what is wrong with dates and times.
+        lines: number of lines so far.
+        unjoined: number of lines that continue a message whose first line is missing.
+        first_unjoined: the first of these.
+        outside: number of lines that are of no message, blank ones and headings among them.
     """
-    reader = _Reader(first_day, zone)
-    for number, line in _lines(data):
-        yield from reader.take(number, line)
-    yield from reader.finish()
 
+    first_day: date
+    zone: tzinfo
+    complain: Complain
+    lines: int = 0
+    unjoined: int = 0
+    first_unjoined: Line | None = None
+    outside: int = 0
+    _clock: _Clock = field(init=False)
+    _numbered: dict[str, Message] = field(default_factory=dict)
+    _current: Message | None = None
+    _waiting: list[Message] = field(default_factory=list)
 
-def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line); a line that is far too long is cut."""
-    start, number = 0, 1
-    encoding = "cp037" if is_ebcdic(bytes(data[:4096])) else "utf-8"
-    size = len(data)
-    length = record_length(data)
-    if length:
-        for number, start in enumerate(range(0, size, length), 1):
-            yield number, bytes(data[start : start + length]).decode(encoding).rstrip(" \0")
-        return
-    end_of_line = b"\x25" if encoding == "cp037" and data.find(b"\x25") >= 0 else b"\n"
-    if encoding == "cp037" and end_of_line == b"\n":
-        end_of_line = b"\x15"  # NEL, the end of a line in z/OS UNIX files
-    while start < size:
-        end = data.find(end_of_line, start)
-        end = size if end < 0 else end
-        text = bytes(data[start : min(end, start + MAX_LINE_BYTES)]).decode(encoding, "replace")
-        yield number, text.rstrip("\r\n \0\x85\t")
-        start, number = end + 1, number + 1
+    def __post_init__(self) -> None:
+        """Set the clock to the first day."""
+        self._clock = _Clock(self.first_day, self.zone, self.complain)
 
+    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message]:
+        """Yield the messages of a text, in the order of their first lines.
 
-def is_ebcdic(head: bytes) -> bool:
-    """Return True if most bytes are EBCDIC letters, digits and blanks."""
-    others = len(head.translate(None, delete=_EBCDIC))
-    return others < 0.2 * len(head)
-
-
-def has_lines(data: bytes | mmap.mmap) -> bool:
-    """Return False for EBCDIC text that has neither ends of lines nor records of one length."""
-    return not is_ebcdic(bytes(data[:4096])) or _has_ends(data) or record_length(data) > 0
-
-
-def record_length(data: bytes | mmap.mmap) -> int:
-    """Return the length of the records of EBCDIC text without ends of lines, as a data set is in binary; 0: unknown.
-
-    The last column of nearly all records is blank.
-    """
-    size = len(data)
-    if not is_ebcdic(bytes(data[:4096])) or _has_ends(data):
-        return 0
-    for length in (length for length in _RECORD_LENGTHS if size % length == 0):
-        ends = bytes(data[length - 1 : length * _MAX_RECORDS : length])
-        if ends.count(_BLANK) >= 0.9 * len(ends):
-            return length
-    return 0
-
-
-def _has_ends(data: bytes | mmap.mmap) -> bool:
-    return any(data.find(end, 0, MAX_LINE_BYTES) >= 0 for end in (b"\x25", b"\x15", b"\n"))
-
-
-class _Reader:
-    """State between lines: the day, the messages that may get more lines."""
-
-    def __init__(self, first_day: date, zone: tzinfo) -> None:
-        self._day = first_day
-        self._zone = zone
-        self._last: datetime | None = None
-        self._numbered: dict[str, Message] = {}  # by multi-line id
-        self._current: Message | None = None
-        self._waiting: list[Message] = []
-
-    def take(self, number: int, line: str) -> Iterator[Message]:
-        """Take a line; yield messages to which no more lines can belong."""
-        day = _DAY.search(line)
-        if day is not None and day[2] in _MONTHS:
-            self._begin_day(int(day[3]), _MONTHS[day[2]], int(day[1]))
-            return
-        text, clock, multi = self._unwrap(line)
-        if multi is not None:
-            self._append(self._numbered[multi], text)
-            return
-        match = _MESSAGE.match(text)
-        if match is None:
-            start = _RUNMQSC.match(text)
-            if start is not None:
-                self._current = Message(RUNMQSC, number, start[1], self._last_us())
-                self._waiting.append(self._current)
-            elif self._current is not None and clock is None and not _ECHO.match(line):
-                self._append(self._current, text)
-            return
-        head, multi = _without_number(match[2].strip())
-        message = Message(match[1], number, head, self._last_us() if clock is None else clock)
-        self._waiting.append(message)
-        self._current = message
-        if multi is not None:
-            self._numbered.pop(multi, None)
-            self._numbered[multi] = message
-            if len(self._numbered) > _OPEN_MESSAGES:
-                del self._numbered[next(iter(self._numbered))]
-        while len(self._waiting) > _OPEN_MESSAGES:
-            yield self._waiting.pop(0)
-
-    def finish(self) -> Iterator[Message]:
-        """Yield the messages that are left."""
+        Args:
+            data: the text, UTF-8 or EBCDIC; bytes that are neither are replaced.
+        """
+        for line in file_lines(data):
+            self.lines += 1
+            self._take(line)
+            while len(self._waiting) > _OPEN_MESSAGES:
+                yield self._waiting.pop(0)
         yield from self._waiting
         self._waiting = []
+        self._clock.finish()
 
-    def _unwrap(self, line: str) -> tuple[str, int | None, str | None]:
-        """Return the text of a line, its time if it has one, and the id of the message that it continues."""
-        response = _RESPONSE.match(line)
-        if response is not None:
-            return response[2].strip(), None, None
-        job = _JOB_LOG.match(line)
-        if job is not None:
-            return job[4].strip(), self._clock(int(job[1]), int(job[2]), int(job[3])), None
-        system = _SYSLOG.match(line)
-        if system is not None:
-            self._begin_julian_day(system[1])
-            return system[5].strip(), self._clock(int(system[2]), int(system[3]), int(system[4])), None
-        for pattern in (_SYSLOG_MORE, _NUMBERED):
-            more = pattern.match(line)
-            if more is not None and more[1] in self._numbered and self._has_numbers(more[1], pattern):
-                return more[2].strip(), None, more[1]
-        return line.strip(), None, None
+    def _take(self, line: Line) -> None:
+        """Take a line."""
+        day = _DAY.search(line.text[:_MAX_DAY_LINE])
+        if day is not None:
+            self.outside += 1
+            self._clock.begin_day(line.number, day[1], day[2], day[3])
+            return
+        more = _MORE.match(line.text)
+        if more is not None:
+            self._join(more[2], more[3], line)
+            if more[1] == "E":
+                self._numbered.pop(more[2], None)
+            return
+        wrapped = _unwrap(line.text)
+        if wrapped is None:
+            self._take_text(line)
+        else:
+            self._take_wrapped(line, wrapped)
 
-    def _has_numbers(self, multi: str, pattern: re.Pattern[str]) -> bool:
-        """Return True if the lines of a message carry its number: those of a log with times do."""
-        return pattern is _SYSLOG_MORE or self._numbered[multi].time is not None
+    def _take_wrapped(self, line: Line, wrapped: _Wrapped) -> None:
+        """Take a line with a time: the first one of a message, or a further one with the same fields."""
+        now = self._clock.at(line.number, wrapped)
+        match = _MESSAGE.match(wrapped.text) or _OTHER.match(wrapped.text)
+        if match is None:
+            more = _FLAGGED_NUMBER.match(wrapped.text) or _NUMBERED.match(wrapped.text)
+            if more is not None and more[1] in self._numbered:
+                self._join(more[1], more[2], line)
+                return
+            current = self._current
+            if current is not None and wrapped.is_loose and _is_further(current, wrapped, now):
+                self._append(current, wrapped.text)
+                return
+        words = ("", wrapped.text) if match is None else (match[1], match[2])
+        message = self._begin(line, words[0], words[1], now, wrapped.shape)
+        if wrapped.is_several:
+            message.is_numbered = True
+
+    def _take_text(self, line: Line) -> None:
+        """Take a line without a time."""
+        response = _RESPONSE.match(line.text)
+        text = line.text if response is None else response[2]
+        match = _MESSAGE.match(text.lstrip())
+        if match is not None:
+            self._begin(line, match[1], match[2], self._clock.now, "")
+            return
+        start = _RUNMQSC.match(text)
+        continued = _CONTINUED.match(text)
+        if start is not None:
+            self._begin(line, RUNMQSC, start[1], self._clock.now, "")
+        elif line.is_heading or not text.strip() or _ECHO.match(text):
+            self.outside += 1
+        elif continued is not None and self._current is not None:
+            self._continue(self._current, continued[1])
+        else:
+            self._take_further(line, text)
+
+    def _take_further(self, line: Line, text: str) -> None:
+        """Take a line that may be a further one of a message."""
+        more = _FLAGGED_NUMBER.match(text) or _NUMBERED.match(text)
+        numbered = None if more is None else self._numbered.get(more[1])
+        current = self._current
+        if more is not None and numbered is not None and numbered.shape and numbered.is_numbered is not False:
+            self._join(more[1], more[2], line)
+        elif current is None:
+            self.outside += 1
+        elif current.is_numbered and _NUMBERED_ONLY.match(text):
+            self._note_unjoined(line)
+        else:
+            if current.is_numbered is None:
+                current.is_numbered = False
+            self._append(current, text.strip())
+
+    def _begin(self, line: Line, id_: str, head: str, now: int | None, shape: str) -> Message:
+        """Begin a message. id_: its id; head: the rest of its first line."""
+        message = Message(id_, line.number, head.strip(), now, shape=shape)
+        if id_ == "CSQU001I":
+            self._clock.print_at(message.head)
+        self._waiting.append(message)
+        self._current = message
+        self._register(message)
+        return message
+
+    def _register(self, message: Message) -> None:
+        """Keep a message under its number, for its further lines."""
+        number = message.number
+        if number is None:
+            return
+        self._numbered.pop(number, None)
+        self._numbered[number] = message
+        if len(self._numbered) > _OPEN_MESSAGES:
+            del self._numbered[next(iter(self._numbered))]
+
+    def _join(self, number: str, text: str, line: Line) -> None:
+        """Add a line to the message of its number."""
+        message = self._numbered.get(number)
+        if message is None:
+            self._note_unjoined(line)
+            return
+        if not message.body:
+            message.head = message.head.removesuffix(number).rstrip()
+        message.is_numbered = True
+        self._append(message, text.strip())
+
+    def _note_unjoined(self, line: Line) -> None:
+        self.unjoined += 1
+        self.first_unjoined = self.first_unjoined or line
 
     def _append(self, message: Message, text: str) -> None:
         if len(message.body) < MAX_MESSAGE_LINES:
-            message.body.append(text)
+            message.body.append(text.strip())
 
-    def _begin_day(self, year: int, month: int, day: int) -> None:
+    def _continue(self, message: Message, text: str) -> None:
+        """Add the rest of a line that was too long for SYSLOG."""
+        if message.body:
+            message.body[-1] += " " + text.strip()
+        else:
+            message.head += " " + text.strip()
+            self._register(message)
+
+
+def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
+    """Return True for a further line of a message that has its fields and time, and is no command."""
+    if message.shape != wrapped.shape or message.time is None or now is None:
+        return False
+    return 0 <= now - message.time <= _ONE_SECOND_US and not wrapped.text.lstrip().startswith("-")
+
+
+class _Wrapped(NamedTuple):
+    """A line of a log.
+
+    Attributes:
+        text: the message.
+        shape: which fields stand before it.
+        day: date as it stands there; "" if absent.
+        clock: time of day, HH?MM?SS.
+        offset: its offset from UTC; "": local.
+        is_several: True if it is known to be the first line of several.
+        is_loose: True if further lines may have the same fields.
+    """
+
+    text: str
+    shape: str
+    day: str
+    clock: str
+    offset: str
+    is_several: bool
+    is_loose: bool
+
+
+def _unwrap(line: str) -> _Wrapped | None:
+    """Return a line of a log without the fields before its text; None: it is no such line."""
+    first = _FIRST.match(line)
+    if first is None:
+        return None
+    kind, system, day, rest = first["kind"] or "", first["system"], first["date"] or "", first["rest"]
+    job = _JOB.match(rest)
+    flagged = _FLAGGED.match(rest)
+    is_sure, text = bool(kind), ""
+    if flagged is not None and (kind or day or flagged[1]):
+        text, is_sure = flagged[2], True
+        if flagged[1] is not None and _NUMBER.fullmatch(flagged[1]):
+            text, is_sure = rest, False  # the number of a further line
+    elif job is not None:
+        text, is_sure = job[1], True
+    else:
+        text = _from_id(rest)
+    is_message = _MESSAGE.match(text) is not None or _OTHER.match(text) is not None
+    if not (is_sure or is_message or day or first["mark"] == ":"):
+        return None
+    if not is_sure and not is_message and system and not day:
+        return None  # a word and a time
+    shape = f"{'K' if kind else ''}{'S' if system else ''}{len(day)}{first['mark']}"
+    is_loose = not kind and not (job is not None and first["mark"] == ".")
+    return _Wrapped(text.rstrip(), shape, day, first["time"], first["offset"] or "", kind == "M", is_loose)
+
+
+def _from_id(rest: str) -> str:
+    """Return a text from the id of its message on, behind at most three fields; without an id, all of it."""
+    start = 0
+    for _ in range(4):
+        text = rest[start:]
+        if _MESSAGE.match(text.lstrip()) or _OTHER.match(text.lstrip()):
+            return text.lstrip()
+        word = _WORD.match(rest, start)
+        if word is None:
+            break
+        start = word.end()
+    return rest
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Times of a log.
+
+    Attributes:
+        day: day of the last line.
+        zone: zone of the times.
+        complain: takes what is wrong with them.
+        now: time of the last line, microseconds since 1970; None: there was none.
+    """
+
+    day: date
+    zone: tzinfo
+    complain: Complain
+    now: int | None = None
+    _last: datetime | None = None
+    _is_second: bool = False  # of an hour that comes twice, the second pass
+    _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice
+    _said: set[tuple[str, str]] = field(default_factory=set)  # code and day of complaints
+
+    def begin_day(self, line: int, day: str, month: str, year: str) -> None:
+        """Begin a day that a line names."""
+        text = f"{day} {month} {year}"
         try:
-            self._day = date(year, month, day)
+            named = date(int(year), _MONTHS[month], int(day))
+        except (ValueError, KeyError):
+            self._say("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            return
+        if named < self.day:
+            self._last = None  # another log
+        self.day = named
+
+    def print_at(self, head: str) -> None:
+        """Take the time at which a SYSPRINT of CSQUTIL begins."""
+        match = _PRINTED.search(head)
+        if match is None:
+            return
+        try:
+            moment = datetime.fromisoformat(match[1])
         except ValueError:
-            return  # no day of the calendar: the day stays
-        self._last = None
+            return
+        self.day, self._last, self.now = moment.date(), moment, self._as_us(moment)
 
-    def _begin_julian_day(self, text: str) -> None:
-        year, day = (2000 + int(text[:2]), int(text[2:])) if len(text) == 5 else (int(text[:4]), int(text[4:]))
-        if 2000 <= year <= 2100 and 1 <= day <= 366:
-            self._day = date(year, 1, 1) + timedelta(days=day - 1)
-            self._last = None
-
-    def _clock(self, hour: int, minute: int, second: int) -> int | None:
-        """Return the time of a line; a time of day far before the last one is of the next day."""
+    def at(self, line: int, wrapped: _Wrapped) -> int | None:
+        """Return the time of a line; None: it is no time of day."""
+        hour, minute, second = (int(wrapped.clock[start : start + 2]) for start in (0, 3, 6))
         if hour > 23 or minute > 59 or second > 59:
             return None
-        moment = datetime.combine(self._day, time(hour, minute, second))
-        if self._last is not None and self._last - moment > _HALF_DAY and self._day < date(2100, 1, 1):
-            self._day += timedelta(days=1)
+        if wrapped.day:
+            self._begin_date(line, wrapped.day)
+        moment = datetime.combine(self.day, time(hour, minute, second))
+        if (
+            self._last is not None
+            and not wrapped.day
+            and self._last - moment > _HALF_DAY
+            and self.day < date(2100, 1, 1)
+        ):
+            self.day += timedelta(days=1)
             moment += timedelta(days=1)
+        if wrapped.offset:
+            self.now = _with_offset(moment, wrapped.offset)
+        else:
+            self._choose_pass(line, moment)
+            self.now = self._as_us(moment)
         self._last = moment
-        return self._last_us()
+        return self.now
 
-    def _last_us(self) -> int | None:
-        if self._last is None:
-            return None
-        return (self._last.replace(tzinfo=self._zone) - _EPOCH) // timedelta(microseconds=1)
+    def finish(self) -> None:
+        """Say which pass of an hour was taken, where the log does not."""
+        if self._undecided is not None:
+            line, moment = self._undecided
+            text = f"{moment} comes twice in {self.zone}; the first is taken. Expected: times of before and behind"
+            self._say("twice-hour", str(moment.date()), line, text)
+            self._undecided = None
+
+    def _say(self, code: str, day: str, line: int, text: str) -> None:
+        """Complain once a day."""
+        if (code, day) not in self._said and len(self._said) < _MAX_SAID:
+            self._said.add((code, day))
+            self.complain(code, line, text)
+
+    def _begin_date(self, line: int, text: str) -> None:
+        digits = text.replace(".", "")
+        try:
+            if digits.isdigit():
+                year, number = (
+                    (2000 + int(digits[:2]), digits[2:]) if len(digits) == 5 else (int(digits[:4]), digits[4:])
+                )
+                day = datetime.strptime(f"{year}-{number}", "%Y-%j").date()  # noqa: DTZ007  (a day)
+            else:
+                day = date.fromisoformat(text.replace("/", "-"))
+        except ValueError:
+            self._say("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            return
+        self.day = day
+
+    def _choose_pass(self, line: int, moment: datetime) -> None:
+        """Choose the pass of an hour that comes twice; report a time that does not exist."""
+        offsets = [self.zone.utcoffset(moment.replace(fold=fold)) for fold in (0, 1)]
+        if offsets[0] == offsets[1]:
+            self._is_second = False
+            if self._undecided is not None:
+                self.finish()
+            return
+        first, second = (offset or timedelta(0) for offset in offsets)
+        if first < second:
+            text = f"{moment} does not exist in {self.zone}; expected: the zone of the log"
+            self._say("no-hour", str(moment.date()), line, text)
+            return
+        back = timedelta(0) if self._last is None else self._last - moment
+        if _DISORDER < back < _HOUR + _DISORDER:
+            self._is_second, self._undecided = True, None
+        elif not self._is_second and self._undecided is None:
+            self._undecided = line, moment
+
+    def _as_us(self, moment: datetime) -> int:
+        return (moment.replace(tzinfo=self.zone, fold=int(self._is_second)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _without_number(head: str) -> tuple[str, str | None]:
-    """Return the first line without the id of a multi-line message at its end, and the id."""
-    match = _NUMBER.fullmatch(head)
-    if match is None:
-        return head, None
-    return (match[1], match[2]) if match[1] is not None else (match[3], match[4])
+def _with_offset(moment: datetime, offset: str) -> int:
+    """Return a time with an offset, Z or +01:00, in microseconds since 1970."""
+    minutes = 0 if offset == "Z" else int(offset[1:3]) * 60 + int(offset[-2:])
+    zoned = moment.replace(tzinfo=UTC) - timedelta(minutes=-minutes if offset.startswith("-") else minutes)
+    return (zoned - _EPOCH) // timedelta(microseconds=1)

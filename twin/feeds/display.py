@@ -10,32 +10,43 @@ full monitoring], and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR 
 
 from __future__ import annotations
 
+import json
+import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from functools import partial
+from typing import Any
 
 from typing_extensions import override
 
 from twin.estate import Structure
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.console import RUNMQSC, Message, has_lines, messages
+from twin.feeds.command_prefix import CommandPrefixes, without_prefix
+from twin.feeds.console import RUNMQSC, ConsoleReader, Message
 from twin.feeds.facts import allocated_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import MqscObjects
+from twin.feeds.mqsc_pairs import pairs
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import groups_of, reporter_of, store_of_policy_name, structures_by_policy_name
-from twin.units import as_datetime, parse_size
+from twin.listings import has_lines
+from twin.units import as_count, as_datetime, parse_size
 
-_PAIR = re.compile(r"([A-Z][A-Z0-9]{1,19})\(((?:'[^']*'|[^()'])*)\)")
+# answers to DISPLAY, one or several lines an object
+_TARGET = re.compile(r"(?:Target queue manager is|Connected to queue manager) (\S{1,48})")  # of CSQUTIL
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(ENTRIES|ELEMENTS): +(?:IN[ -]USE: *)?([0-9]+),? +(?:TOTAL: *)?([0-9]+),? +([0-9]+)")
 _MONITORED = re.compile(r"STRUCTURE (\S+) IN COUPLING FACILITY")
 _THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
 _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
+_LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
-_MAX_TEXT = 1 << 20  # characters of the details of one object
+_ANSWER = re.compile(rb"\s{0,100}[\[{]")  # JSON in which a program gives the answer to a command
+_ANSWER_KEYS = ("cmd-response", "content")  # of z/OSMF, of zos_operator
+_MAX_ANSWER_BYTES = 64 << 20
 
 
 class DisplayFeed(Feed):
@@ -47,7 +58,8 @@ class DisplayFeed(Feed):
         """Start without input."""
         super().__init__(intake, options)
         self._complained: set[str] = set()
-        self._objects = MqscObjects(intake)
+        self.objects = MqscObjects(intake)
+        self._prefixes = CommandPrefixes(intake, options)
         self._qmgr: str | None = options.qmgr
         self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
         self._readers: dict[str, Callable[[Message, str, int, str], None]] = {
@@ -59,46 +71,77 @@ class DisplayFeed(Feed):
             "IXC360I": self._policies,
             "IXC585E": self._above_threshold,
             "IXC586I": self._below_threshold,
-            "AMQ8450I": self._details,
-            "AMQ8409I": self._details,
-            "AMQ8450": self._details,
-            "AMQ8409": self._details,
-            "AMQ8408I": self._details,
+            "IXC364I": self._active_policy,
         }
 
     @override
     def take(self, page: Page) -> Iterator[Event]:
         """Yield the measurements of a text."""
-        collected = page.time
         if not has_lines(page.data):
             text = "EBCDIC text without ends of lines or records of one length; expected: a transfer as text"
             self.intake.complain("no-lines", page.name, text)
-        first_day = self._first_day(collected)
-        for message in messages(page.data, first_day, self.options.zone or UTC):
-            if message.id == RUNMQSC:
-                self.object_count += 1
-                self._qmgr = message.head
-                continue
-            reader = self._details if message.id.startswith("CSQM2") else self._readers.get(message.id)
-            if reader is None:
-                continue
+        self.take_text(_text_of(page.data), page.name, page.time)
+        yield from self.objects.measurements.events()
+
+    def take_text(self, data: bytes | mmap.mmap, name: str, collected: int | None) -> None:
+        """Take the messages of a text.
+
+        Args:
+            data: the text.
+            name: for complaints.
+            collected: time of messages without one, microseconds since 1970.
+        """
+        complain = partial(self._complain_at, name)
+        console = ConsoleReader(self._first_day(collected), self.options.zone or UTC, complain)
+        for message in console.messages(data):
+            self._take_message(message, f"{name}, line {message.line}", collected)
+        if console.first_unjoined is not None:
+            more = as_count(console.unjoined, "line")
+            text = (
+                f"{more} of a message whose first line is missing, such as: {console.first_unjoined.text.strip()[:80]}"
+            )
+            self.intake.complain("unjoined", f"{name}, line {console.first_unjoined.number}", text)
+        if self.object_count and console.outside:
+            self.intake.pass_over(_LINES, "no message", number=console.outside)
+
+    def take_answer(self, lines: Iterable[str], qmgr: str, time: int, place: str) -> None:
+        """Take the lines of an answer whose queue manager and time are known."""
+        console = ConsoleReader(as_datetime(time).date(), UTC, partial(self._complain_at, place))
+        self._qmgr = qmgr
+        for message in console.messages("\n".join(lines).encode(errors="replace")):
+            message.time = time
+            self._take_message(message, f"{place}, line {message.line}", time, is_local=False)
+
+    def _take_message(self, message: Message, place: str, collected: int | None, *, is_local: bool = True) -> None:
+        if message.id == RUNMQSC:
             self.object_count += 1
-            place = f"{page.name}, line {message.line}"
-            time = message.time
-            if time is None:
-                self._complain_once("no-time", place, "the text has no times; that of its last change is taken")
-                time = collected
-            elif self.options.zone is None:
-                self._complain_once("no-zone", place, "its times are local; they are taken as UTC. Expected: --zone")
-            qmgr = self._qmgr_of(message)
-            if qmgr is None or time is None:
-                self._complain_once("no-qmgr", place, f"{message.id} names no queue manager; expected: --qmgr")
-                continue
-            try:
-                reader(message, qmgr, time, place)
-            except ValueError as error:
-                self.intake.complain("bad-value", place, f"{message.id}: {error}; expected: the text of MQ or z/OS")
-        yield from self._objects.measurements.events()
+            self._qmgr = message.head
+            return
+        if message.id.startswith("CSQU"):
+            target = _TARGET.match(message.head)
+            self._qmgr = self._qmgr if target is None else target[1]
+        reader = self._details if _has_objects(message) else self._readers.get(message.id)
+        if reader is None:
+            self.intake.pass_over(_LINES, message.id or "a log without an id", number=1 + len(message.body))
+            return
+        self.object_count += 1
+        time = message.time
+        if time is None:
+            self._complain_once("no-time", place, "the text has no times; that of its last change is taken")
+            time = collected
+        elif self.options.zone is None and is_local:
+            self._complain_once("no-zone", place, "its times are local; they are taken as UTC. Expected: --zone")
+        qmgr = self._qmgr_of(message, place)
+        if qmgr is None or time is None:
+            self._complain_once("no-qmgr", place, f"{message.id} names no queue manager; expected: --qmgr")
+            return
+        try:
+            reader(message, qmgr, time, place)
+        except ValueError as error:
+            self.intake.complain("bad-value", place, f"{message.id}: {error}; expected: the text of MQ or z/OS")
+
+    def _complain_at(self, name: str, code: str, line: int, text: str) -> None:
+        self.intake.complain(code, f"{name}, line {line}", text)
 
     def _first_day(self, collected: int | None) -> date:
         if self.options.date is not None:
@@ -110,38 +153,35 @@ class DisplayFeed(Feed):
             self._complained.add(code)
             self.intake.complain(code, place, text)
 
-    def _qmgr_of(self, message: Message) -> str | None:
+    def _qmgr_of(self, message: Message, place: str) -> str | None:
         """Return the queue manager of a message, by the command prefix that follows its id."""
         if not message.id.startswith("CSQ"):
             return self._qmgr or ("" if message.id.startswith("IX") else None)
-        words = message.words
-        if not words:
-            return self._qmgr
-        if words[0] in self.options.prefixes:
-            return self.options.prefixes[words[0]]
-        name = words[0].lstrip("+-/!?#$%&@*<>=:;_")
-        estate = self.intake.estate
-        if estate is not None and name not in estate.queue_managers and self._qmgr:
-            return self._qmgr
-        return name or self._qmgr
+        prefix, _ = without_prefix(message.head)
+        return self._prefixes.qmgr_of(prefix, self._qmgr, place)
 
     # --- MQSC --------------------------------------------------------------------------------------------------------
 
     def _details(self, message: Message, qmgr: str, time: int, place: str) -> None:
         """Take the KEY(VALUE) pairs of a message; one that begins with the first keyword again is a further object."""
-        lines = []
+        prefix, head = without_prefix(message.head)
+        lines = [head]
         for line in message.body:
             if line.startswith("END ") or line.endswith("COMMAND COMPLETION"):
                 break
             lines.append(line)
-        fields: dict[str, str] = {}
-        for word, value in _PAIR.findall(_joined(lines)[:_MAX_TEXT]):
-            if fields and word == next(iter(fields)):
-                self._objects.take(qmgr, time, fields, place)
-                fields = {}
-            fields[word] = value.strip().strip("'").strip()
-        if fields:
-            self._objects.take(qmgr, time, fields, place)
+        objects: list[dict[str, str]] = []
+        for word, value in pairs(lines):
+            if not objects or word == next(iter(objects[-1])):
+                objects.append({})
+            objects[-1].setdefault(word, value)
+        if not objects:
+            text = f"{message.id} shows no KEYWORD(value): {head[:80]}; expected: the answer to DISPLAY"
+            self.intake.complain("not-understood", place, text)
+        for fields in objects:
+            if message.id.startswith("CSQ") and "QMNAME" in fields and next(iter(fields)) in {"QMNAME", "QSGNAME"}:
+                self._prefixes.learn(prefix, fields["QMNAME"], place)
+            self.objects.take(qmgr, time, fields, place)
 
     # --- usage -------------------------------------------------------------------------------------------------------
 
@@ -171,7 +211,7 @@ class DisplayFeed(Feed):
                 "pages_used": persistent + nonpersistent,
                 "expansions": int(words[7]),
             }
-            self._objects.measurements.add(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
+            self.objects.measurements.add(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
 
     def _data_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
         """Take SMDS usage: structure, messages, total blocks, total data blocks, used data blocks, used part [assumed].
@@ -187,12 +227,12 @@ class DisplayFeed(Feed):
                 text = f"SMDS of {words[0]}: {total} blocks, {data} for data, {used} used; expected: none above another"
                 self.intake.complain("inconsistent", place, text)
                 continue
-            store = self._objects.store_of(qmgr, words[0], place)
+            store = self.objects.store_of(qmgr, words[0], place)
             if store is not None:
                 dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
                 self.intake.facts.add("structure", store, place, offload="SMDS")
                 self.intake.facts.add("smds", f"{store}/{qmgr}", place)
-                self._objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
+                self.objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
 
     # --- names and sizes of structures -------------------------------------------------------------------------------
 
@@ -204,6 +244,8 @@ class DisplayFeed(Feed):
             return
         group, qmgr = connector[1].rstrip("@"), connector[2].rstrip("@")
         self.intake.facts.add_member(group, qmgr, place)
+        if message.id.startswith("CSQ"):
+            self._prefixes.learn(without_prefix(message.head)[0], qmgr, place)
         structure = _STRUCTURE.search(text)
         if structure is not None:
             self.intake.facts.add("structure", f"{group}/{structure[1]}", place)
@@ -242,6 +284,21 @@ class DisplayFeed(Feed):
             if fields.get("ACTUAL SIZE", "N/A") != "N/A":
                 measured["size"] = parse_size(fields["ACTUAL SIZE"].replace(" ", ""))
             self._take_counts(qmgr, time, store, measured, place)
+
+    def _active_policy(self, message: Message, _qmgr: str, _time: int, _place: str) -> None:
+        """Take the active CFRM policy of D XCF,POLICY.
+
+        [IBM: z/OS MVS System Messages, IXC364I]
+        """
+        kind = ""
+        for line in message.body:
+            word, _, value = (part.strip() for part in line.partition(":"))
+            if word == "TYPE":
+                kind = value
+            elif word == "POLNAME" and kind == "CFRM" and value:
+                self.intake.facts.active_policy = value
+        if kind != "CFRM":
+            self.intake.pass_over(_LINES, f"{message.id} {kind}".strip(), number=1 + len(message.body))
 
     def _above_threshold(self, message: Message, qmgr: str, time: int, place: str) -> None:
         """Take the counts of IXC585E, in either layout."""
@@ -286,7 +343,7 @@ class DisplayFeed(Feed):
         if not measured or not self.intake.is_consistent(measured, store, place):
             return False
         reporter = reporter_of(self.intake.estate, store, qmgr)
-        self._objects.measurements.add(reporter, time, store, measured)
+        self.objects.measurements.add(reporter, time, store, measured)
         return True
 
     def _store_of_structure(self, name: str) -> str | None:
@@ -296,6 +353,15 @@ class DisplayFeed(Feed):
             return known
         seen = {key for key, _ in self.intake.facts.section("queue_sharing_group")}
         return store_of_policy_name(name, seen | groups_of(self.intake.estate))
+
+
+def _has_objects(message: Message) -> bool:
+    """Return True for an answer to DISPLAY: one line an object (CSQM4nnI), or several lines."""
+    if message.id.startswith("CSQM4"):
+        return True
+    if message.id.startswith("CSQM2"):
+        return bool(message.body) or message.head.endswith("DETAILS")
+    return message.id.startswith("AMQ8") and message.head.startswith("Display")
 
 
 def _counts(lines: Iterable[str]) -> Measured:
@@ -328,11 +394,29 @@ def _policy(fields: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _joined(lines: list[str]) -> str:
-    """Return lines as one text; a value that a line break has cut is put together."""
-    depth = 0
-    parts: list[str] = []
-    for line in lines:
-        parts.append(("" if depth > 0 else " ") + line)
-        depth = max(0, depth + line.count("(") - line.count(")"))
-    return "".join(parts)
+def _text_of(data: bytes | mmap.mmap) -> bytes | mmap.mmap:
+    """Return a text; of JSON in which a program gives the answer to a command, that answer."""
+    if not _ANSWER.match(data) or len(data) > _MAX_ANSWER_BYTES:
+        return data
+    try:
+        answers = list(_answers(json.loads(bytes(data))))
+    except (ValueError, RecursionError):
+        return data
+    return "\n".join(answers).encode(errors="replace") if answers else data
+
+
+def _answers(value: Any) -> Iterator[str]:
+    """Yield the texts under the keys of answers, wherever they stand."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _answers(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in _ANSWER_KEYS:
+                yield from [item] if isinstance(item, str) else filter(_is_text, item if isinstance(item, list) else ())
+            else:
+                yield from _answers(item)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -31,6 +31,7 @@ class EstateFacts:
     objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
     # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
     conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
+    active_policy: str | None = None  # name of the CFRM policy that D XCF,POLICY shows
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import mmap
 import re
 
-from twin.feeds.console import has_lines, is_ebcdic, record_length
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
+from twin.listings import has_lines, is_ebcdic, record_length
 
 _HEAD_BYTES = 1 << 16
 _MAX_SHOWN = 40  # characters or bytes of the beginning
@@ -26,7 +26,7 @@ _MAGIC = (
 _XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
 _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
-_TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\ufeff")
+_TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\x85\ufeff")
 
 
 def describe_file(data: bytes | mmap.mmap) -> str:

@@ -25,7 +25,7 @@ FORMATS: dict[str, Format] = {
     for format_ in (
         Format("smf", "twin.feeds.smf:SmfFeed"),
         Format("display", "twin.feeds.display:DisplayFeed"),
-        Format("rest", "twin.feeds.mqsc_objects:RestFeed"),
+        Format("rest", "twin.feeds.rest:RestFeed"),
         Format("amqsevt", "twin.feeds.amqsevt:AmqsevtFeed"),
         Format("otlp", "twin.feeds.otlp:OtlpFeed", is_live=True),
         Format("dds", "twin.feeds.dds:DdsFeed", is_live=True),
