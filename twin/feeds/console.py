@@ -51,6 +51,7 @@ _FIRST = re.compile(
 )
 _FLAGGED = re.compile(r" +(?:(\S{1,8}) +)?[0-9A-F]{8}(?: |$)(.*)")  # job or console, flags, text
 _JOB = re.compile(r" {1,10}[A-Z]{1,3}[0-9]{4,8}(?= |$) ?(.*)")
+_COMMAND = re.compile(r" *-[^-\s]")  # an echo of what an operator has said
 _WORD = re.compile(r" +[A-Z0-9$#@*.-]{1,8}(?= )")  # a field before the id of a message
 _MORE = re.compile(r" ?([DEL])[A-Z ]{0,2} +([0-9]{1,4}) +[0-9A-F]{8}(?: |$)(.*)")
 _CONTINUED = re.compile(r" ?S {20,}(\S.*)")
@@ -262,7 +263,7 @@ def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
     """Return True for a further line of a message that has its fields and time, and is no command."""
     if message.shape != wrapped.shape or message.time is None or now is None:
         return False
-    return 0 <= now - message.time <= _ONE_SECOND_US and not wrapped.text.lstrip().startswith("-")
+    return 0 <= now - message.time <= _ONE_SECOND_US and not _COMMAND.match(wrapped.text)
 
 
 class _Wrapped(NamedTuple):
