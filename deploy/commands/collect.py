@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
 from deploy.options.feeds import FeedChoices, SpanChoices
-from deploy.show.summaries import ComplaintPrinter, print_intake
+from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from deploy.show.terminal import print_warnings
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
@@ -132,6 +132,7 @@ def collect(
         source.close()
     print_intake(intake, printer.printed)
     print(f"{as_count(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
+    print_not_understood(intake)
 
 
 def _check_format(name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from deploy.options.feeds import FeedChoices, parse_groups
-from deploy.show.summaries import print_complaints
+from deploy.show.summaries import print_complaints, print_not_understood
 from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
@@ -85,10 +85,12 @@ def import_(
         print(seen_estate.text, end="")
     if existing is None:
         print_warnings((*seen_estate.warnings, *unverified(intake.facts)))
+        print_not_understood(intake)
         return None
     lines = list(differences(intake.facts, existing))
     for line in lines:
         print(line)
+    print_not_understood(intake)
     return 1 if lines else None
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.show.progress import show_progress
-from deploy.show.summaries import print_intake
+from deploy.show.summaries import print_intake, print_not_understood
 from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.feeds.importing import import_files
@@ -68,4 +68,5 @@ def import_(
     for line in intake.notes:
         print(line)
     print(f"{as_count(intake.events, 'event')} in {output}")
+    print_not_understood(intake)
     return None if intake.events else 1

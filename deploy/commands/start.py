@@ -14,7 +14,7 @@ from deploy.commands.console import console
 from deploy.console.server import DEFAULT_PORT
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.show.progress import show_progress
-from deploy.show.summaries import print_intake
+from deploy.show.summaries import print_intake, print_not_understood
 from deploy.show.terminal import print_line
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, load_estate
@@ -121,6 +121,7 @@ def _record(
     events = sum(1 for _ in recorded(recording))
     unknown = as_count(len(missing), "line")
     print(f"{as_count(events, 'event')} in {recording}; {unknown} about what is not known in {folder / 'missing.txt'}")
+    print_not_understood(*intakes)
     if not events:
         raise MqtwinError(f"{recording}: no event was made; the lines above say why")
     return recording

@@ -135,12 +135,19 @@ def print_complaints(intake: Intake, printed: int = 0) -> None:
         print(f"mqtwin: {line}", file=sys.stderr)
 
 
+def print_not_understood(*intakes: Intake) -> None:
+    """Print the last line of a command: that much of an input was not understood, if so."""
+    for line in filter(None, (intake.line_for_not_understood() for intake in intakes)):
+        print(f"mqtwin: warning: {line}", file=sys.stderr)
+
+
 def _lines(intake: Intake, printed: int) -> Iterator[str]:
     examples = intake.complaints[printed : printed + _MAX_LINES]
     yield from (f"warning: {complaint}" for complaint in examples)
     if sum(intake.counts.values()) > printed + len(examples):
         yield "warning: more like these: " + ", ".join(f"{code} {n:,}" for code, n in sorted(intake.counts.items()))
     yield from (f"passed over: {line}" for line in intake.lines_for_passed_over())
+    yield from intake.lines_for_inputs()
     unknown = intake.lines_for_unknown()
     yield from (f"unknown: {line}" for line in unknown[:_MAX_LINES])
     if len(unknown) > _MAX_LINES:

@@ -239,11 +239,14 @@ def _events(
 ) -> list[Event]:
     """Return the events of some pages in order. A page for which a reader has no answer is a complaint."""
     events: list[Event] = []
+    intake.begin_input(source.name)
     for page in pages:
+        before = feed.object_count
         try:
             events += intake.sift(feed.take(page))
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
+        intake.count_objects(feed.object_count - before)
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)

@@ -44,7 +44,10 @@ class SpanReader:
         self._decoder = decoder
 
     def read(self, value: bytes) -> tuple[dict[str, StoreSpans], list[Reject]]:
-        """Return the spans of a record by store, and what cannot be used; spans of the other emitter are left out."""
+        """Return the spans of a record by store, and what cannot be used.
+
+        Left out are spans of the other emitter, those on temporary dynamic queues, and requests of other signals.
+        """
         rejects: list[Reject] = []
         calls: list[tuple[bytes, Event]] = []
         for number, (request, _) in enumerate(requests_of(Page(value, ""))):
@@ -57,7 +60,9 @@ class SpanReader:
                 if call.emitter != self._emitter:
                     continue
                 try:
-                    calls.append((call.key, self._events.event(call)))
+                    event = self._events.event(call)
+                    if not self._events.is_dropped(event, call):
+                        calls.append((call.key, event))
                 except LeftOutError as error:
                     text = msgspec.json.encode({"time": call.time, "op": call.op, "queue": call.queue})
                     rejects.append(Reject(0, number, Reason.UNKNOWN_QUEUE_MANAGER, str(error), text))

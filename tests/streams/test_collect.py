@@ -306,6 +306,7 @@ def spans(*numbers, second=0):
                 {
                     "scopeSpans": [
                         {
+                            "scope": {"name": "z/OS OTel"},
                             "spans": [
                                 {
                                     "traceId": f"{number:032x}",
@@ -314,12 +315,12 @@ def spans(*numbers, second=0):
                                     "endTimeUnixNano": str((NOON + second * 1_000_000 + number) * 1000),
                                     "attributes": [
                                         {"key": "messaging.destination.name", "value": {"stringValue": "ORDERS"}},
-                                        {"key": "mainframe.lpar.name", "value": {"stringValue": "MV4C"}},
+                                        {"key": "messaging.system", "value": {"stringValue": "ibmmq"}},
                                         {"key": "messaging.message.body.size", "value": {"intValue": str(number)}},
                                     ],
                                 }
                                 for number in numbers
-                            ]
+                            ],
                         }
                     ]
                 }

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from streams.kafka.dead_letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
@@ -19,7 +20,7 @@ from streams.query.rows import DEAD, FIRST_OTLP_PARTITION, SPANS, StoreSpans, un
 from streams.query.span_stage import order_spans
 from tests.streams.stage_help import MEGABYTE, SOURCE, START_US, rows
 from tests.support.estates import small_estate
-from tests.support.spans import request_of, requests_of_events
+from tests.support.spans import add_span, request_of, requests_of_events
 from twin.estate import load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
@@ -120,6 +121,28 @@ def test_what_is_no_request_or_has_no_place_is_a_dead_letter(tmp_path: Path) -> 
     assert letters[0].value == values[0]
     assert "--qmgr" in letters[1].detail
     assert "ORDERZ" in letters[2].detail
+
+
+def test_other_signals_and_temporary_queues_are_no_dead_letters(tmp_path: Path) -> None:
+    good = {"time": START_US, "op": "PUT", "queue": "ORDERS", "length": 5}
+    request = ExportTraceServiceRequest()
+    add_span(request, 1, good)
+    add_span(request, 2, {**good, "queue": "CSQ.E2FB1B9510533200", "qmgr": "QM01"})
+    span = request.resource_spans[1].scope_spans[0].spans[0]
+    span.attributes.add(key="messaging.destination.temporary").value.bool_value = True
+    stores, letters = decoded(plan(tmp_path), [b"{}", b'{"resourceMetrics":[]}', request.SerializeToString()])
+    assert {store: len(records) for store, records in stores.items()} == {"QSG1/APP1": 1}
+    assert not letters
+
+
+def test_spans_of_zos_go_to_the_stores_of_their_service(tmp_path: Path) -> None:
+    request = ExportTraceServiceRequest()
+    for number, qmgr in enumerate(("QM01", "QM02"), 1):
+        add_span(request, number, {"time": START_US, "op": "PUT", "queue": "ORDERS", "length": 5})
+        request.resource_spans[-1].resource.attributes.add(key="service.name").value.string_value = qmgr
+    stores, letters = decoded(plan(tmp_path), [request.SerializeToString()])
+    assert [event["qmgr"] for record in stores["QSG1/APP1"] for _, event in record] == ["QM01", "QM02"]
+    assert not letters
 
 
 def test_a_held_span_whose_queue_has_moved_is_a_dead_letter(tmp_path: Path) -> None:

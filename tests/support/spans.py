@@ -14,12 +14,15 @@ _KINDS = {"PUT": Span.SPAN_KIND_PRODUCER, "GET": Span.SPAN_KIND_CONSUMER}
 
 def add_span(request: ExportTraceServiceRequest, number: int, event: Mapping[str, Any]) -> None:
     """Add the span of a PUT or GET (time in microseconds, queue; optional: qmgr, msgid, length) to a request."""
-    span = request.resource_spans.add().scope_spans.add().spans.add()
+    scope = request.resource_spans.add().scope_spans.add()
+    scope.scope.name = "z/OS OTel"
+    span = scope.spans.add()
     span.trace_id, span.span_id = number.to_bytes(16, "big"), number.to_bytes(8, "big")
     span.kind, span.end_time_unix_nano = _KINDS[event["op"]], event["time"] * 1000
     texts = {
         "messaging.destination.name": event["queue"],
         "mainframe.lpar.name": "MV4C",
+        "messaging.system": "ibmmq",
         "messaging.ibmmq.queue_manager": event.get("qmgr"),
         "messaging.message.id": event.get("msgid"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +14,14 @@ from twin.units import format_size
 MAX_SEEN = 100_000  # objects
 MAX_CONFLICTS = 100
 
+_OF_QUEUES = frozenset(("queue", "queue_file"))
+_DYNAMIC = re.compile(r"[0-9A-F]{16}\Z")  # what MQ puts in place of the * of DynamicQName, behind CSQ. or AMQ.
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
+
+
+def is_dynamic(queue: str) -> bool:
+    """Return True for the name of a dynamic queue, such as CSQ.E2FB1B9510533200 [IBM: MQ, MQOD DynamicQName]."""
+    return _DYNAMIC.search(queue) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,8 @@ class EstateFacts:
             attributes: attributes as in the estate file; None is absent.
         """
         if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
+            return
+        if section in _OF_QUEUES and is_dynamic(key):
             return
         facts = self.objects.setdefault((section, key), {})
         for name, value in attributes.items():

@@ -89,7 +89,9 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
     """Yield the events of all pages, then those that the feed held back. A page of which nothing is read says why."""
     for page in pages:
         before = feed.object_count
+        feed.intake.begin_input(page.name)
         yield from feed.take(page)
+        feed.intake.count_objects(feed.object_count - before)
         if feed.object_count == before:
             text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
             feed.intake.complain("nothing-read", page.name, text)

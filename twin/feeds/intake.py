@@ -12,7 +12,7 @@ from twin.estate import Estate, RoutingError
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
 from twin.events.measured import Measured, check_measured, contradiction
-from twin.feeds.facts import EstateFacts
+from twin.feeds.facts import EstateFacts, is_dynamic
 from twin.feeds.intervals import IdleStores
 from twin.units import as_text
 
@@ -20,7 +20,27 @@ MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counte
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
+_SEND = "Please send that line, without what is confidential, to the project's issues: it should be read"
+_DYNAMIC = "event of dynamic queues"
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
+
+# Codes of complaints about what is not understood, each of one line or object, and whether `Feed.object_count` has it.
+NOT_UNDERSTOOD: Mapping[str, bool] = {
+    "not-understood": False,
+    "foreign": False,
+    "truncated": False,
+    "segments": False,
+    "bad-json": False,
+    "unreadable": False,
+    "no-lines": False,
+    "nothing-read": False,
+    "damaged": True,
+    "bad-value": True,
+    "bad-time": True,
+    "inconsistent": True,
+    "impossible-count": True,
+}
+NOT_UNDERSTOOD_SHARE = 0.1  # of an input; from here on the last line of a command says so
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
 _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
@@ -83,6 +103,33 @@ class PassedOver:
 
 
 @dataclass(slots=True)
+class InputCount:
+    """Lines or objects of an input: each is read, passed over or not understood."""
+
+    name: str
+    objects: int = 0  # of the format, as `Feed.object_count` has them
+    within: int = 0  # number of these that were passed over or not understood
+    passed_over: int = 0
+    not_understood: int = 0
+    first: Complaint | None = None  # about the first that is not understood
+
+    @property
+    def read(self) -> int:
+        """Number read, whether or not the estate knows their names."""
+        return max(0, self.objects - self.within)
+
+    @property
+    def total(self) -> int:
+        """Number of all."""
+        return self.read + self.passed_over + self.not_understood
+
+    def line(self) -> str:
+        """Return the text of the counts: `day.json: 45 lines or objects: 33 read, 12 passed over, 0 not understood`."""
+        text = f"{self.read:,} read, {self.passed_over:,} passed over, {self.not_understood:,} not understood"
+        return f"{self.name}: {self.total:,} lines or objects: {text}"
+
+
+@dataclass(slots=True)
 class UnknownName:
     """A queue manager, queue or store that the estate lacks."""
 
@@ -110,6 +157,8 @@ class Intake:
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
+    inputs: list[InputCount] = field(default_factory=list)  # in their order
+    dynamic: Counter[str] = field(default_factory=Counter)  # objects on dynamic queues by queue manager
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
@@ -129,12 +178,44 @@ class Intake:
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
         """
         place, text = (_CONTROL.sub(_escaped, words) for words in (place, text))
+        if code in NOT_UNDERSTOOD and self.inputs:
+            self._count_not_understood(Complaint(code, place, text))
         self.counts[code] += 1
         self.latest[code] = Complaint(code, place, text)
         if self.counts[code] <= MAX_EXAMPLES:
             self.complaints.append(self.latest[code])
 
-    def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1) -> None:
+    def begin_input(self, name: str) -> None:
+        """Count what follows for another input: a file, a topic or a server. Names are unique."""
+        if not self.inputs or self.inputs[-1].name != name:
+            self.inputs.append(InputCount(name))
+
+    def count_objects(self, number: int) -> None:
+        """Count objects of the format, of those that `Feed.object_count` has, for the present input."""
+        self.inputs[-1].objects += number
+
+    def _count_not_understood(self, complaint: Complaint) -> None:
+        own = self.inputs[-1]
+        if complaint.code == "nothing-read" and own.not_understood:
+            return  # of a file in which that was all
+        own.not_understood += 1
+        own.within += NOT_UNDERSTOOD[complaint.code]
+        own.first = own.first or complaint
+
+    def lines_for_inputs(self) -> list[str]:
+        """Return a text per input: how much of it was read, passed over and not understood."""
+        return [_CONTROL.sub(_escaped, own.line()) for own in self.inputs]
+
+    def line_for_not_understood(self) -> str | None:
+        """Return a text about the input of which the largest share is not understood, if that is a tenth or more."""
+        shares = [(own.not_understood / own.total, own) for own in self.inputs if own.first is not None]
+        share, worst = max(shares, key=lambda entry: entry[0], default=(0.0, None))
+        if worst is None or share <= NOT_UNDERSTOOD_SHARE:
+            return None
+        text = f"{worst.name}: {worst.not_understood:,} of {worst.total:,} lines or objects were not understood"
+        return _CONTROL.sub(_escaped, f"{text}; the first: {worst.first}. {_SEND}")
+
+    def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1, is_counted: bool = False) -> None:
         """Count objects that say nothing that is used.
 
         Args:
@@ -142,10 +223,18 @@ class Intake:
             kind: kind of these, such as "SMF 30".
             size: bytes of them all.
             number: number of these.
+            is_counted: True if `Feed.object_count` has them, too.
         """
         passed = self.passed_over.setdefault(name, PassedOver())
         passed.kinds[kind if kind in passed.kinds or len(passed.kinds) < MAX_KINDS else "another kind"] += number
         passed.bytes += size
+        if self.inputs:
+            self.inputs[-1].passed_over += number
+            self.inputs[-1].within += number * is_counted
+
+    def note_dynamic(self, qmgr: str) -> None:
+        """Count an event of a dynamic queue that the estate lacks, by queue manager: each such name is a new one."""
+        self.dynamic[qmgr if qmgr in self.dynamic or len(self.dynamic) < MAX_KINDS else "another queue manager"] += 1
 
     def is_consistent(self, measured: Mapping[str, Any], store: str, place: str) -> bool:
         """Return False, with a complaint, for fields of a MEASURE that contradict each other.
@@ -288,6 +377,9 @@ class Intake:
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
         """
+        if queue is not None and is_dynamic(queue):
+            self.note_dynamic(qmgr or "?")
+            return
         entry = self.unknown.get((qmgr, queue or store or ""))
         if entry is None:
             if len(self.unknown) >= MAX_NAMES:
@@ -298,7 +390,8 @@ class Intake:
 
     def lines_for_passed_over(self) -> list[str]:
         """Return a text per name of objects that were passed over: their number, bytes and kinds."""
-        return [_passed_line(name, passed) for name, passed in sorted(self.passed_over.items())]
+        dynamic = {_DYNAMIC: PassedOver(self.dynamic)} if self.dynamic else {}
+        return [_passed_line(name, passed) for name, passed in sorted((self.passed_over | dynamic).items())]
 
     def lines_for_unknown(self) -> list[str]:
         """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it.

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+import pyarrow as pa
 from typing_extensions import override
 
+from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
 from twin.feeds.intake import Intake
@@ -20,7 +23,20 @@ from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
 _OTHERS = "span of no put or get on MQ"
+_SIGNALS = "request of other signals"
+_OTHER_EMITTER = "span of other emitters"
+_XQH_BYTES = 428  # transmission queue header MQXQH, with an MQMD of its own [IBM: MQ, MQXQH]
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_MAX_REQUEST_BYTES = 64 << 20  # unpacked
 NO_QUEUE_MANAGER = "no-queue-manager"
+OTHER_EMITTER = "spans-of-"
+
+
+class Stored(NamedTuple):
+    """Place of a message that a call puts or gets: the queue that stores it, and the bytes of header added there."""
+
+    queue: str
+    header_bytes: int = 0
 
 
 class LeftOutError(ValueError):
@@ -44,14 +60,16 @@ class SpanEvents:
         self._qmgrs = _QueueManagers(estate, options)
 
     def event(self, call: Call) -> Event:
-        """Return the event of a call; of a PUT without `length` if its span tells no size.
+        """Return the event of a call, on the queue that stores the message.
+
+        A PUT whose span has no size has no `length`.
 
         Raises:
             LeftOutError: the call is another emitter's, or its queue manager is not known.
         """
         if call.emitter != self._options.emitter:
             raise LeftOutError(
-                f"spans-of-{call.emitter}",
+                f"{OTHER_EMITTER}{call.emitter}",
                 f"a span of {call.queue} comes from the {_words(call.emitter)}; expected: the "
                 f"{_words(Emitter(self._options.emitter))}, as --spans says: both would count each call twice",
             )
@@ -62,12 +80,38 @@ class SpanEvents:
                 f"a span of {call.queue} from LPAR {call.lpar or '?'} names no queue manager, and the estate has "
                 "none or several with such a queue; expected: --lpar LPAR=QMGR or --qmgr",
             )
-        event: Event = {"time": call.time, "qmgr": qmgr, "op": call.op, "queue": call.queue}
+        stored = self._stored(call, qmgr)
+        event: Event = {"time": call.time, "qmgr": qmgr, "op": call.op, "queue": stored.queue}
         if call.msgid is not None:
             event["msgid"] = call.msgid
-        if call.op == "PUT" and call.length is not None:
-            event["length"] = call.length
+        if call.op == "PUT":
+            if call.length is not None:
+                event["length"] = min(call.length + stored.header_bytes, LENGTH_MAX)
+            if call.priority is not None:
+                event["priority"] = call.priority
+            if call.persistent is not None:
+                event["persistent"] = call.persistent
+            if call.expiry_s is not None:
+                event["expiry"] = call.expiry_s
         return event
+
+    def is_dropped(self, event: Event, call: Call) -> bool:
+        """Return True for a call on a temporary dynamic queue that the estate lacks."""
+        return call.is_temporary and not self._qmgrs.has(event["qmgr"], event["queue"])
+
+    def _stored(self, call: Call, qmgr: str) -> Stored:
+        """Return the queue that stores the message of a call.
+
+        A message to another queue manager is on a transmission queue of the queue manager that made the call.
+        """
+        if call.transmission_queue is not None:
+            return Stored(call.transmission_queue, _XQH_BYTES if call.transmission_queue != call.queue else 0)
+        is_elsewhere = call.resolved_qmgr is not None and call.resolved_qmgr != qmgr
+        if is_elsewhere and call.resolved is not None and self._qmgrs.is_renamed(qmgr, call.queue):
+            return Stored(call.queue, _XQH_BYTES)  # a remote definition of the estate
+        if call.resolved is not None and call.resolved_qmgr == qmgr and not self._qmgrs.has(qmgr, call.queue):
+            return Stored(call.resolved)
+        return Stored(call.queue)
 
     def has_queue(self, queue: str) -> bool:
         """Return True if a queue manager of the estate has a queue of this name."""
@@ -79,6 +123,7 @@ class _QueueManagers:
 
     def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
         self._options = options
+        self._estate = estate
         self._by_queue: dict[str, str | None] = {}
         stores: dict[str, str] = {}
         for route in estate.routes if estate is not None else ():
@@ -93,28 +138,41 @@ class _QueueManagers:
         """Return True if a queue manager of the estate has a queue of this name."""
         return queue in self._by_queue
 
+    def has(self, qmgr: str, queue: str) -> bool:
+        """Return True if the estate has this queue of a queue manager."""
+        return self._estate is not None and (qmgr, queue) in self._estate.queue_routes
+
+    def is_renamed(self, qmgr: str, queue: str) -> bool:
+        """Return True for the name of an alias or a remote definition."""
+        if self._estate is None or (qmgr, queue) not in self._estate.queue_routes:
+            return False
+        return self._estate.routes[self._estate.queue_routes[qmgr, queue]].queue != queue
+
     def find(self, call: Call) -> str | None:
         """Return the queue manager of a call; the first of its group for a shared queue of which no span says more."""
         if call.qmgr is not None:
             return call.qmgr
         if call.lpar is not None and call.lpar in self._options.lpars:
             return self._options.lpars[call.lpar]
+        if self._estate is not None and call.service is not None and call.service in self._estate.queue_managers:
+            return call.service
         return self._options.qmgr or self._by_queue.get(call.queue)
 
 
 class OtlpFeed(Feed):
     """Reader of OTLP spans in protobuf or JSON: a Kafka value, or a file of a collector's file exporter.
 
-    A file holds a request a line in JSON, or in protobuf each after its length, four bytes, big-endian
-    [OpenTelemetry: Collector, File Exporter].
+    A file holds a request a line in JSON, or in protobuf or compressed with zstd each after its length, four bytes,
+    big-endian [OpenTelemetry: Collector, File Exporter].
     """
 
-    reads = "spans with mainframe.lpar.name, or messaging.system of MQ"
+    reads = 'spans of the scope "z/OS OTel" with messaging.system ibmmq, or with --spans application those of JMS or MQ'
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = SpanEvents(intake.estate, options)
         self._calls = 0
+        self._is_emitter_said = False
         self._order = SpanOrder(options.late_s, options.length)
 
     @override
@@ -127,10 +185,13 @@ class OtlpFeed(Feed):
             except UnreadableSpansError as error:
                 self.intake.complain("unreadable", place, str(error))
                 continue
+            if spans.signal is not None:
+                self.intake.pass_over(_SIGNALS, spans.signal)
+                continue
             self.object_count += len(spans.calls) + spans.others.total()
             self._calls += len(spans.calls)
             for kind, number in spans.others.items():
-                self.intake.pass_over(_OTHERS, kind, number=number)
+                self.intake.pass_over(_OTHERS, kind, number=number, is_counted=True)
             for call in spans.calls:
                 if call.time > page.before:
                     self._add(call, place, late)
@@ -152,9 +213,12 @@ class OtlpFeed(Feed):
         try:
             event = self._events.event(call)
         except LeftOutError as error:
-            self.intake.complain(error.code, place, str(error))
-            if error.code == NO_QUEUE_MANAGER and not self._events.has_queue(call.queue):
-                self.intake.note_unknown("", call.time, queue=call.queue)
+            self._leave_out(call, place, error)
+            return
+        if call.emitter == Emitter.QUEUE_MANAGER:
+            self.intake.facts.add("queue_manager", event["qmgr"], place, platform="zos")
+        if self._events.is_dropped(event, call):
+            self.intake.note_dynamic(event["qmgr"])
             return
         codes: list[str] = []
 
@@ -166,11 +230,23 @@ class OtlpFeed(Feed):
         if "duplicate" in codes:
             return
         puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
-        self.intake.cover(_SOURCE, event["qmgr"], call.queue, (call.time, call.time), puts=puts, gets=gets)
+        self.intake.cover(_SOURCE, event["qmgr"], event["queue"], (call.time, call.time), puts=puts, gets=gets)
         if passed_on is None:
             self.page_latest = max(self.page_latest, call.time)
         else:
             late.append(passed_on)
+
+    def _leave_out(self, call: Call, place: str, error: LeftOutError) -> None:
+        """Report a call that becomes no event. Of another emitter's only the first is a complaint; all are counted."""
+        if error.code == NO_QUEUE_MANAGER:
+            self.intake.complain(error.code, place, str(error))
+            if not self._events.has_queue(call.queue):
+                self.intake.note_unknown("", call.time, queue=call.queue)
+            return
+        self.intake.pass_over(_OTHER_EMITTER, f"the {_words(call.emitter)}", is_counted=True)
+        if not self._is_emitter_said:
+            self._is_emitter_said = True
+            self.intake.complain(error.code, place, f"{error}. Others like it are counted")
 
 
 def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
@@ -179,7 +255,7 @@ def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
     if page.data[:1] == b"\x00" and len(page.data) > 4:
         yield from _length_prefixed(page)
     elif not head.startswith(b"{") or _is_one_document(page.data):
-        yield bytes(page.data), page.name
+        yield _unpacked(bytes(page.data)), page.name
     else:
         start = number = 0
         while start < len(page.data):
@@ -192,6 +268,21 @@ def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
             start = end + 1
 
 
+def _unpacked(value: bytes) -> bytes:
+    """Return a request that the file exporter compressed with zstd as it was before; another value as it is.
+
+    What cannot be unpacked is returned as it is: then it is no request.
+    """
+    if not value.startswith(_ZSTD):
+        return value
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(value), "zstd") as stream:
+            whole: bytes = stream.read(_MAX_REQUEST_BYTES + 1)
+    except (OSError, pa.ArrowException):
+        return value
+    return whole if len(whole) <= _MAX_REQUEST_BYTES else value
+
+
 def _is_one_document(data: bytes | mmap.mmap) -> bool:
     """Return True for JSON in which the first line is no whole request: none other, or printed over several lines."""
     end = data.find(b"\n")
@@ -202,7 +293,7 @@ def _length_prefixed(page: Page) -> Iterator[tuple[bytes, str]]:
     start = 0
     while start < len(page.data):
         size = int.from_bytes(page.data[start : start + 4], "big")
-        yield bytes(page.data[start + 4 : start + 4 + size]), f"{page.name} byte {start}"
+        yield _unpacked(bytes(page.data[start + 4 : start + 4 + size])), f"{page.name} byte {start}"
         start += 4 + size
 
 

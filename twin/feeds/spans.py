@@ -4,15 +4,19 @@ The exporter writes protobuf by default (`otlp_proto`), JSON on request (`otlp_j
 ExportTraceServiceRequest [OpenTelemetry: Collector, Kafka exporter]. In JSON the ids are hexadecimal, unlike the bytes
 that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf Encoding].
 
-A queue manager emits a span for each put and each destructive get of a traced message, once its unit of work has ended
-[IBM: MQ 9.4.3, Span emission]. Its attributes: [IBM: MQ 10.0, Span attributes]. Size, message id and queue manager are
-optional here: no sample of them was seen.
+A queue manager on z/OS emits a span for each put and each destructive get of a traced message, once its unit of work
+has ended [IBM: MQ 9.4.3, Span emission; IBM: MQ 10.0, Span attributes]. Its spans are those of the scope "z/OS OTel"
+with messaging.system ibmmq; `service.name` of the resource is the queue manager that made the call [seen: spans of MQ
+9.4.4 on z/OS 3.2]. The name of the LPAR and `os.type` say nothing of the emitter: applications on z/OS have them too.
+
+`messaging.message.envelope.size` counts the MQMD, which an event's length does not [seen, likewise]. A put to a remote
+queue stores the message on a transmission queue, behind a header MQXQH [IBM: MQ, MQXQH].
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,27 +26,54 @@ from typing import Any, NamedTuple
 import msgspec
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from kernels.json_scan import LENGTH_MAX
 from twin.events.fields import Op
+from twin.feeds.message_ids import ID_DIGITS, is_no_message_id, message_id
 
 OTLP_PROTO, OTLP_JSON = "otlp_proto", "otlp_json"
 
 _MAX_DEPTH = 40  # of JSON: a span has 8
 _IDS = ("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id")
 _SYSTEMS = {"ibmmq", "ibm_mq", "wmq", "jms"}
+_ZOS_SCOPE = "z/os otel"
+_OF_MQ = "messaging.ibmmq."
 _LPAR = "mainframe.lpar.name"
-_DESTINATION = "messaging.destination.name"
+_SERVICE = "service.name"
+_DESTINATION, _DESTINATION_TYPE = "messaging.destination.name", "messaging.destination.type"
 _QMGR = ("messaging.ibmmq.queue_manager", "messaging.ibmmq.queue_manager.name", "messaging.ibmmq.qmgr")
-_SIZE = ("messaging.message.envelope.size", "messaging.message.body.size")  # with properties, without
+_TRANSMISSION_QUEUE = "messaging.ibmmq.destination.transmission_queue"
+_RESOLVED = "messaging.ibmmq.destination.resolved_name"
+_RESOLVED_QMGR = "messaging.ibmmq.destination.resolved_qmgr_name"
+_ENVELOPE, _BODY = "messaging.message.envelope.size", "messaging.message.body.size"  # with MQMD and properties, without
 _MSGID = "messaging.message.id"
+_MQMD_BYTES = 364  # MQMD version 2 [IBM: MQ, MQMD]
+_MAX_EXPIRY = 999_999_999  # tenths of a second [IBM: MQ, MQMD Expiry]; MQEI_UNLIMITED is -1
+_MAX_PRIORITY = 9
+_MAX_DIGITS = 19
+_PERSISTENCE = ("messaging.ibmmq.message.persistent", "messaging.ibmmq.message.persistence")
+_PERSISTENT = {"1", "true", "mqper_persistent"}
+_QMGR_NAME = re.compile(r"[A-Za-z0-9./_%@#$]{1,48}")
 _OPERATION = ("messaging.operation.type", "messaging.operation")
 _NO_CALL = {"create", "settle", "process"}  # no put and no get of its own
 _OPS: Mapping[int, Op] = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
+_RESOURCE_SPANS = {"resourceSpans", "resource_spans"}
+_SIGNALS = {  # [OpenTelemetry: OTLP specification]
+    "resourceMetrics": "metrics",
+    "resource_metrics": "metrics",
+    "resourceLogs": "logs",
+    "resource_logs": "logs",
+    "resourceProfiles": "profiles",
+    "resource_profiles": "profiles",
+}
+_EMPTY = "nothing"  # a request without a field, {} in JSON
+_TRACE_BYTES = 16
 _MAX_SYSTEM = 40  # characters of the name of another system
-_MAX_MSGID = 48  # bytes, of an event
 
 
 class Emitter(StrEnum):
@@ -61,10 +92,18 @@ class Call(NamedTuple):
         op: PUT or GET.
         queue: destination, before an alias or a remote definition is resolved.
         emitter: who wrote the span.
-        qmgr: queue manager, if the span names it.
+        qmgr: queue manager that made the call, if the span names it.
         lpar: LPAR, if the span names it.
+        service: name of the service, if the span has it: of an application's span that of the application.
         msgid: message id, if the span has it.
-        length: bytes, if the span has them.
+        length: bytes without the MQMD, if the span has them.
+        transmission_queue: queue that stores a message to another queue manager, if the span names it.
+        resolved: name behind an alias or a remote definition, if the span has it.
+        resolved_qmgr: queue manager of `resolved`, if the span has it.
+        is_temporary: True for a temporary dynamic queue.
+        priority: of the message, if the span has it.
+        persistent: persistence of the message, if the span has it.
+        expiry_s: seconds until the message expires; None: unlimited, or not in the span.
     """
 
     time: int
@@ -74,8 +113,16 @@ class Call(NamedTuple):
     emitter: Emitter
     qmgr: str | None = None
     lpar: str | None = None
+    service: str | None = None
     msgid: str | None = None
     length: int | None = None
+    transmission_queue: str | None = None
+    resolved: str | None = None
+    resolved_qmgr: str | None = None
+    is_temporary: bool = False
+    priority: int | None = None
+    persistent: bool | None = None
+    expiry_s: float | None = None
 
 
 class UnreadableSpansError(ValueError):
@@ -83,10 +130,21 @@ class UnreadableSpansError(ValueError):
 
 
 class Spans(NamedTuple):
-    """Content of a value: calls in its order, and the number of spans that are no call on MQ, by what they are of."""
+    """Content of a request.
+
+    Attributes:
+        calls: in its order.
+        others: number of spans that are no call on MQ, by what they are of.
+        signal: what a request without spans is of, such as "metrics"; None: it has spans.
+    """
 
     calls: list[Call]
     others: Counter[str]
+    signal: str | None = None
+
+
+class _OtherSignal(Exception):  # noqa: N818 -- it is no error
+    """A request of another signal than traces; its text names the signal."""
 
 
 def encoding_of(value: bytes) -> str:
@@ -95,7 +153,7 @@ def encoding_of(value: bytes) -> str:
 
 
 def read_spans(value: bytes, encoding: str | None = None) -> Spans:
-    """Return the calls of a value.
+    """Return the calls of a value. One of another signal (metrics, logs), or an empty one, has none.
 
     Args:
         value: an ExportTraceServiceRequest.
@@ -104,14 +162,17 @@ def read_spans(value: bytes, encoding: str | None = None) -> Spans:
     Raises:
         UnreadableSpansError: it is not one.
     """
-    request = _parse_json(value) if (encoding or encoding_of(value)) == OTLP_JSON else _parse_proto(value)
+    try:
+        request = _parse_json(value) if (encoding or encoding_of(value)) == OTLP_JSON else _parse_proto(value)
+    except _OtherSignal as signal:
+        return Spans([], Counter(), str(signal))
     calls: list[Call] = []
     others: Counter[str] = Counter()
     for resource in request.resource_spans:
         common = _attributes(resource.resource.attributes)
         for scope in resource.scope_spans:
             for span in scope.spans:
-                call = _call(span, common)
+                call = _call(span, scope.scope.name, common)
                 if isinstance(call, Call):
                     calls.append(call)
                 else:
@@ -124,10 +185,37 @@ def _parse_proto(value: bytes) -> ExportTraceServiceRequest:
     try:
         request.ParseFromString(value)
     except DecodeError as error:
+        _check_signal(value)
         raise UnreadableSpansError(f"no OTLP protobuf: {error}; expected: an ExportTraceServiceRequest") from None
-    if value and not request.resource_spans:
+    if not value:
+        raise _OtherSignal(_EMPTY)
+    if not request.resource_spans:
         raise UnreadableSpansError("OTLP protobuf without resource spans; expected: an ExportTraceServiceRequest")
+    if not all(len(span.trace_id) == _TRACE_BYTES for span in _proto_spans(request)):
+        _check_signal(value)
+        raise UnreadableSpansError("OTLP protobuf without trace ids; expected: an ExportTraceServiceRequest")
     return request
+
+
+def _proto_spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    for resource in request.resource_spans:
+        for scope in resource.scope_spans:
+            yield from scope.spans
+
+
+def _check_signal(value: bytes) -> None:
+    """Raise _OtherSignal for a protobuf request of metrics or logs. The three kinds differ in what is innermost."""
+    metrics, logs = ExportMetricsServiceRequest(), ExportLogsServiceRequest()
+    with suppress(DecodeError):
+        metrics.ParseFromString(value)
+        scopes = [scope for resource in metrics.resource_metrics for scope in resource.scope_metrics]
+        if any(metric.name and metric.WhichOneof("data") for scope in scopes for metric in scope.metrics):
+            raise _OtherSignal("metrics")
+    with suppress(DecodeError):
+        logs.ParseFromString(value)
+        records = [scope.log_records for resource in logs.resource_logs for scope in resource.scope_logs]
+        if any(record.time_unix_nano or record.observed_time_unix_nano for scope in records for record in scope):
+            raise _OtherSignal("logs")
 
 
 def _parse_json(value: bytes) -> ExportTraceServiceRequest:
@@ -139,7 +227,7 @@ def _parse_json(value: bytes) -> ExportTraceServiceRequest:
                     span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
         request = ExportTraceServiceRequest()
         json_format.ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=_MAX_DEPTH)
-    except UnreadableSpansError:
+    except (UnreadableSpansError, _OtherSignal):
         raise
     except (
         msgspec.DecodeError,
@@ -155,7 +243,11 @@ def _parse_json(value: bytes) -> ExportTraceServiceRequest:
 
 
 def _json_spans(content: object) -> Iterator[dict[str, Any]]:
-    if not isinstance(content, dict) or not {"resourceSpans", "resource_spans"} & content.keys():
+    if isinstance(content, dict) and not _RESOURCE_SPANS & content.keys():
+        signal = next((signal for name, signal in _SIGNALS.items() if name in content), None)
+        if signal is not None or not content:
+            raise _OtherSignal(signal or _EMPTY)
+    if not isinstance(content, dict) or not _RESOURCE_SPANS & content.keys():
         raise UnreadableSpansError('OTLP JSON without "resourceSpans"; expected: an ExportTraceServiceRequest')
     for resource in _list(content, "resourceSpans", "resource_spans"):
         for scope in _list(resource, "scopeSpans", "scope_spans"):
@@ -184,43 +276,62 @@ def _scalar(pair: KeyValue) -> str | int | float | bool | None:
     return None
 
 
-def _call(span: Span, common: Mapping[str, Any]) -> Call | str:
+def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
     """Return the call of a span, or what it is of: another system, a call that failed, one that only browsed."""
     attributes = {**common, **_attributes(span.attributes)}
-    lpar = _text(attributes, _LPAR)
-    queue = _text(attributes, _DESTINATION)
-    other = _other_system(_text(attributes, "messaging.system"), lpar)
+    is_zos = scope.strip().lower() == _ZOS_SCOPE
+    other = _other_system(attributes, is_zos)
     if other is not None:
         return other
-    op = _OPS.get(span.kind)
-    if op is None:
+    no_call = _no_call(span, attributes)
+    if no_call is not None:
+        return no_call
+    queue = _text(attributes, _DESTINATION)
+    time = (span.end_time_unix_nano or span.start_time_unix_nano) // 1000
+    if queue is None or not time:
+        return f"no {'destination' if queue is None else 'time'}"
+    service = _text(attributes, _SERVICE)
+    qmgr = next((name for key in _QMGR if (name := _text(attributes, key)) is not None), None)
+    expiry = _number(attributes, "messaging.ibmmq.message.expiry", 1, _MAX_EXPIRY)
+    return Call(
+        time=time,
+        key=span.trace_id + span.span_id,
+        op=_OPS[span.kind],
+        queue=queue,
+        emitter=Emitter.QUEUE_MANAGER if is_zos else Emitter.APPLICATION,
+        qmgr=qmgr or (service if is_zos and service is not None and _QMGR_NAME.fullmatch(service) else None),
+        lpar=_text(attributes, _LPAR),
+        service=service,
+        msgid=_message_id(_text(attributes, _MSGID)),
+        length=_length(attributes),
+        transmission_queue=_text(attributes, _TRANSMISSION_QUEUE),
+        resolved=_text(attributes, _RESOLVED),
+        resolved_qmgr=_text(attributes, _RESOLVED_QMGR),
+        is_temporary=attributes.get("messaging.destination.temporary") is True,
+        priority=_number(attributes, "messaging.ibmmq.message.priority", 0, _MAX_PRIORITY),
+        persistent=_is_persistent(attributes),
+        expiry_s=None if expiry is None else expiry / 10,
+    )
+
+
+def _no_call(span: Span, attributes: Mapping[str, Any]) -> str | None:
+    """Return why a span of MQ is no put and no destructive get of a queue; None of one that is."""
+    if span.kind not in _OPS:
         return "neither producer nor consumer"
     if span.status.code == Status.STATUS_CODE_ERROR:
         return "a call that failed"
     operation = next((attributes[name] for name in _OPERATION if name in attributes), None)
     if operation in _NO_CALL or attributes.get("messaging.ibmmq.browse") is True:
         return "no put and no destructive get"
-    time = (span.end_time_unix_nano or span.start_time_unix_nano) // 1000
-    if queue is None or not time:
-        return f"no {'destination' if queue is None else 'time'}"
-    size = next((attributes[name] for name in _SIZE if name in attributes), None)
-    return Call(
-        time=time,
-        key=span.trace_id + span.span_id,
-        op=op,
-        queue=queue.strip(),
-        emitter=Emitter.APPLICATION if lpar is None else Emitter.QUEUE_MANAGER,
-        qmgr=next((name for key in _QMGR if (name := _text(attributes, key)) is not None), None),
-        lpar=lpar,
-        msgid=_message_id(_text(attributes, _MSGID)),
-        length=int(size) if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
-    )
+    return "a publication" if _text(attributes, _DESTINATION_TYPE) == "topic" else None
 
 
-def _other_system(system: str | None, lpar: str | None) -> str | None:
+def _other_system(attributes: Mapping[str, Any], is_zos: bool) -> str | None:
     """Return the messaging system of a span that is not of MQ; None of one that is."""
+    system = _text(attributes, "messaging.system")
     if system is None:
-        return "no messaging system" if lpar is None else None
+        is_mq = is_zos and any(name.startswith(_OF_MQ) for name in attributes)
+        return None if is_mq else "no messaging system"
     return None if system.lower() in _SYSTEMS else system[:_MAX_SYSTEM]
 
 
@@ -229,12 +340,34 @@ def _text(attributes: Mapping[str, Any], name: str) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
+def _number(attributes: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
+    """Return an integer, or the text of one; None if there is none from `low` to `high`."""
+    value = attributes.get(name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _MAX_DIGITS:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high else None
+
+
+def _length(attributes: Mapping[str, Any]) -> int | None:
+    """Return the bytes of a message without its MQMD; an envelope that is smaller than body and MQMD has none."""
+    body = _number(attributes, _BODY, 0, LENGTH_MAX)
+    envelope = _number(attributes, _ENVELOPE, 0, LENGTH_MAX + _MQMD_BYTES)
+    if envelope is None:
+        return body
+    length = envelope - _MQMD_BYTES if envelope >= (body or 0) + _MQMD_BYTES else envelope
+    return min(length, LENGTH_MAX)
+
+
+def _is_persistent(attributes: Mapping[str, Any]) -> bool | None:
+    value = next((attributes[name] for name in _PERSISTENCE if name in attributes), None)
+    return None if value is None else str(value).lower() in _PERSISTENT
+
+
 def _message_id(text: str | None) -> str | None:
-    """Return a message id as events have it: 48 lower-case hexadecimal digits without `ID:`, or another short text."""
+    """Return a message id as events have it, or another short text as it is."""
     if text is None:
         return None
-    digits = text.removeprefix("ID:")
-    if len(digits) == _MAX_MSGID:
-        with suppress(ValueError):
-            return binascii.unhexlify(digits).hex()
-    return text if len(text.encode()) <= _MAX_MSGID else None
+    digits = message_id(text)
+    if digits is not None or is_no_message_id(text):
+        return digits
+    return text if len(text.encode()) <= ID_DIGITS else None

@@ -183,12 +183,13 @@ def test_what_a_failed_command_did_answer_is_read(estate):
 
 
 def test_spans_of_other_systems_only_are_counted_by_system(estate):
-    value = as_json(*(span(i, lpar=None, messaging__system="kafka") for i in range(3)), span(4, lpar=None))
+    foreign = (span(i, scope="kafka", messaging__system="kafka") for i in range(3))
+    value = as_json(*foreign, span(4, scope="http"))
     events, intake = read("otlp", value, estate=estate)
     assert events == []
     assert intake.lines_for_passed_over() == ["4 spans of no put or get on MQ (3 of kafka, 1 of no messaging system)"]
     assert intake.counts == {"no-spans": 1}
-    assert "expected: spans with mainframe.lpar.name" in intake.complaints[0].text
+    assert 'expected: spans of the scope "z/OS OTel"' in intake.complaints[0].text
 
 
 def test_spans_of_mq_that_are_no_call_say_why(estate):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from twin.estate import load_estate
@@ -20,14 +23,18 @@ PUT, GET = 4, 5  # SPAN_KIND_PRODUCER, SPAN_KIND_CONSUMER
 MSGID = "c3e2d840d8d4f0f140404040404040404040a1b2c3d4e5f6"
 
 
-def span(number=1, *, kind=PUT, second=0.0, queue="ORDERS", lpar="MV4C", status=None, **attributes):
+ZOS = "z/OS OTel"  # scope of the spans of queue managers
+
+
+def span(number=1, *, kind=PUT, second=0.0, queue="ORDERS", lpar="MV4C", status=None, scope=ZOS, **attributes):
     texts = {"messaging.destination.name": queue, **({"mainframe.lpar.name": lpar} if lpar else {})}
+    if scope == ZOS:
+        texts["messaging.system"] = "ibmmq"
     values = [{"key": name, "value": {"stringValue": text}} for name, text in texts.items()]
     for name, value in attributes.items():
         key = name.replace("__", ".")
-        values.append(
-            {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
-        )
+        kind_of = "boolValue" if isinstance(value, bool) else "intValue" if isinstance(value, int) else "stringValue"
+        values.append({"key": key, "value": {kind_of: str(value) if kind_of == "intValue" else value}})
     time = (NOON + round(second * 1e6)) * 1000
     return {
         "traceId": f"{number:032x}",
@@ -37,19 +44,27 @@ def span(number=1, *, kind=PUT, second=0.0, queue="ORDERS", lpar="MV4C", status=
         "startTimeUnixNano": str(time - 5000),
         "endTimeUnixNano": str(time),
         "attributes": values,
+        "scope": scope,
         **({"status": {"code": status}} if status is not None else {}),
     }
 
 
-def as_json(*spans):
-    request = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": list(spans)}]}]}
-    return json.dumps(request).encode()
+def as_json(*spans, **resource):
+    """Return a request. resource: attributes of the resource, `.` as `__`."""
+    pairs = [{"key": name.replace("__", "."), "value": {"stringValue": text}} for name, text in resource.items()]
+    scopes = [
+        {"scope": {"name": entry["scope"]}, "spans": [{key: entry[key] for key in entry if key != "scope"}]}
+        for entry in spans
+    ]
+    return json.dumps({"resourceSpans": [{"resource": {"attributes": pairs}, "scopeSpans": scopes}]}).encode()
 
 
 def as_proto(*spans):
     request = ExportTraceServiceRequest()
     for entry in spans:
-        new = request.resource_spans.add().scope_spans.add().spans.add()
+        scope = request.resource_spans.add().scope_spans.add()
+        scope.scope.name = entry["scope"]
+        new = scope.spans.add()
         new.trace_id, new.span_id = bytes.fromhex(entry["traceId"]), bytes.fromhex(entry["spanId"])
         new.kind, new.name = entry["kind"], entry["name"]
         new.start_time_unix_nano, new.end_time_unix_nano = (
@@ -59,7 +74,9 @@ def as_proto(*spans):
         new.status.code = entry.get("status", {}).get("code", 0)
         for pair in entry["attributes"]:
             attribute = new.attributes.add(key=pair["key"])
-            if "intValue" in pair["value"]:
+            if "boolValue" in pair["value"]:
+                attribute.value.bool_value = pair["value"]["boolValue"]
+            elif "intValue" in pair["value"]:
                 attribute.value.int_value = int(pair["value"]["intValue"])
             else:
                 attribute.value.string_value = pair["value"]["stringValue"]
@@ -190,7 +207,7 @@ def test_an_alias_is_resolved_by_the_estate(estate):
 
 def test_spans_of_the_application_for_the_same_call_are_left_out(estate):
     own = span(1)
-    application = span(2, lpar=None, messaging__system="ibmmq")
+    application = span(2, scope="io.opentelemetry.jms-1.1", messaging__system="jms")
     events, intake = read(estate, as_json(own, application))
     assert len(events) == 1
     assert intake.counts["spans-of-application"] == 1
@@ -198,8 +215,8 @@ def test_spans_of_the_application_for_the_same_call_are_left_out(estate):
 
 
 def test_spans_of_other_systems_are_no_calls():
-    kafka = span(1, lpar=None, messaging__system="kafka")
-    assert read_spans(as_json(kafka)) == ([], {"kafka": 1})
+    kafka = span(1, scope="io.opentelemetry.kafka", messaging__system="kafka")
+    assert read_spans(as_json(kafka)) == ([], {"kafka": 1}, None)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +224,6 @@ def test_spans_of_other_systems_are_no_calls():
     [
         b"",
         b"{",
-        b"{}",
         b'{"resourceSpans": 5}',
         b'{"resourceSpans": [5]}',
         b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": 5}]}]}]}',
@@ -269,3 +285,176 @@ def test_an_import_with_statistics_has_their_sums_and_says_the_coverage(estate, 
     events = [json.loads(line) for chunk in open_recording(out) for line in chunk.lines()]
     assert sum(event.get("count", 1) for event in events) == 40
     assert intake.notes == ["ORDERS on QSG1/APP1: 10 spans of PUT, 40 counted by statistics, coverage 25.0 %"]
+
+
+# --- queue managers on z/OS -------------------------------------------------------------------------------------------
+
+
+def zos(*spans, qmgr="QM02"):
+    """Return a request as the z/OS OpenTelemetry Emitter writes it: the queue manager is the service."""
+    return as_json(*spans, os__type="z_os", service__name=qmgr, telemetry__sdk__language="java")
+
+
+def test_the_service_of_a_span_of_zos_is_the_queue_manager_that_made_the_call(estate):
+    values = [zos(span(number, lpar=None), qmgr=qmgr) for number, qmgr in ((1, "QM01"), (2, "QM02"))]
+    events, intake = read(estate, *values, length=1)
+    assert [event["qmgr"] for event in events] == ["QM01", "QM02"]
+    assert dict(intake.counts) == {"no-size": 2}
+    assert [key for key, _ in intake.facts.section("queue_manager")] == ["QM01", "QM02"]
+
+
+def test_a_service_that_is_no_name_of_a_queue_manager_names_none(estate):
+    events, _ = read(estate, zos(span(queue="ONLY"), qmgr="mq-prod"), length=1)
+    assert [event["qmgr"] for event in events] == ["QM02"]
+
+
+@pytest.mark.parametrize("scope", ["", "io.opentelemetry.jms-1.1", "ibmmq"])
+def test_an_application_on_zos_is_not_its_queue_manager(estate, scope):
+    value = as_json(
+        span(scope=scope, messaging__system="ibmmq"),
+        span(2, scope=scope, messaging__system="ibmmq"),
+        os__type="z_os",
+        service__name="payments",
+        mainframe__lpar__name="MV4C",
+    )
+    events, intake = read(estate, value)
+    assert events == []
+    assert intake.counts == {"spans-of-application": 1}
+    assert intake.lines_for_passed_over() == ["2 spans of other emitters (2 of the application)"]
+    assert len(read(estate, value, emitter="application")[0]) == 2
+
+
+def test_a_message_to_another_queue_manager_is_on_the_transmission_queue_of_the_caller(estate):
+    """Its header MQXQH has 428 bytes there. A get of the channel is from the same queue."""
+    remote = {
+        "messaging__ibmmq__destination__transmission_queue": "QM02.XMIT",
+        "messaging__ibmmq__destination__resolved_name": "ORDERS",
+        "messaging__ibmmq__destination__resolved_qmgr_name": "QM02",
+    }
+    sizes = {"messaging__message__body__size": 5, "messaging__message__envelope__size": 561}
+    own = {
+        "messaging__ibmmq__destination__resolved_name": "QM02.XMIT",
+        "messaging__ibmmq__destination__resolved_qmgr_name": "QM01",
+    }
+    moved = span(2, kind=GET, second=1, queue="QM02.XMIT", **own)
+    direct = span(3, second=2, queue="QM02.XMIT", **{**sizes, **own, **remote})
+    events, _ = read(estate, zos(span(1, queue="ORDERS.REMOTE", **remote, **sizes), moved, direct, qmgr="QM01"))
+    assert [(e["qmgr"], e["op"], e["queue"], e.get("length")) for e in events] == [
+        ("QM01", "PUT", "QM02.XMIT", 561 - 364 + 428),
+        ("QM01", "GET", "QM02.XMIT", None),
+        ("QM01", "PUT", "QM02.XMIT", 561 - 364),
+    ]
+
+
+def test_a_remote_definition_of_the_estate_needs_no_transmission_queue_in_the_span(tmp_path):
+    (tmp_path / "qm01.mqsc").write_text(
+        "DEFINE QLOCAL(X) USAGE(XMITQ) STGCLASS(D)\nDEFINE QREMOTE(FAR) RNAME(ORDERS) RQMNAME(QM09) XMITQ(X)\n"
+        "DEFINE QLOCAL(HERE) STGCLASS(D)\nDEFINE QALIAS(NEAR) TARGET(HERE)\n"
+    )
+    (tmp_path / "estate.toml").write_text(
+        'schema = 1\n[[import]]\nmqsc = "qm01.mqsc"\nqueue_manager = "QM01"\n[queue_manager.QM01]\n'
+        '[page_set."QM01/4"]\npages = 200\n[storage_class."QM01/D"]\npage_set = 4\n'
+    )
+    estate = load_estate(tmp_path / "estate.toml")
+    far = {
+        "messaging__ibmmq__destination__resolved_name": "ORDERS",
+        "messaging__ibmmq__destination__resolved_qmgr_name": "QM09",
+    }
+    near = {
+        "messaging__ibmmq__destination__resolved_name": "HERE",
+        "messaging__ibmmq__destination__resolved_qmgr_name": "QM01",
+    }
+    spans = [span(1, queue="FAR", messaging__message__body__size=7, **far)]
+    spans += [span(2, second=1, queue=name, messaging__message__body__size=7, **near) for name in ("NEAR",)]
+    spans += [span(3, second=2, queue="NEW.ALIAS", messaging__message__body__size=7, **near)]
+    events, _ = read(estate, zos(*spans, qmgr="QM01"))
+    assert [(event["queue"], event["length"]) for event in events] == [("FAR", 7 + 428), ("NEAR", 7), ("HERE", 7)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "length"),
+    [
+        ({"messaging__message__body__size": 205, "messaging__message__envelope__size": 569}, 205),
+        ({"messaging__message__envelope__size": 569}, 205),
+        ({"messaging__message__body__size": 5, "messaging__message__envelope__size": 653}, 289),
+        ({"messaging__message__body__size": 200, "messaging__message__envelope__size": 290}, 290),
+        ({"messaging__message__body__size": 0, "messaging__message__envelope__size": 364}, 0),
+        ({"messaging__message__body__size": 205}, 205),
+    ],
+)
+def test_the_length_of_a_message_is_without_its_mqmd(estate, sizes, length):
+    events, _ = read(estate, as_json(span(**sizes)))
+    assert [event["length"] for event in events] == [length]
+
+
+@pytest.mark.parametrize("encode", [zos, as_proto])
+def test_priority_persistence_and_expiry_are_read(estate, encode):
+    attributes = {
+        "messaging__message__body__size": 1,
+        "messaging__ibmmq__message__priority": 7,
+        "messaging__ibmmq__message__persistent": True,
+        "messaging__ibmmq__message__expiry": 305,
+    }
+    unlimited = attributes | {
+        "messaging__ibmmq__message__persistent": False,
+        "messaging__ibmmq__message__expiry": -1,
+        "messaging__ibmmq__message__priority": 12,
+    }
+    events, _ = read(estate, encode(span(1, **attributes), span(2, second=1, **unlimited)))
+    assert [(event.get("priority"), event["persistent"], event.get("expiry")) for event in events] == [
+        (7, True, 30.5),
+        (None, False, None),
+    ]
+
+
+def test_calls_on_temporary_dynamic_queues_are_one_line(estate):
+    spans = [
+        span(i, queue=f"CSQ.{i:016X}", messaging__destination__temporary=True, kind=PUT + i % 2) for i in range(1, 9)
+    ]
+    known = span(20, messaging__destination__temporary=True, messaging__message__body__size=3)
+    events, intake = read(estate, zos(*spans, known))
+    assert [event["queue"] for event in events] == ["ORDERS"]
+    assert intake.lines_for_passed_over() == ["8 events of dynamic queues (8 of QM02)"]
+    assert not intake.counts
+    assert not intake.unknown
+
+
+def test_publications_are_counted(estate):
+    events, intake = read(estate, zos(span(queue="a/b/c", messaging__destination__type="topic")))
+    assert events == []
+    assert intake.lines_for_passed_over() == ["1 span of no put or get on MQ (1 of a publication)"]
+
+
+# --- other signals, compressed files ---------------------------------------------------------------------------------
+
+
+def other_signals():
+    metrics, logs = ExportMetricsServiceRequest(), ExportLogsServiceRequest()
+    metric = metrics.resource_metrics.add().scope_metrics.add().metrics.add(name="system.cpu.time")
+    metric.gauge.data_points.add(as_int=5, time_unix_nano=NOON * 1000)
+    logs.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=NOON * 1000).body.string_value = "hello"
+    return [b"{}", b'{"resourceMetrics":[]}', b'{"resourceLogs":[]}', *(x.SerializeToString() for x in (metrics, logs))]
+
+
+def test_requests_of_other_signals_are_counted_by_signal(estate):
+    events, intake = read(estate, *other_signals(), zos(span(messaging__message__body__size=1)))
+    assert len(events) == 1
+    assert not intake.counts
+    assert intake.lines_for_passed_over() == ["5 requests of other signals (2 of metrics, 2 of logs, 1 of nothing)"]
+
+
+def test_spans_that_are_damaged_are_no_logs():
+    value = as_proto(span(1)).replace((1).to_bytes(16, "big"), b"\0" * 16).replace(b"\x0a\x10", b"\x0a\x00", 1)
+    with pytest.raises(UnreadableSpansError):
+        read_spans(value)
+
+
+@pytest.mark.parametrize("encode", [as_json, as_proto])
+def test_a_file_of_the_collector_may_be_compressed_request_by_request(estate, encode):
+    requests = [encode(span(i, second=i, messaging__message__body__size=i)) for i in range(1, 4)]
+    codec = pa.Codec("zstd")
+    pieces = [codec.compress(value, asbytes=True) for value in requests]
+    data = b"".join(len(piece).to_bytes(4, "big") + piece for piece in pieces)
+    assert read(estate, data)[0] == read(estate, *requests)[0]
+    events, intake = read(estate, b"\0\0\0\x09" + pieces[0][:9])
+    assert (events, intake.counts["unreadable"]) == ([], 1)
