@@ -17,7 +17,7 @@ from twin.estate import Structure
 from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
-from twin.units import percent, readable_size
+from twin.units import as_times, percent, readable_size
 
 POOL_BITS: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
@@ -100,6 +100,13 @@ class _Pool(ResourceView):
         size = int(self._store.params[0]["size_now"])
         is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
         return self.usage_pct if is_fixed else self.usage_pct * size / self._config.size
+
+    @property
+    @override
+    def growth(self) -> str:
+        size = int(self._store.params[0]["size_now"])
+        is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
+        return "" if is_fixed else f"SIZE allows {as_times(self._config.size / size)} as much"
 
     @property
     @override
