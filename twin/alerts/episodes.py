@@ -12,6 +12,7 @@ stays open for days, such as `drift`, hides no danger.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -40,6 +41,7 @@ CALM_FOR = 600_000_000  # microseconds for which a condition must be over before
 CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
 MAX_DONE = 4  # actions that an incident keeps, the latest
+BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
@@ -344,18 +346,17 @@ class Episodes:
         self._incident(time).recovered = time
         return "puts succeed again"
 
-    def note_done(self, done: DoneAction, episode: Episode, finding: Finding, time: int) -> list[Alert]:
+    def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
         """Keep what was done in the incident; return the record in which an open alert says so.
 
         Args:
             done: the action.
             episode: the alert.
-            finding: the finding about it after the action.
             time: event time, microseconds.
         """
         incident = self._incident(time)
         incident.done = [*incident.done, done][-MAX_DONE:]
-        return [self._publish_again(episode, finding, time)]
+        return [self._refresh(episode, time)]
 
     def settle(
         self,
@@ -498,11 +499,12 @@ def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str
 
 
 def brief_of(finding: Finding) -> tuple[str, ...]:
-    """Return what a page says first, a line each: what and when; why; the first command, where there is one."""
+    """Return what a page says first, a line each: what and when; why; the first command, where something is to do."""
     first, _, rest = finding.cause.partition(". ")
     steps = [step.statement or step.text for action in finding.runbook for step in action.steps]
     lines = (finding.headline or first.removesuffix("."), finding.why or rest.partition(". ")[0].removesuffix("."))
-    return tuple(line for line in (*lines, *steps[:1]) if line)
+    short = [textwrap.shorten(line, BRIEF_WIDTH, placeholder=" ...") for line in lines if line]
+    return (*short, *([] if finding.has_eased else steps[:1]))
 
 
 def _class_of(condition: str) -> int:

@@ -15,7 +15,7 @@ from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Resource
-from twin.records import GETTERS, Filler, TimeToFull
+from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
 
@@ -64,19 +64,23 @@ class Viewer:
         fillers = rank_fillers(growth, held, self._names)
         runbook = view.actions_for(condition, fillers, effects(fillers))
         sentence = view.describe(condition)
+        headline = sentence
+        if condition == Condition.FULL and self._is_full(view):
+            headline = f"full now: {view.text}, puts fail with {resource.reason}"
         if falling_since is not None:
+            headline = self._falling(view, falling_since)
             sentence += f", falling since {texts.day_and_time(falling_since)}"
-            runbook = tuple(action for action in runbook if action.id != GETTERS)
+            runbook = texts.without_getters(runbook)
         return Finding(
             condition=condition,
             resource=resource,
             severity=view.severity(condition, severity_before),
             usage_pct=view.usage_pct,
-            full_probability=1.0 if condition == Condition.FULL else None,
+            full_probability=1.0 if condition == Condition.FULL and self._is_full(view) else None,
             fillers=fillers,
             has_eased=falling_since is not None,
-            headline=sentence,
-            why=self._why(fillers, is_rising=falling_since is None),
+            headline=headline,
+            why=self._with_refusals(view, self._why(fillers, is_rising=falling_since is None)),
             cause=f"{sentence}. {self._filled(view, fillers, growth)}.",
             runbook=runbook,
             evidence=view.evidence,
@@ -110,7 +114,6 @@ class Viewer:
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
         p10, p50, p90 = (round(left, 1) for left in times)
-        growth_text = f"; {view.growth}" if view.growth else ""
         forecast = texts.describe_forecast(times, probability, view.consequence)
         now = int(self._store.scalars[0]["clock"])
         return Finding(
@@ -123,7 +126,7 @@ class Viewer:
             fillers=fillers,
             headline=f"{texts.full_at(times, now)}: {view.text}, {view.usage}",
             why=self._why(fillers, is_rising=True),
-            cause=f"{view.text}: {view.usage}, {forecast}{growth_text}."
+            cause=f"{view.text}: {view.usage}, {forecast}{view.growth_ahead}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.",
             runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
@@ -158,7 +161,7 @@ class Viewer:
             chance = f"full is unlikely now (probability {100 * probability:.0f} %)"
             headline, sentence = f"unlikely to fill: {view.text}, {view.usage}", f"{view.usage}, {chance}{since}"
         else:
-            headline = f"falling since {as_text(falling_since)[11:16]}: {view.text}, {view.usage}"
+            headline = self._falling(view, falling_since)
             sentence = f"falling since {texts.day_and_time(falling_since)}: {view.usage}{since}"
         return Finding(
             condition=Condition.FULL_FORECAST,
@@ -168,8 +171,8 @@ class Viewer:
             full_probability=round(probability, 4),
             fillers=fillers,
             has_eased=True,
-            headline=f"{headline}{since}",
-            why=self._why(fillers, is_rising=is_rising),
+            headline=headline,
+            why="; ".join(filter(None, (since.removeprefix(", "), self._why(fillers, is_rising=is_rising)))),
             cause=f"{view.text}: {sentence}. {self._filled(view, fillers, growth)}"
             f"{self._rates(fillers, is_rising=is_rising)}.",
             runbook=() if falling_since is not None else view.actions(fillers, texts.NOTHING),
@@ -188,6 +191,21 @@ class Viewer:
             headline=f"over: {view.text}, {view.usage}",
             cause=f"{view.text}: {view.usage}, alert cleared.",
         )
+
+    def _is_full(self, view: ResourceView) -> bool:
+        """Return True if the next put finds no room, or one did not a short while ago."""
+        return view.is_exhausted or view.is_refusing(int(self._store.scalars[0]["clock"]))
+
+    def _with_refusals(self, view: ResourceView, why: str) -> str:
+        """Return a second line that begins with when a put was last refused, if one was and none is now."""
+        now = int(self._store.scalars[0]["clock"])
+        if view.last_refused == NEVER or self._is_full(view):
+            return why
+        return "; ".join(filter(None, (texts.since_refusal(view.last_refused, now), why)))
+
+    def _falling(self, view: ResourceView, since: int) -> str:
+        """Return the first line about a resource that empties. since: microseconds."""
+        return f"falling since {as_text(since)[11:16]}: {view.text}, {view.usage}"
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)

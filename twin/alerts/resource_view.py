@@ -74,6 +74,11 @@ class ResourceView(ABC):
             return ""
         return f"can grow to {as_times(usage / maximum)} as many {self.present}"
 
+    @property
+    def growth_ahead(self) -> str:
+        """The words for growth that its forecast counts, as the end of a sentence."""
+        return f"; this counts that it {self.growth}" if self.growth else ""
+
     @abstractmethod
     def _read_usage_pct(self) -> float:
         """Return the percent in use."""
@@ -102,6 +107,11 @@ class ResourceView(ABC):
     def last_full(self) -> int:
         """Event time of the last put that failed for want of this resource, microseconds, or NEVER."""
         return layout.NEVER
+
+    @property
+    def last_refused(self) -> int:
+        """Event time of the store's last put that failed for want of storage, microseconds, or NEVER."""
+        return self.last_full
 
     def is_refusing(self, now: int) -> bool:
         """Return True if the store refuses puts for want of this resource at `now`, event time, and is not relieved."""
@@ -183,7 +193,7 @@ class ResourceView(ABC):
             if is_recent and self.usage_pct < _EXPECTED_FULL_PCT:
                 return f"{usage} by the twin, but puts fail with {reason}"
             if not is_recent and not self.is_exhausted:
-                return f"{usage}, was full, {since_refusal(self.last_full, int(self._store.scalars[0]['clock']))}"
+                return f"{usage}, was full, {since_refusal(self.last_refused, int(self._store.scalars[0]['clock']))}"
             return f"{usage}, {'puts fail' if is_recent else 'the next put fails'} with {reason}"
         if condition == Condition.CANNOT_EXPAND:
             return f"{usage}, cannot expand ({self.expansion_problem})"

@@ -175,6 +175,11 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, i
     ]
 
 
+def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:
+    """Return a runbook without the action of more getters: they are back, or gets exceed puts."""
+    return tuple(action for action in runbook if action.id != GETTERS)
+
+
 def _policy_action(
     config: Structure,
     action: str,

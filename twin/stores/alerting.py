@@ -10,7 +10,7 @@ docs/alerts.md, "Incidents".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -22,12 +22,12 @@ from kernels.resources import SPACE as ELEMENTS_TIDE
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
-from twin.conditions import CRITICAL, ELEMENTS, ENTRIES, FULL, INFO, WARNING, Condition, Pool, Resource
+from twin.conditions import CRITICAL, ELEMENTS, ENTRIES, INFO, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
-from twin.records import Filler
+from twin.records import GETTERS, Filler
 from twin.stores import depth_forecast, in_doubt
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
@@ -46,6 +46,7 @@ _INFORMING = (  # about the way to full, of which the forecast knows more
     *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
 )
 _OF_FILLING = (Condition.FULL, *_INFORMING)  # what is over, or less urgent, once the store empties
+_GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
 _TIDES = {ENTRIES: ENTRIES_TIDE, ELEMENTS: ELEMENTS_TIDE}  # rows of `tides` of what FULLTHRESHOLD watches
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
@@ -146,8 +147,10 @@ def _finding(
 
     before = None if episode is None else episode.severity
     since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if condition in _OF_FILLING else None
-    falling_since = None if since is None else since * clock.TICK
-    finding = view.viewer().finding(condition, resources[0], before, effects, falling_since)
+    viewer = view.viewer()
+    finding = viewer.finding(condition, resources[0], before, effects, None if since is None else since * clock.TICK)
+    if _are_getters_back(view, finding, now):
+        finding = msgspec.structs.replace(finding, runbook=texts.without_getters(finding.runbook))
     also = "".join(f" {view.view(other).describe(condition)}." for other in resources[1:])
     return msgspec.structs.replace(
         finding,
@@ -155,6 +158,16 @@ def _finding(
         cause=finding.cause + also,
         others=resources[1:],
     )
+
+
+def _are_getters_back(view: AlertedStore, finding: Finding, now: int) -> bool:
+    """Return True if the incident says that the getters are back, they get, and no number of them is lacking."""
+    incident = view.episodes.incident
+    if incident is None or not finding.fillers or all(done.id != GETTERS for done in incident.done):
+        return False
+    needs_more = any(action.id == GETTERS and action.effect is not None for action in finding.runbook)
+    got_at = int(view.tables.store.queues[view.queues.index(finding.fillers[0].queue)]["got_at"])
+    return not needs_more and now // clock.TICK - got_at <= _GETS_TICKS
 
 
 def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
@@ -185,7 +198,7 @@ def _severity(
     if condition in _INFORMING and not is_page and not _is_page_by_itself(view, condition, resources[0], now):
         return INFO
     severity = max((view.view(resource).severity(condition, before) for resource in resources), key=SEVERITIES.index)
-    if severity == FULL and _refuses_no_more(view, resources, now):
+    if condition == Condition.FULL and _refuses_no_more(view, resources, now):
         return WARNING
     if severity == CRITICAL and condition in _OF_FILLING and _all_fall(view, resources, now):
         return WARNING
@@ -198,22 +211,27 @@ def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> 
     return all(view.monitor.falling_since(view, resource, tick) is not None for resource in resources)
 
 
-def _refuses_no_more(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> bool:
-    """Return True if no put was refused for ten minutes, and the resources that were full are well below it."""
+def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
+    """Return True if no put was refused for ten minutes, and all that is or was full is well below it.
+
+    Args:
+        view: the store.
+        resources: resources that are said to be full, besides those of open alerts.
+        now: event time, microseconds.
+    """
     refused_at = view.monitor.memory.refused_at
-    is_late = refused_at is not None and now - refused_at * clock.TICK < 2 * CALM_AFTER_FULL
-    return not is_late and all(view.view(resource).usage_pct <= NEARLY_FULL_PCT for resource in resources)
+    if refused_at is not None and now - refused_at * clock.TICK < 2 * CALM_AFTER_FULL:
+        return False
+    full = (resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources)
+    return all(view.view(resource).usage_pct <= NEARLY_FULL_PCT for resource in {*resources, *full})
 
 
 def _recover(view: AlertedStore, now: int) -> list[Alert]:
     """Return the record that says, once an incident, that puts succeed again: that of its root."""
     incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
-    full = [episode for episode in view.episodes if episode.condition == Condition.FULL]
-    if incident is None or not full or incident.recovered is not None:
+    if incident is None or incident.recovered is not None or not _is_any_full(view):
         return []
-    if refused_at is None or refused_at * clock.TICK < incident.opened:
-        return []
-    if not all(_refuses_no_more(view, episode.resources, now) for episode in full):
+    if refused_at is None or refused_at * clock.TICK < incident.opened or not _refuses_no_more(view, (), now):
         return []
     root = next(episode for episode in view.episodes if episode.alert_id == incident.root)
     words = view.episodes.note_recovered(now)
@@ -223,9 +241,14 @@ def _recover(view: AlertedStore, now: int) -> list[Alert]:
     return view.episodes.update(root, _headed(finding, words), now)
 
 
+def _is_any_full(view: AlertedStore) -> bool:
+    """Return True if an alert is open that says that the store is or was full."""
+    return any(episode.condition == Condition.FULL for episode in view.episodes)
+
+
 def _headed(finding: Finding, words: str) -> Finding:
     """Return a finding that begins with some words."""
-    headline = finding.headline or finding.cause.partition(". ")[0]
+    headline = finding.headline.partition(": ")[2] or finding.cause.partition(". ")[0]
     cause = f"{words[0].upper()}{words[1:]}. {finding.cause}"
     return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")
 

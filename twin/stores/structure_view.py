@@ -73,6 +73,12 @@ def _pct(used: int, total: int) -> float:
     return round(100.0 * (int(used) / max(1, int(total))), 3)
 
 
+def _last_refused(store: layout.Store) -> int:
+    """Return the time of the last put for which any resource had no room, microseconds, or NEVER."""
+    of_sets = int(store.datasets["last_full"].max()) if store.datasets.size else layout.NEVER
+    return max(int(store.scalars[0]["last_full_ents"]), int(store.scalars[0]["last_full_elems"]), of_sets)
+
+
 class _Pool(ResourceView):
     """Entries or elements."""
 
@@ -110,8 +116,18 @@ class _Pool(ResourceView):
 
     @property
     @override
+    def growth_ahead(self) -> str:
+        return f"; {self.growth}" if self.growth else ""
+
+    @property
+    @override
     def last_full(self) -> int:
         return int(self._store.scalars[0][self.last_full_field])
+
+    @property
+    @override
+    def last_refused(self) -> int:
+        return _last_refused(self._store)
 
     @override
     def describe(self, condition: str) -> str:
@@ -254,6 +270,11 @@ class _DataSet(ResourceView):
     @override
     def last_full(self) -> int:
         return int(self._store.datasets[self._row]["last_full"])
+
+    @property
+    @override
+    def last_refused(self) -> int:
+        return _last_refused(self._store)
 
     @property
     @override
