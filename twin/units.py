@@ -44,7 +44,8 @@ class _Unit(NamedTuple):
         return f"{last} {self.name}" if first == last else f"{first} to {last} {self.name}"
 
 
-_SPANS = (_Unit("s", 1, 90, 0), _Unit("min", 60, 5400, 0), _Unit("h", 3600, math.inf, 1))
+_HOURS_FROM = 5400.0  # seconds
+_SPANS = (_Unit("s", 1, 90, 0), _Unit("min", 60, _HOURS_FROM, 0), _Unit("h", 3600, math.inf, 1))
 _WIDE = 3  # times the limit of a unit, above which an interval is too wide for it
 
 
@@ -82,9 +83,9 @@ def as_span(seconds: float) -> str:
 
 
 def as_range(low: float, high: float) -> str:
-    """Format a range of spans in seconds: `24 to 31 min`, `85 to 130 s`, `58 min to 10.0 h` if it is wide, `10 min`."""
+    """Format a range of spans in seconds: `24 to 31 min`, `85 to 130 s`, `58 min to 1.7 h`, `10 min`."""
     unit = _unit_of(low)
-    if high > _WIDE * unit.limit:
+    if high > _WIDE * unit.limit or (unit.size > 1 and high >= unit.limit):
         return f"{as_span(low)} to {as_span(high)}"
     return unit.interval(low, high)
 
@@ -92,7 +93,7 @@ def as_range(low: float, high: float) -> str:
 def as_estimate(p10: float, p50: float | None, p90: float | None) -> tuple[str, str]:
     """Format a time and its interval in one unit: `28 min` and `21 to 37 min`.
 
-    The unit is that of p10, or of p50 if the interval is too wide for it.
+    The unit is that of p10, or of p50 if the interval is too wide for it; from 90 minutes on it is hours.
 
     Args:
         p10: seconds.
@@ -101,11 +102,14 @@ def as_estimate(p10: float, p50: float | None, p90: float | None) -> tuple[str, 
     """
     unit = _unit_of(p10)
     last = p90 if p90 is not None else p50
-    if p50 is not None and last is not None and last > _WIDE * unit.limit:
+    if p50 is not None and last is not None and (last > _WIDE * unit.limit or p50 >= _HOURS_FROM):
         unit = _unit_of(p50)
     middle = "later" if p50 is None else f"{unit.number(p50)} {unit.name}"
-    interval = f"{unit.number(p10)} {unit.name} to later" if p90 is None else unit.interval(p10, p90)
-    return middle, interval
+    if p90 is None:
+        return middle, f"{unit.number(p10)} {unit.name} to later"
+    if unit.limit == _HOURS_FROM <= p90:
+        return middle, f"{unit.number(p10)} {unit.name} to {as_span(p90)}"
+    return middle, unit.interval(p10, p90)
 
 
 def _unit_of(seconds: float) -> _Unit:
@@ -165,21 +169,15 @@ def percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
     return round(100.0 * part / whole, 3) if whole > 0 else of_nothing
 
 
-def as_usage(pct: float, maximum_pct: float | None = None, noun: str = "size") -> str:
-    """Format a usage, by what the resource can grow to where that is more than it has.
+def as_usage(pct: float) -> str:
+    """Format a usage, in percent of the present size as DISPLAY has it: `89.0 % in use`."""
+    return f"{pct:.1f} % in use{' (the system took more than the twin has room for)' if pct > 100 else ''}"
 
-    Examples: `89.0 % in use`, `80.0 % of what it can grow to (89.0 % of the present blocks)`.
 
-    Args:
-        pct: percent of the present size in use.
-        maximum_pct: percent of what it can grow to; None: it does not grow.
-        noun: what is counted, such as blocks.
-    """
-    beyond = " (the system took more than the twin has room for)" if pct > 100 else ""
-    present = f"{pct:.1f} %"
-    if maximum_pct is None or f"{maximum_pct:.1f} %" == present:
-        return f"{present} in use{beyond}"
-    return f"{maximum_pct:.1f} % of what it can grow to ({present} of the present {noun}){beyond}"
+def as_times(factor: float) -> str:
+    """Format a factor: `twice`, `1.1 times`, `150 times`."""
+    digits = f"{factor:,.0f}" if factor >= 9.95 else f"{factor:.1f}".removesuffix(".0")
+    return "twice" if digits == "2" else f"{digits} times"
 
 
 def readable_size(size: int) -> str:

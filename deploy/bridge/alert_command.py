@@ -1,5 +1,7 @@
 """A command that gets each alert on its standard input: mail, a webhook, a message on the console of z/OS.
 
+The environment has the brief of the alert, for a command that needs no more: MQTWIN_BRIEF, at most three lines.
+
 One alert is in flight at a time, in the order of the topic. A command that fails or hangs is started again, after
 growing pauses, and given up after some attempts, so that one alert does not hold back all others.
 """
@@ -18,9 +20,12 @@ from contextlib import suppress
 
 import structlog
 
+from deploy.show.alerts import printable
 from twin.errors import UsageError
 from twin.records import AlertRecord
 
+BRIEF_VARIABLE = "MQTWIN_BRIEF"
+_MAX_BRIEF = 2_000  # characters
 _TIMEOUT_S = 60.0  # of one attempt
 _PAUSES_S = (1.0, 5.0, 15.0, 60.0)  # before each further attempt
 _LOOK_S = 0.1  # between two looks at the size of the output
@@ -64,8 +69,9 @@ class AlertCommand:
 
     def deliver(self, alert: AlertRecord) -> bool:
         """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""
+        brief = "\n".join(printable(line) for line in alert.data.brief)[:_MAX_BRIEF]
         for attempt, pause_s in enumerate((*_PAUSES_S, None), 1):
-            problem = self._run(alert.line.encode() + b"\n")
+            problem = self._run(alert.line.encode() + b"\n", brief)
             if problem is None:
                 _log.info("alert delivered", id=alert.id, attempt=attempt)
                 return True
@@ -76,14 +82,18 @@ class AlertCommand:
         _log.error("alert given up", id=alert.id, attempts=len(_PAUSES_S) + 1, why=problem)
         return False
 
-    def _run(self, value: bytes) -> str | None:
+    def _run(self, value: bytes, brief: str) -> str | None:
         """Run the command once; return what went wrong, None if it ended with 0. Its output goes to standard error."""
         try:
             with tempfile.TemporaryFile() as alert_file, tempfile.TemporaryFile() as output:
                 alert_file.write(value)
                 alert_file.seek(0)
                 with subprocess.Popen(
-                    self._arguments, stdin=alert_file, stdout=output, stderr=subprocess.STDOUT
+                    self._arguments,
+                    stdin=alert_file,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, BRIEF_VARIABLE: brief},
                 ) as child:
                     try:
                         problem = self._wait(child, output.fileno())

@@ -5,8 +5,9 @@ and what has cleared lately. Alertmanager asks for exactly that of its clients: 
 [Alertmanager: High availability].
 
 Alertmanager identifies an alert by its labels. A changed label is another alert to it, so an incident is one alert,
-whose labels do not change while its root does. The exception is an escalation, which people are to hear of: the alert
-of the lower urgency ends when that of the higher one begins, in the same group.
+whose labels do not change while its root does. The exception is another urgency, which people are to hear of: an
+escalation, or puts that succeed again. The alert of the former urgency ends when that of the present one begins, in the
+same group.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def annotation_texts(incident: Incident) -> dict[str, str]:
     """Return what may change while an incident is open, as texts: what its root says, and its parts."""
     data = incident.root.data
     texts = {
-        "summary": f"{data.store} {', '.join(data.resources)}: {data.condition}",
+        "summary": data.brief[0] if data.brief else f"{data.store} {', '.join(data.resources)}: {data.condition}",
+        "brief": "\n".join(data.brief),
         "alert_id": data.alert_id,
         "condition": data.condition,
         "resource": data.resource,

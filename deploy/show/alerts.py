@@ -18,6 +18,7 @@ _MAX_PARTS = 3  # of an incident that are named
 _NOTES = {
     Change.PAGED: "a page",
     Change.ESCALATED: "worse",
+    Change.RECOVERED: "puts succeed again",
     Change.REOPENED: "a page again",
     Change.OVER: "over",
 }
@@ -99,7 +100,7 @@ def printable(text: str) -> str:
 
 
 def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") -> Text:
-    """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own.
+    """Return an alert for a terminal: its brief, a heading, then cause, fillers and actions on lines of their own.
 
     The steps of actions stand below a page that opens or gets worse, not below its updates.
 
@@ -111,17 +112,20 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word, resources = _word(alert), ", ".join(data.resources)
-    says_usage = "of the present" in data.cause  # there are two percentages then, told apart by words
-    usage = "" if data.usage_pct is None or says_usage else f"{data.usage_pct:.1f}%"
+    first, *others = data.brief or (data.condition,)
+    text = _fold(
+        [(f" {alert.change if alert.change == CLEARED else word} ", style), (f" {printable(first)}", "bold")], width
+    )
+    for line in others:
+        text.append(f"\n{_INDENT}{printable(line)}", "bold")
+    usage = "" if data.usage_pct is None else f"{data.usage_pct:.1f}%"
     heading = [
-        (f"{data.time} ", "dim"),
-        (f" {alert.change if alert.change == CLEARED else word} ", style),
-        (f" {data.store}", "bold"),
-        *((f" {word}", "") for word in (resources, data.condition, usage) if word),
+        f"{_INDENT}{data.time}",
+        *(f" {word}" for word in (data.store, resources, data.condition, usage) if word),
     ]
     if note or alert.change == UPDATED:
-        heading.append((f" ({note or 'updated'})", "dim"))
-    text = _fold([(printable(piece), piece_style) for piece, piece_style in heading], width)
+        heading.append(f" ({note or 'updated'})")
+    text.append("\n").append(_fold([(printable(piece), "dim") for piece in heading], width))
     lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):
         lines.append(f"filled by {fillers}")

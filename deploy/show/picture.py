@@ -129,7 +129,7 @@ def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:
 def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     """Return a line per alert in its latest state, open ones first, the worst of them first, then the newest.
 
-    Below them are the cause and the first action of the first one.
+    Below them is the brief of the first one.
     """
     latest: dict[str, AlertRecord] = {}
     opened: dict[str, str] = {}
@@ -147,10 +147,8 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     ranked = sorted(newest_first, key=_rank)
     for alert in ranked[:_MAX_ALERTS]:
         rows.add_row(Text(opened[alert.data.alert_id][11:16], style="dim"), *_alert_cells(alert))
-    first = ranked[0].data
-    actions = [Wrapped(Text(f"-> {action}")) for action in first.instructions[:1]]
-    cause = Wrapped(Text(f"{first.time[11:19]} {first.cause}", style="italic"))
-    return _alert_panel(title, rows, cause, *actions)
+    brief = [Wrapped(Text(line, style="italic")) for line in ranked[0].data.brief]
+    return _alert_panel(title, rows, *brief)
 
 
 def _rank(alert: AlertRecord) -> int:

@@ -92,7 +92,7 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     if fullest is None:
         return (*row, "", "", "", "", forecast_text(state.first))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
-    usage = fullest.text.replace(" in use", "", 1)
+    usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
     return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first))
 
 

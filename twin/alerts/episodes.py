@@ -12,7 +12,8 @@ stays open for days, such as `drift`, hides no danger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -40,6 +41,7 @@ CALM_FOR = 600_000_000  # microseconds for which a condition must be over before
 CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
 MAX_DONE = 4  # actions that an incident keeps, the latest
+BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
@@ -81,6 +83,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
+    brief: tuple[str, ...] = ()
 
     @property
     def when(self) -> datetime:
@@ -119,6 +122,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
             resources=self.resources,
             incident=self.incident,
             done=self.done,
+            brief=self.brief,
         )
 
     def record(self) -> bytes:
@@ -138,18 +142,26 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """State of one condition of one resource at one time."""
+    """State of one condition of one resource at one time.
+
+    Attributes:
+        headline: what and when, for the first line of a page; "": the first sentence of `cause`.
+        why: the second line; "": the second sentence of `cause`.
+    """
 
     condition: str
     resource: Resource
     severity: str
     cause: str
+    headline: str = ""
+    why: str = ""
     runbook: tuple[Action, ...] = ()
     usage_pct: float | None = None
     full_probability: float | None = None
     time_to_full_s: TimeToFull | None = None
     fillers: tuple[Filler, ...] = ()
     evidence: tuple[str, ...] = ()
+    has_eased: bool = False  # gets exceed puts, or full is unlikely
     others: tuple[Resource, ...] = ()  # further resources that passed the same line at the same tick
 
 
@@ -208,6 +220,8 @@ class OpenIncident(msgspec.Struct, kw_only=True):
         last_open: event time at which an alert of it was last open, microseconds, as of the last that was cleared.
         last_paged: the same of pages, by class of condition (see `_CLASS`).
         done: what was done about it, at most the latest `MAX_DONE`.
+        recovered: event time at which puts that were refused have succeeded for long enough, microseconds; None: not
+            yet, or none was refused.
     """
 
     id: str
@@ -217,6 +231,7 @@ class OpenIncident(msgspec.Struct, kw_only=True):
     last_open: int = 0
     last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * len(set(_CLASS.values())))
     done: list[DoneAction] = []
+    recovered: int | None = None
 
 
 class Episodes:
@@ -299,6 +314,8 @@ class Episodes:
                 episode.calm_since = min(episode.calm_since, now)
         if self.incident is not None:
             self.incident.last_open = min(self.incident.last_open, now)
+            if self.incident.recovered is not None:
+                self.incident.recovered = min(self.incident.recovered, now)
             self.incident.last_paged = [min(time, now) for time in self.incident.last_paged]
 
     def open(self, finding: Finding, time: int) -> list[Alert]:
@@ -324,18 +341,22 @@ class Episodes:
         episode.usage_pct = finding.usage_pct or 0.0
         return self._publish(episode, finding, UPDATED, time)
 
-    def note_done(self, done: DoneAction, episode: Episode, finding: Finding, time: int) -> list[Alert]:
+    def note_recovered(self, time: int) -> str:
+        """Keep that the incident's puts succeed again; return the words for it. time: event time, microseconds."""
+        self._incident(time).recovered = time
+        return "puts succeed again"
+
+    def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
         """Keep what was done in the incident; return the record in which an open alert says so.
 
         Args:
             done: the action.
             episode: the alert.
-            finding: the finding about it after the action.
             time: event time, microseconds.
         """
         incident = self._incident(time)
         incident.done = [*incident.done, done][-MAX_DONE:]
-        return [self._publish_again(episode, finding, time)]
+        return [self._refresh(episode, time)]
 
     def settle(
         self,
@@ -400,7 +421,8 @@ class Episodes:
         return self._publish_again(episode, self._refreshed(episode, time), time)
 
     def _publish_again(self, episode: Episode, finding: Finding, time: int) -> Alert:
-        """Return the record of an episode of which the severity stays."""
+        """Return the record of an episode that is no worse than before."""
+        episode.severity = finding.severity
         episode.last, episode.last_at, episode.usage_pct = finding, time, finding.usage_pct or 0.0
         return self._record(episode, finding, UPDATED, time)
 
@@ -454,15 +476,35 @@ class Episodes:
             time_to_full_s=finding.time_to_full_s,
             full_probability=finding.full_probability,
             fillers=finding.fillers,
-            cause=" ".join(
-                (finding.cause, *(f"{action.describe(f'{action.time[:10]} {action.time[11:16]}')}." for action in done))
-            ),
+            cause=" ".join((finding.cause, *_sentences(done, with_effect=not finding.has_eased and change != CLEARED))),
             runbook=finding.runbook,
             evidence=finding.evidence,
             resources=tuple(map(str, (finding.resource, *finding.others))),
-            incident=IncidentRole(id=incident.id, role=role, opened=as_text(incident.opened)),
+            incident=IncidentRole(
+                id=incident.id,
+                role=role,
+                opened=as_text(incident.opened),
+                recovered=None if incident.recovered is None else as_text(incident.recovered),
+            ),
             done=done,
+            brief=brief_of(finding),
         )
+
+
+def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str]:
+    """Yield what was done as sentences; what it brought is a time until full, which is over where that has eased."""
+    for action in done:
+        shown = action if with_effect else msgspec.structs.replace(action, effect=None)
+        yield f"{shown.describe(f'{action.time[:10]} {action.time[11:16]}')}."
+
+
+def brief_of(finding: Finding) -> tuple[str, ...]:
+    """Return what a page says first, a line each: what and when; why; the first command, where something is to do."""
+    first, _, rest = finding.cause.partition(". ")
+    steps = [step.statement or step.text for action in finding.runbook for step in action.steps]
+    lines = (finding.headline or first.removesuffix("."), finding.why or rest.partition(". ")[0].removesuffix("."))
+    short = [textwrap.shorten(line, BRIEF_WIDTH, placeholder=" ...") for line in lines if line]
+    return (*short, *([] if finding.has_eased else steps[:1]))
 
 
 def _class_of(condition: str) -> int:

@@ -1,4 +1,7 @@
-"""Findings about the conditions of a store: severity, cause, the queues that fill, and actions."""
+"""Findings about the conditions of a store: severity, cause, the queues that fill, and actions.
+
+Texts are of now: of a resource that falls none says when it will be full, or asks for getters that are back.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kernels import layout
 from kernels.clock import SECOND, TICK
+from kernels.layout import NEVER
 from twin.alerts import texts
 from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
@@ -13,7 +17,7 @@ from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Resource
 from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
-from twin.units import as_span
+from twin.units import as_span, as_text
 
 
 class Viewer:
@@ -44,6 +48,7 @@ class Viewer:
         resource: Resource,
         severity_before: str | None,
         effects: Callable[[tuple[Filler, ...]], Mapping[str, str]] = lambda _: texts.NOTHING,
+        falling_since: int | None = None,
     ) -> Finding:
         """Return the finding about a condition that holds.
 
@@ -52,19 +57,32 @@ class Viewer:
             resource: the resource.
             severity_before: severity last published; None before the first record.
             effects: returns the effect of each action, by action, for the queues that fill.
+            falling_since: time since which the resource empties, microseconds; None: it does not.
         """
         view = self.resource(resource)
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
+        runbook = view.actions_for(condition, fillers, effects(fillers))
+        sentence = view.describe(condition)
+        headline = sentence
+        if condition == Condition.FULL and self._is_full(view):
+            headline = f"full now: {view.text}, puts fail with {resource.reason}"
+        if falling_since is not None:
+            headline = self._falling(view, falling_since)
+            sentence += f", falling since {texts.day_and_time(falling_since)}"
+            runbook = texts.without_getters(runbook)
         return Finding(
             condition=condition,
             resource=resource,
             severity=view.severity(condition, severity_before),
             usage_pct=view.usage_pct,
-            full_probability=1.0 if condition == Condition.FULL else None,
+            full_probability=1.0 if condition == Condition.FULL and self._is_full(view) else None,
             fillers=fillers,
-            cause=f"{view.describe(condition)}. {self._filled(view, fillers, growth)}.",
-            runbook=view.actions_for(condition, fillers, effects(fillers)),
+            has_eased=falling_since is not None,
+            headline=headline,
+            why=self._with_refusals(view, self._why(fillers, is_rising=falling_since is None)),
+            cause=f"{sentence}. {self._filled(view, fillers, growth)}.",
+            runbook=runbook,
             evidence=view.evidence,
         )
 
@@ -96,6 +114,8 @@ class Viewer:
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
         p10, p50, p90 = (round(left, 1) for left in times)
+        forecast = texts.describe_forecast(times, probability, view.consequence)
+        now = int(self._store.scalars[0]["clock"])
         return Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
@@ -104,33 +124,107 @@ class Viewer:
             time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
-            cause=f"{view.text}: {view.usage}, {texts.describe_forecast(times, probability, view.consequence)}."
-            f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
+            headline=f"{texts.full_at(times, now)}: {view.text}, {view.usage}",
+            why=self._why(fillers, is_rising=True),
+            cause=f"{view.text}: {view.usage}, {forecast}{view.growth_ahead}."
+            f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.",
             runbook=view.actions(fillers, effects),
+            evidence=(*evidence, *view.evidence),
+        )
+
+    def eased(
+        self,
+        resource: Resource,
+        severity: str,
+        probability: float,
+        falling_since: int | None,
+        refused: int,
+        evidence: tuple[str, ...] = (),
+    ) -> Finding:
+        """Return the finding about a resource that was forecast to be full, and is not likely to be any more.
+
+        Args:
+            resource: the resource.
+            severity: severity of the alert.
+            probability: probability of full within the horizon, 0..1.
+            falling_since: time since which it empties, microseconds; None: it does not.
+            refused: time of the store's last refused put, microseconds, or NEVER.
+            evidence: sentences about what it holds.
+        """
+        view = self.resource(resource)
+        growth, held = view.by_queue()
+        fillers = rank_fillers(growth, held, self._names)
+        now = int(self._store.scalars[0]["clock"])
+        since = "" if refused == NEVER else f", {texts.since_refusal(refused, now)}"
+        is_rising = falling_since is None
+        if falling_since is None:
+            chance = f"full is unlikely now (probability {100 * probability:.0f} %)"
+            headline, sentence = f"unlikely to fill: {view.text}, {view.usage}", f"{view.usage}, {chance}{since}"
+        else:
+            headline = self._falling(view, falling_since)
+            sentence = f"falling since {texts.day_and_time(falling_since)}: {view.usage}{since}"
+        return Finding(
+            condition=Condition.FULL_FORECAST,
+            resource=resource,
+            severity=severity,
+            usage_pct=view.usage_pct,
+            full_probability=round(probability, 4),
+            fillers=fillers,
+            has_eased=True,
+            headline=headline,
+            why="; ".join(filter(None, (since.removeprefix(", "), self._why(fillers, is_rising=is_rising)))),
+            cause=f"{view.text}: {sentence}. {self._filled(view, fillers, growth)}"
+            f"{self._rates(fillers, is_rising=is_rising)}.",
+            runbook=() if falling_since is not None else view.actions(fillers, texts.NOTHING),
             evidence=(*evidence, *view.evidence),
         )
 
     def over(self, condition: str, resource: Resource, severity_before: str) -> Finding:
         """Return the finding about a condition that no longer holds."""
         view = self.resource(resource)
-        usage = view.usage_pct
         return Finding(
             condition=condition,
             resource=resource,
             severity=severity_before,
-            usage_pct=usage,
+            usage_pct=view.usage_pct,
             fillers=self.who_fills(resource),
+            headline=f"over: {view.text}, {view.usage}",
             cause=f"{view.text}: {view.usage}, alert cleared.",
         )
+
+    def _is_full(self, view: ResourceView) -> bool:
+        """Return True if the next put finds no room, or one did not a short while ago."""
+        return view.is_exhausted or view.is_refusing(int(self._store.scalars[0]["clock"]))
+
+    def _with_refusals(self, view: ResourceView, why: str) -> str:
+        """Return a second line that begins with when a put was last refused, if one was and none is now."""
+        now = int(self._store.scalars[0]["clock"])
+        if view.last_refused == NEVER or self._is_full(view):
+            return why
+        return "; ".join(filter(None, (texts.since_refusal(view.last_refused, now), why)))
+
+    def _falling(self, view: ResourceView, since: int) -> str:
+        """Return the first line about a resource that empties. since: microseconds."""
+        return f"falling since {as_text(since)[11:16]}: {view.text}, {view.usage}"
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
         if not view.has_fillers:
             return "What takes it is not measured"
-        return texts.describe_growth(fillers, view.growth_in_units(growth), view.unit, span)
+        is_reported = bool(self._store.scalars[0]["ages"] or self._store.queues["gets"].any())
+        grown = view.growth_in_units(growth)
+        return texts.describe_growth(fillers, grown, view.unit, span, is_reported=is_reported)
 
-    def _rates(self, fillers: tuple[Filler, ...]) -> str:
-        """Return the rates of the queue that fills most, as the end of a sentence."""
+    def _why(self, fillers: tuple[Filler, ...], *, is_rising: bool) -> str:
+        """Return the queue that fills most with its rates, as a line; "" where none is known."""
+        rates = self._rates(fillers, is_rising=is_rising).removeprefix(", ")
+        return f"{fillers[0].queue}: {rates}" if rates else ""
+
+    def _rates(self, fillers: tuple[Filler, ...], *, is_rising: bool) -> str:
+        """Return the rates of the queue that fills most, as the end of a sentence.
+
+        They are means of 15 to 30 minutes. Means that say the opposite of the last minutes, `is_rising`, are left out.
+        """
         if not fillers:
             return ""
         queue = self._store.queues[self._names.index(fillers[0].queue)]
@@ -138,4 +232,6 @@ class Viewer:
         seconds = growth_span(clock, self._began) / SECOND
         puts, gets = (int(queue[name] - queue[f"{name}_before"]) / seconds for name in ("puts", "gets"))
         since_get = None if not queue["gets"] else (clock - int(queue["got_at"]) * TICK) / SECOND
+        if is_rising != (puts >= gets) and (since_get or 0) < 60:
+            return ""
         return f", {texts.describe_rates(puts, gets, since_get)}"

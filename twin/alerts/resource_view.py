@@ -13,11 +13,11 @@ from functools import cached_property
 from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts.episodes import CALM_FOR
-from twin.alerts.texts import NOTHING
+from twin.alerts.texts import NOTHING, since_refusal
 from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
 from twin.records import Action, Filler
 from twin.state.arrays import Array
-from twin.units import as_usage
+from twin.units import as_times, as_usage
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
 CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: getters and putters come back in waves
@@ -63,8 +63,21 @@ class ResourceView(ABC):
 
     @property
     def usage(self) -> str:
-        """The usage in words."""
-        return as_usage(self.usage_pct, self.maximum_pct, self.present)
+        """The usage in words, as DISPLAY has it."""
+        return as_usage(self.usage_pct)
+
+    @property
+    def growth(self) -> str:
+        """The words for what it can grow to; "": it is as large as it can be."""
+        usage, maximum = self.usage_pct, self.maximum_pct
+        if not maximum or f"{usage:.1f}" == f"{maximum:.1f}":
+            return ""
+        return f"can grow to {as_times(usage / maximum)} as many {self.present}"
+
+    @property
+    def growth_ahead(self) -> str:
+        """The words for growth that its forecast counts, as the end of a sentence."""
+        return f"; this counts that it {self.growth}" if self.growth else ""
 
     @abstractmethod
     def _read_usage_pct(self) -> float:
@@ -94,6 +107,11 @@ class ResourceView(ABC):
     def last_full(self) -> int:
         """Event time of the last put that failed for want of this resource, microseconds, or NEVER."""
         return layout.NEVER
+
+    @property
+    def last_refused(self) -> int:
+        """Event time of the store's last put that failed for want of storage, microseconds, or NEVER."""
+        return self.last_full
 
     def is_refusing(self, now: int) -> bool:
         """Return True if the store refuses puts for want of this resource at `now`, event time, and is not relieved."""
@@ -175,8 +193,9 @@ class ResourceView(ABC):
             if is_recent and self.usage_pct < _EXPECTED_FULL_PCT:
                 return f"{usage} by the twin, but puts fail with {reason}"
             if not is_recent and not self.is_exhausted:
-                return f"{usage}, was full, and puts succeed again"
+                return f"{usage}, was full, {since_refusal(self.last_refused, int(self._store.scalars[0]['clock']))}"
             return f"{usage}, {'puts fail' if is_recent else 'the next put fails'} with {reason}"
         if condition == Condition.CANNOT_EXPAND:
             return f"{usage}, cannot expand ({self.expansion_problem})"
-        return f"{usage}; {self.threshold_name} {self.threshold_pct:.0f} %"
+        growth = f"; {self.growth}" if self.growth else ""
+        return f"{usage}; {self.threshold_name} {self.threshold_pct:.0f} %{growth}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kernels.clock import SECOND
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import (
     alter_rules,
@@ -26,14 +27,16 @@ from twin.capacity.statements import (
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size, policy_name_of
 from twin.records import GETTERS, Action, Filler, Step
-from twin.units import as_count, as_estimate, as_rate, as_span, readable_size
+from twin.units import as_count, as_estimate, as_rate, as_span, as_text, readable_size
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 NOTHING: Mapping[str, str] = {}
+UNKNOWN_FILLER = "Which queue fills it is not known"
 _MAX_NAMED = 3  # structures
+_STILL_REFUSED = 60 * SECOND  # from the last refused put
 
 
-def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
+def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: str, *, is_reported: bool = True) -> str:
     """Return the clause that names the queue that fills most.
 
     Args:
@@ -41,13 +44,16 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
         grown: growth of all queues in `span`.
         unit: unit of `grown`, in words.
         span: time as text.
+        is_reported: False if no put and no get of the store was ever reported.
     """
     if not fillers:
-        return "No queue of the estate holds any of it"
-    first = fillers[0]
+        return "No queue holds any of it" if is_reported else f"{UNKNOWN_FILLER}: no puts and gets are reported"
+    first, share = fillers[0], f"{100 * fillers[0].share:.0f} %"
+    if share == "100 %":
+        return f"{first.queue} alone {f'fills it: {grown:,} {unit} in {span}' if grown > 0 else 'holds it'}"
     if grown > 0:
-        return f"{first.queue}: {100 * first.share:.0f} % of the growth of {grown:,} {unit} in the last {span}"
-    return f"{first.queue}: {100 * first.share:.0f} % of the usage"
+        return f"{first.queue} fills it most: {share} of {grown:,} {unit} in {span}"
+    return f"{first.queue} holds it most: {share}"
 
 
 def is_full_now(p50: float) -> bool:
@@ -68,7 +74,34 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
         return f"full now: {consequence}"
     middle, interval = as_estimate(p10, p50, p90)
     chance = f"probability {100 * probability:.0f} %"
-    return f"at the current rate full in {middle} ({interval}, {chance}), then {consequence}"
+    return f"full in about {middle} ({interval}, {chance}), then {consequence}"
+
+
+def full_at(times: tuple[float, float, float], now: int) -> str:
+    """Return when a resource is full, to begin a line: `full ~02:01 (in 20 min)`.
+
+    Args:
+        times: seconds until full, p10, p50, p90.
+        now: event time, microseconds.
+    """
+    p10, p50, p90 = times
+    if is_full_now(p50):
+        return "full now"
+    return f"full ~{as_text(now + round(p50 * SECOND))[11:16]} (in {as_estimate(p10, p50, p90)[0]})"
+
+
+def since_refusal(refused: int, now: int) -> str:
+    """Return when a put was last refused, as the end of a sentence. refused: NEVER if none was; now: microseconds."""
+    if refused < 0:
+        return "there is room again"
+    if now - refused < _STILL_REFUSED:
+        return "puts are still refused"
+    return f"no put refused for {as_span((now - refused) / SECOND)}"
+
+
+def day_and_time(time: int) -> str:
+    """Return an event time as alerts have it, microseconds: `2026-11-20 02:30`."""
+    return f"{as_text(time)[:10]} {as_text(time)[11:16]}"
 
 
 def fails_when_full(config: Structure) -> str:
@@ -140,6 +173,11 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, i
             ),
         )
     ]
+
+
+def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:
+    """Return a runbook without the action of more getters: they are back, or gets exceed puts."""
+    return tuple(action for action in runbook if action.id != GETTERS)
 
 
 def _policy_action(

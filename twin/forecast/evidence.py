@@ -38,9 +38,14 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
         _past(outlook),
         _hours(outlook),
         _service(outlook),
-        _drift(view, outlook),
     )
-    return tuple(reason for reason in reasons if reason)
+    return (*(reason for reason in reasons if reason), *of_model(view, outlook))
+
+
+def of_model(view: ForecastView, outlook: Outlook) -> tuple[str, ...]:
+    """Return how much the figures are worth, as a sentence, where a reader should know."""
+    drift = _drift(view, outlook)
+    return (drift,) if drift else ()
 
 
 def _levels(outlook: Outlook) -> str:
@@ -60,9 +65,9 @@ def _drift(view: ForecastView, outlook: Outlook) -> str:
     drift, tolerance_pct = view.drift, view.config.drift_tolerance_pct
     is_far = error_pct(view, outlook.fill) > tolerance_pct
     if drift.pct is None:
-        unknown = "no measurement has confirmed what the store holds"
+        unknown = "not checked against DISPLAY: the figures are the model's"
         lost = f"{100 * lost_share(view):.0f} % of the events are lost: the times are wider"
-        return f"{unknown}, and {lost}" if is_far else unknown
+        return f"{unknown}; {lost}" if is_far else unknown
     if not is_far:
         return ""
     less = "more" if drift.pct > 0 else "less"

@@ -3,8 +3,10 @@
 An alert opens as a watch when full is likely enough and near enough, and stays so for a hold time. It becomes a page
 when waiting longer would cost more than a false call: the chance of full, times what a minute of lead is worth, is
 compared with the chance that the next minute shows the rise to be harmless. It is updated when something a person would
-act on has changed, and cleared when it has been unlikely, or far off, for longer. A store has one alert of this
-condition at a time, about the resource that is full first: that resource may change, the episode does not.
+act on has changed, and cleared when it has been unlikely, or far off, for longer. While gets exceed puts, or full is
+unlikely, no record has a time until full, none is critical, and none asks for what is done already. A store has one
+alert of this condition at a time, about the resource that is full first: that resource may change, the episode does
+not.
 
 Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 """
@@ -25,7 +27,8 @@ from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import Structure
 from twin.forecast import flows, remedies, rises, rule
 from twin.forecast import levels as by_levels
-from twin.forecast.evidence import evidence
+from twin.forecast.evidence import evidence, of_model
+from twin.forecast.falling import falling_since
 from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
 from twin.forecast.outcomes import Outcomes
@@ -41,6 +44,8 @@ _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is 
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = round(rule.CALM_S / SECONDS)
 _THRESHOLD = 80  # percent, of a resource that has no FULLTHRESHOLD: IBM's default
+_EASED_PROBABILITY = 0.3  # of full, below which no time until full is said
+_EASED_TICKS = 12  # for which a danger must have eased before its alert says so
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_KEPT = 4096  # forecasts kept until they are drained
@@ -55,6 +60,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         next_look: tick from which to look again.
         danger_since: tick since which full is likely and near; None: it is not.
         calm_since: tick since which the danger of the open alert is gone; None: it is not.
+        eased_since: tick since which gets exceed puts or full is unlikely, while an alert is open; None: it is not so.
         announced_full_at_us: predicted full time in the last published alert, event time; 0: it said "full now".
         announced_filler: first filler in the last published alert.
         full_puts: puts refused with 2192 as of the last tick.
@@ -69,6 +75,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     next_look: int = 0
     danger_since: int | None = None
     calm_since: int | None = None
+    eased_since: int | None = None
     announced_full_at_us: int = 0
     announced_filler: str = ""
     full_puts: int = 0
@@ -98,6 +105,14 @@ class _Summary(NamedTuple):
     def resource(self) -> Resource:
         """The resource most likely to be full first; `first` must not be -1."""
         return self.outlook.fill.resources[self.first]
+
+
+class _Eased(NamedTuple):
+    """A danger that has eased: the resource, and how probable full still is. outlook: None where levels do not rise."""
+
+    resource: Resource
+    probability: float = 0.0
+    outlook: Outlook | None = None
 
 
 class ForecastMonitor:
@@ -175,7 +190,7 @@ class ForecastMonitor:
             return []
         outlook = self._look(view, tick)
         if outlook is None:
-            return []
+            return self._review_levels(view, episode, tick)
         summary = _Summary.from_outlook(outlook, tick)
         self._note_look(view, summary)
         self.memory.last = _forecasts(view.name, summary, self.memory.outcomes)
@@ -198,7 +213,7 @@ class ForecastMonitor:
         memory = self.memory
         forecasts = full_now(view, refused, tick * TICK)
         self.forecasts += forecasts
-        memory.danger_since = memory.calm_since = None
+        memory.danger_since = memory.calm_since = memory.eased_since = None
         memory.next_look, memory.last = tick + 1, forecasts
         if episode is None or not memory.announced_full_at_us:
             return []
@@ -210,23 +225,6 @@ class ForecastMonitor:
         finding = self._finding(view, summary, _FULL_NOW, episode.severity)
         memory.announced_full_at_us = 0
         return view.episodes.update(episode, finding, tick * TICK)
-
-    def look_again(self, view: ForecastView) -> tuple[Forecast, ...]:
-        """Return the forecasts just after a change of a store, for a record that is due now.
-
-        Only the time of full that the record announces is kept: when to look next, and what follows from a look, stays
-        as it is. None where puts are refused, or nothing can be foreseen.
-        """
-        tick = int(view.tables.store.scalars[0]["tick"])
-        if not self.enabled or _has_only_levels(view) or refusing(view, tick * TICK):
-            return ()
-        outlook = look(view, tick, self.memory.puts.counts, self.memory.stops)
-        if outlook is None:
-            return ()
-        summary = _Summary.from_outlook(outlook, tick)
-        if summary.times is not None:
-            self.memory.announced_full_at_us = tick * TICK + round(summary.times[1] * SECOND)
-        return _forecasts(view.name, summary, self.memory.outcomes)
 
     def can_foresee(self, view: ForecastView, tick: int) -> bool:
         """Return True if a forecast can be made at a tick, or is about to: flows are known half a minute after a put.
@@ -258,12 +256,15 @@ class ForecastMonitor:
         if not _has_only_levels(view):
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops)
             return look(view, tick, self.memory.puts.counts, self.memory.stops)
-        horizon = int(view.config.forecast_horizon_s / SECONDS)
-        fill = view.fill_model(tick)
-        outlook = by_levels.look_ahead(view.name, fill, self.memory.levels, tick, horizon)
+        outlook = self._extend(view, tick)
         if outlook is None:
             self.memory.last = ()  # a forecast is no longer true once measurements have ended
         return outlook
+
+    def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
+        """Return the outlook of a store from its measured levels."""
+        horizon = int(view.config.forecast_horizon_s / SECONDS)
+        return by_levels.look_ahead(view.name, view.fill_model(tick), self.memory.levels, tick, horizon)
 
     def turn_back(self, before: int, now: int) -> None:
         """Go on from an earlier time; what was predicted is forgotten.
@@ -276,7 +277,7 @@ class ForecastMonitor:
         memory.outcomes.turn_back(before, now)
         memory.puts.turn_back(tick)
         memory.next_look, memory.last = min(memory.next_look, tick), ()
-        for name in ("danger_since", "calm_since", "refused_at"):
+        for name in ("danger_since", "calm_since", "eased_since", "refused_at"):
             since = getattr(memory, name)
             if since is not None:
                 setattr(memory, name, min(since, tick))
@@ -291,6 +292,8 @@ class ForecastMonitor:
         if times is None or not rule.is_danger(summary.probability, soon, times, config):
             memory.danger_since = None
             return []
+        if self.falling_since(view, summary.resource, summary.tick) is not None:
+            return []  # it is no danger while it empties
         if memory.danger_since is None:
             memory.danger_since = summary.tick
         if (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):
@@ -301,22 +304,105 @@ class ForecastMonitor:
     def _review(self, view: ForecastView, episode: Episode, summary: _Summary) -> list[Alert]:
         memory, config, tick, times = self.memory, view.config, summary.tick, summary.times
         refused = memory.refused_at is not None and tick - memory.refused_at < _CALM_TICKS
-        if rule.is_calm(summary.probability, times, config) and not refused:
-            if memory.calm_since is None:
-                memory.calm_since = tick
-            if tick - memory.calm_since < _CALM_TICKS:
-                return []
+        is_calm = rule.is_calm(summary.probability, times, config) and not refused
+        if is_calm and (cleared := self._settle(view, episode, tick)):
+            return cleared
+        if not is_calm:
             memory.calm_since = None
-            over = view.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
-            return view.episodes.clear(episode, over, tick * TICK)
-        memory.calm_since = None
-        if times is None or summary.probability < config.forecast_probability:
+        if times is None or self._has_eased(view, summary, episode):
+            eased = _Eased(_named(summary, episode), summary.probability, summary.outlook)
+            return self._maybe_ease(view, episode, eased, tick)
+        memory.eased_since = None
+        if is_calm or summary.probability < config.forecast_probability:
             return []  # it may be over soon: no update until it is, or until it is likely again
         severity = self._severity(view, summary, times, episode.severity)
         is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
-        if severity == episode.severity and not is_sooner and not self._has_other_filler(view, summary):
+        had_eased = episode.last is not None and episode.last.has_eased
+        has_changed = severity != episode.severity or is_sooner or had_eased
+        if not has_changed and not self._has_other_filler(view, summary):
             return []
         return view.episodes.update(episode, self._finding(view, summary, times, episode.severity), tick * TICK)
+
+    def _review_levels(self, view: ForecastView, episode: Episode | None, tick: int) -> list[Alert]:
+        """Review an open alert where measured levels do not rise; where none are known there is nothing to say."""
+        if episode is None or not self._are_levels_known(view, tick):
+            return []
+        eased = _Eased(episode.last_finding().resource)
+        return self._settle(view, episode, tick) or self._maybe_ease(view, episode, eased, tick)
+
+    def _settle(self, view: ForecastView, episode: Episode, tick: int) -> list[Alert]:
+        """Clear an open alert whose danger has been over for long enough; return its record."""
+        memory = self.memory
+        if memory.calm_since is None:
+            memory.calm_since = tick
+        if tick - memory.calm_since < _CALM_TICKS:
+            return []
+        memory.calm_since = memory.eased_since = None
+        over = view.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
+        return view.episodes.clear(episode, over, tick * TICK)
+
+    def falling_since(self, view: ForecastView, resource: Resource, tick: int) -> int | None:
+        """Return the tick since which a resource empties; None: it does not."""
+        return falling_since(view, self.memory.levels, resource, tick)
+
+    def _are_levels_known(self, view: ForecastView, tick: int) -> bool:
+        return _has_only_levels(view) and self.memory.levels.are_known(tick)
+
+    def _has_eased(self, view: ForecastView, summary: _Summary, episode: Episode) -> bool:
+        """Return True if no record may say when a resource will be full."""
+        if summary.times is None or summary.probability < _EASED_PROBABILITY:
+            return True
+        return self.falling_since(view, _named(summary, episode), summary.tick) is not None
+
+    def _maybe_ease(self, view: ForecastView, episode: Episode, eased: _Eased, tick: int) -> list[Alert]:
+        """Say once that an open alert has eased, when it has for a while; return its record."""
+        memory = self.memory
+        if memory.eased_since is None:
+            memory.eased_since = tick
+        is_said = episode.last_finding().has_eased and episode.severity != CRITICAL
+        if is_said or tick - memory.eased_since < _EASED_TICKS:
+            return []
+        return view.episodes.update(episode, self._eased_finding(view, episode, eased, tick), tick * TICK)
+
+    def _eased_finding(self, view: ForecastView, episode: Episode, eased: _Eased, tick: int) -> Finding:
+        """Return the finding about an alert that has eased. A page stays a page, and is not critical."""
+        memory = self.memory
+        memory.announced_full_at_us = tick * TICK
+        since = self.falling_since(view, eased.resource, tick)
+        return view.viewer().eased(
+            eased.resource,
+            INFO if episode.severity == INFO else WARNING,
+            eased.probability,
+            None if since is None else since * TICK,
+            NEVER if memory.refused_at is None else memory.refused_at * TICK,
+            () if eased.outlook is None else of_model(view, eased.outlook),
+        )
+
+    def refreshed(self, view: ForecastView, episode: Episode) -> Finding | None:
+        """Return the finding about the open alert of the forecast as of now; None where nothing can be foreseen.
+
+        Only what the record announces is kept: when to look next, and what follows from a look, stays as it is.
+        """
+        if not self.enabled:
+            return None
+        tick = int(view.tables.store.scalars[0]["tick"])
+        if _has_only_levels(view):
+            outlook = self._extend(view, tick)
+        else:
+            outlook = look(view, tick, self.memory.puts.counts, self.memory.stops)
+        if outlook is None:
+            is_known = self._are_levels_known(view, tick)
+            eased = _Eased(episode.last_finding().resource)
+            return self._eased_finding(view, episode, eased, tick) if is_known else None
+        summary = _Summary.from_outlook(outlook, tick)
+        refused = refusing(view, int(view.tables.store.scalars[0]["clock"]))
+        if refused and refused[0] in outlook.fill.resources:
+            summary = _Summary(outlook, tick, 1.0, _FULL_NOW, outlook.fill.resources.index(refused[0]))
+        if summary.times is None or self._has_eased(view, summary, episode):
+            eased = _Eased(_named(summary, episode), summary.probability, outlook)
+            return self._eased_finding(view, episode, eased, tick)
+        finding = self._finding(view, summary, summary.times, episode.severity)
+        return msgspec.structs.replace(finding, severity=episode.severity)
 
     def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
         """Return True if another queue fills most; asked every ten minutes, since the messages are counted for it."""
@@ -355,6 +441,11 @@ class ForecastMonitor:
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
         return CRITICAL if times[1] <= until else WARNING
+
+
+def _named(summary: _Summary, episode: Episode) -> Resource:
+    """Return the resource that the next record of an open alert names."""
+    return episode.last_finding().resource if summary.first < 0 else summary.resource
 
 
 def _danger(view: ForecastView, summary: _Summary, times: tuple[float, float, float]) -> rule.Danger:

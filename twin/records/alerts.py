@@ -117,11 +117,19 @@ class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
-    """The incident to which an alert belongs. opened: event time of its first alert; role: ROOT or PART."""
+    """The incident to which an alert belongs.
+
+    Attributes:
+        id: its id.
+        role: ROOT or PART.
+        opened: event time of its first alert.
+        recovered: event time at which puts that were refused succeeded again; None: not yet, or none was refused.
+    """
 
     id: str
     role: str
     opened: str
+    recovered: str | None = None
 
 
 NO_INCIDENT = IncidentRole(id="", role=ROOT, opened="")  # the alert is an incident of its own
@@ -149,6 +157,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[str, ...] = ()
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
+    brief: tuple[str, ...] = ()  # at most three lines, the first that a page shows
 
     def __post_init__(self) -> None:
         """Add what early records do not have; each of their alerts is an incident of its own."""
@@ -159,6 +168,8 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
         if not self.incident.id:
             own = IncidentRole(id=self.alert_id, role=ROOT, opened=self.time)
             msgspec.structs.force_setattr(self, "incident", own)
+        if not self.brief and self.cause:
+            msgspec.structs.force_setattr(self, "brief", (self.cause.partition(". ")[0].removesuffix("."),))
 
     @property
     def instructions(self) -> list[str]:

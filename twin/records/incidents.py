@@ -24,6 +24,7 @@ class Change(StrEnum):
     PAGED = "paged"  # it became a page: wake someone
     ESCALATED = "escalated"  # it is worse than it ever was: tell who was called
     REOPENED = "reopened"  # it was over and is a page again: tell who was called
+    RECOVERED = "recovered"  # its puts were refused and succeed again: tell who was called
     UPDATED = "updated"  # anything else
     OVER = "over"  # nothing of it is a page any more; of one that never was a page, every alert is cleared
 
@@ -37,7 +38,8 @@ class Incident:
         opened: event time of its first alert, as text.
         alerts: last record of each of its open alerts, by alert id, in the order in which they came.
         ended: the last record of the root that cleared last, else of the first alert that cleared; None: none has.
-        urgency: index into URGENCIES of the worst that it ever was.
+        urgency: index into URGENCIES of the worst that it ever was, or was since its puts succeeded again.
+        has_recovered: True once puts that it refused succeeded again.
     """
 
     def __init__(self, id_: str, store: str, opened: str) -> None:
@@ -47,6 +49,7 @@ class Incident:
         self.alerts: dict[str, AlertRecord] = {}
         self.ended: AlertRecord | None = None
         self.urgency = 0
+        self.has_recovered = False
 
     @property
     def is_open(self) -> bool:
@@ -103,13 +106,13 @@ class IncidentChange(NamedTuple):
 
     @property
     def is_notice(self) -> bool:
-        """True if people are told: it became a page, got worse, came back, or is over after having been a page.
+        """True if people are told: it became a page, got worse, eased, came back, or is over after having been a page.
 
         An incident whose alerts pass to the next one of its store ends without a word: the next one tells.
         """
         if self.change is Change.OVER:
             return self.incident.urgency > 0 and not self.record.is_open
-        return self.change in (Change.PAGED, Change.ESCALATED, Change.REOPENED)
+        return self.change in (Change.PAGED, Change.ESCALATED, Change.RECOVERED, Change.REOPENED)
 
 
 class Incidents:
@@ -147,11 +150,15 @@ class Incidents:
         was_over, before = incident.is_over, incident.urgency
         incident.keep(record)
         change = Change.WATCHED if is_new and record.is_open else Change.UPDATED
-        if record.is_open and incident.urgency > before:
+        had_recovered = incident.has_recovered
+        incident.has_recovered = had_recovered or record.data.incident.recovered is not None
+        if incident.has_recovered and not had_recovered and before == URGENCIES.index(FULL):
+            incident.urgency, change = URGENCIES.index(PAGE), Change.RECOVERED
+        elif record.is_open and incident.urgency > before:
             change = Change.ESCALATED if before else Change.PAGED
         elif before and was_over and not incident.is_over:
             change = Change.REOPENED
-        elif incident.is_over and not was_over:
+        if incident.is_over and not was_over:
             change = Change.OVER
         return [*changes, IncidentChange(incident, change, record)]
 

@@ -1,7 +1,7 @@
 """The resources of a state record, each with one usage: console, exporter and tables show these, so that they agree.
 
-A usage is in percent of the present size, as `usage_pct` of alerts, and where a resource can grow also in percent of
-what it can grow to. The words for both are here.
+A usage is in percent of the present size, as DISPLAY has it and `usage_pct` of alerts, and where a resource can grow
+also in percent of what it can grow to. The words for both are here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from twin.records.states import (
     StructureState,
     UniformClusterState,
 )
-from twin.units import as_usage, percent, readable_size
+from twin.units import as_times, as_usage, percent, readable_size
 
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file
@@ -51,9 +51,12 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The usage in words, as causes of alerts have it."""
-        if self.pct is None:
-            return NOT_MEASURED
-        return as_usage(self.pct, self.maximum_pct, self.bare_unit)
+        return NOT_MEASURED if self.pct is None else as_usage(self.pct)
+
+    @property
+    def growth_text(self) -> str:
+        """The words for what it can grow to: `can grow to twice as many blocks`; "" where it cannot grow."""
+        return f"can grow to {as_times(self.maximum / self.total)} as many {self.bare_unit}" if self.can_grow else ""
 
     @property
     def resource(self) -> Resource:
@@ -63,7 +66,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     @property
     def can_grow(self) -> bool:
         """True if it can become larger than it is."""
-        return self.maximum > self.total
+        return self.maximum > self.total > 0
 
     @property
     def bare_unit(self) -> str:
@@ -77,8 +80,8 @@ class ResourceUsage(msgspec.Struct, frozen=True):
 
     @property
     def share_text(self) -> str:
-        """The words behind a percentage of `maximum`: `of what SMDS QM01 can grow to in use`, `of elements in use`."""
-        return f"of what {self.label} can grow to in use" if self.can_grow else f"of {self.label} in use"
+        """The words behind `pct`: `of SMDS QM01 in use, can grow to twice as many blocks`, `of elements in use`."""
+        return f"of {self.label} in use" + (f", {self.growth_text}" if self.can_grow else "")
 
     @property
     def amount_text(self) -> str:

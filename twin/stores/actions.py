@@ -257,7 +257,7 @@ class ActionMemory(msgspec.Struct, kw_only=True):
         self.said_at = tick
         before, after = Left(own.left_s, store.fill_model(tick), ()), Left.ask(store, changed_at=own.back_at)
         is_full = after.seconds is not None and is_full_now(after.seconds)
-        text = f"Getters of {own.queue} are back"
+        text = f"Getters of {own.queue} have been back"
         return _done(GETTERS, own.back_at * TICK, text, before, None if is_full else after)
 
 

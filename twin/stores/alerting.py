@@ -10,7 +10,7 @@ docs/alerts.md, "Incidents".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -21,14 +21,13 @@ from kernels.resources import ENTRIES as ENTRIES_TIDE
 from kernels.resources import SPACE as ELEMENTS_TIDE
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
-from twin.alerts.resource_view import ResourceView
-from twin.conditions import ELEMENTS, ENTRIES, INFO, Condition, Pool, Resource
+from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
+from twin.conditions import CRITICAL, ELEMENTS, ENTRIES, INFO, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
-from twin.forecast.outlook import Forecast
 from twin.forecast.view import ForecastView
-from twin.records import Filler
+from twin.records import GETTERS, Filler
 from twin.stores import depth_forecast, in_doubt
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
@@ -46,6 +45,8 @@ _INFORMING = (  # about the way to full, of which the forecast knows more
     *(Condition.THRESHOLD, Condition.CANNOT_EXPAND),
     *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
 )
+_OF_FILLING = (Condition.FULL, *_INFORMING)  # what is over, or less urgent, once the store empties
+_GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
 _TIDES = {ENTRIES: ENTRIES_TIDE, ELEMENTS: ELEMENTS_TIDE}  # rows of `tides` of what FULLTHRESHOLD watches
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
@@ -145,7 +146,11 @@ def _finding(
         return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else texts.NOTHING
 
     before = None if episode is None else episode.severity
-    finding = view.viewer().finding(condition, resources[0], before, effects)
+    since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if condition in _OF_FILLING else None
+    viewer = view.viewer()
+    finding = viewer.finding(condition, resources[0], before, effects, None if since is None else since * clock.TICK)
+    if _are_getters_back(view, finding, now):
+        finding = msgspec.structs.replace(finding, runbook=texts.without_getters(finding.runbook))
     also = "".join(f" {view.view(other).describe(condition)}." for other in resources[1:])
     return msgspec.structs.replace(
         finding,
@@ -155,39 +160,33 @@ def _finding(
     )
 
 
+def _are_getters_back(view: AlertedStore, finding: Finding, now: int) -> bool:
+    """Return True if the incident says that the getters are back, they get, and no number of them is lacking."""
+    incident = view.episodes.incident
+    if incident is None or not finding.fillers or all(done.id != GETTERS for done in incident.done):
+        return False
+    needs_more = any(action.id == GETTERS and action.effect is not None for action in finding.runbook)
+    got_at = int(view.tables.store.queues[view.queues.index(finding.fillers[0].queue)]["got_at"])
+    return not needs_more and now // clock.TICK - got_at <= _GETS_TICKS
+
+
 def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
     """Return the finding about an open alert as of `now`, microseconds, with its present severity.
 
-    What has rules of its own stays as it was told last; of a forecast, time has passed since then.
+    Alerts with their own rules keep their last text, but that of the forecast, which looks again.
     """
     if episode.condition not in _NOT_REVIEWED:
         finding = _finding(view, episode.condition, episode.resources, episode, now)
-        return msgspec.structs.replace(finding, severity=episode.severity)
+        return msgspec.structs.replace(finding, severity=min(finding.severity, episode.severity, key=SEVERITIES.index))
     if episode.condition != Condition.FULL_FORECAST:
         return episode.last_finding()
-    return _foreseen_again(view, episode, view.monitor.memory.last, now)
-
-
-def refreshed_after(view: AlertedStore, episode: Episode, now: int) -> Finding:
-    """Return the finding about an open alert just after a change of the store, of which the last look knows nothing."""
-    forecasts = view.monitor.look_again(view) if episode.condition == Condition.FULL_FORECAST else ()
-    return _foreseen_again(view, episode, forecasts, now) if forecasts else refreshed(view, episode, now)
-
-
-def _foreseen_again(view: AlertedStore, episode: Episode, forecasts: tuple[Forecast, ...], now: int) -> Finding:
-    """Return the finding about the open alert of a forecast, by forecasts that may be of some time ago."""
-    viewer, last = view.viewer(), episode.last_finding()
-    forecast = next((forecast for forecast in forecasts if forecast.first), None)
-    times = None if forecast is None else forecast.time_to_full_s
-    if forecast is None or times is None:
-        calm = viewer.over(episode.condition, episode.resource, episode.severity)
-        of_resource = view.view(episode.resource)
-        cause = f"{of_resource.text}: {of_resource.usage}, not expected to be full any more."
-        return msgspec.structs.replace(calm, cause=cause, full_probability=0.0)
-    passed = (now - forecast.time) / clock.SECOND
-    p10, p50, p90 = (max(0.0, left - passed) for left in (times.p10, times.p50, times.p90))
-    foreseen = viewer.foreseen(episode.resource, episode.severity, (p10, p50, p90), forecast.probability, {})
-    return msgspec.structs.replace(foreseen, runbook=last.runbook, evidence=last.evidence)
+    foreseen = view.monitor.refreshed(view, episode)
+    if foreseen is not None:
+        return foreseen
+    calm = view.viewer().over(episode.condition, episode.resource, episode.severity)
+    of_resource = view.view(episode.resource)
+    cause = f"{of_resource.text}: {of_resource.usage}, no forecast can be made at present."
+    return msgspec.structs.replace(calm, headline="", cause=cause)
 
 
 def _severity(
@@ -198,8 +197,60 @@ def _severity(
     is_page = before not in (None, INFO)
     if condition in _INFORMING and not is_page and not _is_page_by_itself(view, condition, resources[0], now):
         return INFO
-    severities = [view.view(resource).severity(condition, before) for resource in resources]
-    return max(severities, key=SEVERITIES.index)
+    severity = max((view.view(resource).severity(condition, before) for resource in resources), key=SEVERITIES.index)
+    if condition == Condition.FULL and _refuses_no_more(view, resources, now):
+        return WARNING
+    if severity == CRITICAL and condition in _OF_FILLING and _all_fall(view, resources, now):
+        return WARNING
+    return severity
+
+
+def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> bool:
+    """Return True if each of some resources empties."""
+    tick = now // clock.TICK
+    return all(view.monitor.falling_since(view, resource, tick) is not None for resource in resources)
+
+
+def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
+    """Return True if no put was refused for ten minutes, and all that is or was full is well below it.
+
+    Args:
+        view: the store.
+        resources: resources that are said to be full, besides those of open alerts.
+        now: event time, microseconds.
+    """
+    refused_at = view.monitor.memory.refused_at
+    if refused_at is not None and now - refused_at * clock.TICK < 2 * CALM_AFTER_FULL:
+        return False
+    full = (resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources)
+    return all(view.view(resource).usage_pct <= NEARLY_FULL_PCT for resource in {*resources, *full})
+
+
+def _recover(view: AlertedStore, now: int) -> list[Alert]:
+    """Return the record that says, once an incident, that puts succeed again: that of its root."""
+    incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
+    if incident is None or incident.recovered is not None or not _is_any_full(view):
+        return []
+    if refused_at is None or refused_at * clock.TICK < incident.opened or not _refuses_no_more(view, (), now):
+        return []
+    root = next(episode for episode in view.episodes if episode.alert_id == incident.root)
+    words = view.episodes.note_recovered(now)
+    finding = refreshed(view, root, now)
+    if root.condition == Condition.FULL:
+        finding = msgspec.structs.replace(finding, severity=_severity(view, root.condition, root.resources, root, now))
+    return view.episodes.update(root, _headed(finding, words), now)
+
+
+def _is_any_full(view: AlertedStore) -> bool:
+    """Return True if an alert is open that says that the store is or was full."""
+    return any(episode.condition == Condition.FULL for episode in view.episodes)
+
+
+def _headed(finding: Finding, words: str) -> Finding:
+    """Return a finding that begins with some words."""
+    headline = finding.headline.partition(": ")[2] or finding.cause.partition(". ")[0]
+    cause = f"{words[0].upper()}{words[1:]}. {finding.cause}"
+    return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")
 
 
 def _is_page_by_itself(view: AlertedStore, condition: str, resource: Resource, now: int) -> bool:
@@ -235,6 +286,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
     now = tick * clock.TICK
     alerts = in_doubt.check(view.tables.store, view.estate, view.name, view.qmgrs, view.episodes, now)
     alerts += foresee(view, tick)
+    alerts += _recover(view, now)
     for episode in view.episodes:
         if episode.condition not in _NOT_REVIEWED:
             alerts += _review(view, episode, now)
@@ -256,6 +308,8 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
 
     def make_cleared() -> Finding:
         over = view.viewer().over(episode.condition, resources[0], episode.severity)
+        if _ends_refusals(view, episode):
+            over = _headed(over, view.episodes.note_recovered(now))
         return msgspec.structs.replace(over, others=resources[1:])
 
     calm_for = max(view.view(resource).calm_for(episode.condition) or 0 for resource in resources) or None
@@ -263,10 +317,24 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
     if cleared:
         for resource in resources:
             arm(view, episode.condition, resource)
-    if is_over:
+    if cleared:
         return cleared
     severity = _severity(view, episode.condition, resources, episode, now)
+    if is_over and SEVERITIES.index(severity) >= SEVERITIES.index(episode.severity):
+        return []
     usage_pct = view.view(resources[0]).usage_pct
     if severity == episode.severity and min(100.0, usage_pct) < episode.usage_pct + STEP:
         return []
     return view.episodes.update(episode, _finding(view, episode.condition, resources, episode, now), now)
+
+
+def _ends_refusals(view: AlertedStore, episode: Episode) -> bool:
+    """Return True if the last `full` of an incident that has refused puts ends, and that was never said.
+
+    It does at the latest half an hour after the last refused put, however full the store is.
+    """
+    incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
+    if incident is None or incident.recovered is not None or episode.condition != Condition.FULL:
+        return False
+    is_last = sum(other.condition == Condition.FULL for other in view.episodes) == 1
+    return is_last and refused_at is not None and refused_at * clock.TICK >= incident.opened

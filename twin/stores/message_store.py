@@ -233,7 +233,7 @@ class MessageStore(StoreKind):
         worst = self.episodes.filling
         if done is None or worst is None:
             return []
-        return self.episodes.note_done(done, worst, alerting.refreshed_after(self, worst, now), now)
+        return self.episodes.note_done(done, worst, now)
 
     def value_of(self, attribute: str) -> object:
         """Return the present value of an attribute; None where the kind has none of that name."""

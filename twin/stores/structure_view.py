@@ -17,7 +17,7 @@ from twin.estate import Structure
 from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
-from twin.units import percent, readable_size
+from twin.units import as_times, percent, readable_size
 
 POOL_BITS: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
@@ -73,6 +73,12 @@ def _pct(used: int, total: int) -> float:
     return round(100.0 * (int(used) / max(1, int(total))), 3)
 
 
+def _last_refused(store: layout.Store) -> int:
+    """Return the time of the last put for which any resource had no room, microseconds, or NEVER."""
+    of_sets = int(store.datasets["last_full"].max()) if store.datasets.size else layout.NEVER
+    return max(int(store.scalars[0]["last_full_ents"]), int(store.scalars[0]["last_full_elems"]), of_sets)
+
+
 class _Pool(ResourceView):
     """Entries or elements."""
 
@@ -103,8 +109,25 @@ class _Pool(ResourceView):
 
     @property
     @override
+    def growth(self) -> str:
+        size = int(self._store.params[0]["size_now"])
+        is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
+        return "" if is_fixed else f"SIZE allows {as_times(self._config.size / size)} as much"
+
+    @property
+    @override
+    def growth_ahead(self) -> str:
+        return f"; {self.growth}" if self.growth else ""
+
+    @property
+    @override
     def last_full(self) -> int:
         return int(self._store.scalars[0][self.last_full_field])
+
+    @property
+    @override
+    def last_refused(self) -> int:
+        return _last_refused(self._store)
 
     @override
     def describe(self, condition: str) -> str:
@@ -247,6 +270,11 @@ class _DataSet(ResourceView):
     @override
     def last_full(self) -> int:
         return int(self._store.datasets[self._row]["last_full"])
+
+    @property
+    @override
+    def last_refused(self) -> int:
+        return _last_refused(self._store)
 
     @property
     @override
