@@ -56,10 +56,11 @@ class Draft:
             raise unwritable(self.path, error) from None
 
     def discard(self) -> None:
-        """Remove the draft; the file stays as it is."""
+        """Remove the draft, which `commit` then leaves so; the file stays as it is."""
         if self._target is not None:
             with suppress(OSError):
                 self.file.unlink(missing_ok=True)
+        self._target = None
 
     def __enter__(self) -> Self:
         return self

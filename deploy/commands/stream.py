@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.options.feeds import SpanChoices
+from deploy.options.files import EstateFile, KeptFile
 from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.skip import Place
@@ -22,6 +22,7 @@ from streams.log import configure_logging
 from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
 from streams.query.session import MASTER, is_local
+from streams.query.status import check_replaceable
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions
@@ -35,7 +36,7 @@ _INTERVAL = re.compile(
 
 def stream(
     *,
-    estate: Path,
+    estate: EstateFile,
     checkpoint: str,
     kafka: KafkaOptions,
     available_now: Annotated[bool, Parameter(negative="")] = False,
@@ -47,7 +48,7 @@ def stream(
     master: str | None = None,
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
-    status_file: Path | None = None,
+    status_file: KeptFile | None = None,
     snapshot_hours: Annotated[float, Parameter(validator=Number(gte=0))] = HOURS,
     otlp_topic: str | None = None,
     qmgr: str | None = None,
@@ -87,8 +88,8 @@ def stream(
     check_restart(restart)
     if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
         raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
-    if status_file is not None and not status_file.parent.is_dir():
-        raise UsageError(f"--status-file {status_file}: its folder does not exist; expected: a file in a folder")
+    if status_file is not None:
+        check_replaceable(status_file)
     if restart != NEVER and not is_supervised():
         supervise(restart, log, log_level)
     with reported_failure():

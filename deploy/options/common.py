@@ -11,6 +11,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from deploy.options.files import InputFile
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
@@ -82,7 +83,7 @@ class KafkaOptions:
         Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
     ] = ()
     kafka_file: Annotated[
-        Path | None,
+        InputFile | None,
         Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
     ] = None
 

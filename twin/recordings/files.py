@@ -272,7 +272,6 @@ class RecordingWriter:
         """
         self.path = Path(path)
         self.events = 0  # number written
-        self._is_discarded = False
         suffix = suffix_of(path)
         if append and suffix == ".arrow":
             raise UsageError(f"{path}: an .arrow recording cannot be continued; expected: a new name")
@@ -344,21 +343,20 @@ class RecordingWriter:
 
     def close(self) -> None:
         """Flush and close the file, and let it take its place."""
-        if self._is_discarded:
-            return
         self._close()
         if self._draft is not None:
             self._draft.commit()
 
     def discard(self) -> None:
         """Close the file and remove it: what was at its path stays. One that is written in place keeps its events."""
-        self._is_discarded = True
         with suppress(OSError, pa.ArrowException):
             self._close()
         if self._draft is not None:
             self._draft.discard()
 
     def _close(self) -> None:
+        if self._sink.closed:
+            return
         if self._arrow is not None:
             self._arrow.close()
         self._sink.close()
