@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
@@ -75,7 +76,7 @@ def advise(
     kafka: KafkaOptions | None = None,
     hours: float = 2.0,
     confidence: float = 0.9,
-    margin: float = 10.0,
+    margin: Annotated[float, Parameter(validator=Number(gte=0, lte=50))] = 10.0,
     traffic: str = "",
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
     html: OutputFile | None = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import MAX_SECONDS, KafkaOptions
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.show.summaries import ComplaintPrinter, print_intake
@@ -41,7 +41,10 @@ class ServerOptions:
     url: Annotated[str | None, Parameter(help="Address of the server, http or https.")] = None
     interval_s: Annotated[
         float | None,
-        Parameter(help="Seconds between two requests. Default: 60, 30 for prometheus.", validator=Number(gte=0.1)),
+        Parameter(
+            help="Seconds between two requests. Default: 60, 30 for prometheus.",
+            validator=Number(gte=0.1, lte=MAX_SECONDS),
+        ),
     ] = None
     sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
     query_range: Annotated[

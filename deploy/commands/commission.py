@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions, record_events
+from deploy.options.common import MAX_HOURS, KafkaOptions, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.commission import commission_page, print_commission
 from deploy.show.progress import show_progress
@@ -30,7 +30,7 @@ def commission(
     estate: EstateFile,
     recording: InputFile | None = None,
     kafka: KafkaOptions | None = None,
-    hours: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    hours: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_HOURS))] = None,
     status_file: InputFile | None = None,
     html: OutputFile | None = None,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,

@@ -32,8 +32,8 @@ def publish(
     kafka: KafkaOptions,
     as_: Annotated[Literal["json", "ndjson", "arrow"], Parameter(name="--as")] = "json",
     group_by: Literal["store", "partition"] = "store",
-    speed: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
-    rate: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    speed: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
+    rate: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Publish a recording to the events topic, at full speed or at a given pace.

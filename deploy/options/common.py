@@ -16,6 +16,8 @@ from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 KAFKA = Group("Kafka", sort_key=1)
+MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
+MAX_SECONDS = 3600 * MAX_HOURS
 
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:

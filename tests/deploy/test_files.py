@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import pytest
-from cyclopts import App
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
 
 from deploy.cli import COMMANDS, main
 from deploy.options.files import FileUse, check_files, option_name
@@ -56,8 +57,9 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         module, _, attribute = target.partition(":")
         found = getattr(importlib.import_module(module), attribute)
         if isinstance(found, App):
-            own = [name for name in found if not name.startswith("-")]
-            yield from ((f"{command} {name}", found[name].default_command) for name in own)
+            names = [name for name in found if not name.startswith("-")]
+            own = [(f"{command} {name}", found[name].default_command) for name in names]
+            yield from ((name, function) for name, function in own if function is not None)
         else:
             yield command, found
 
@@ -106,7 +108,7 @@ RUNS: Mapping[str, list[str]] = {
     "commission": ["--estate", "ESTATE", "--recording", "MISTYPED"],
     "estate import": ["smf:MISTYPED"],
     "import": ["smf", "MISTYPED", "--estate", "ESTATE"],
-    "import-trace": ["MISTYPED", "--estate", "ESTATE", "--queue=Q", "--qmgr=QM01", "--service-rate=5"],
+    "import-trace": ["MISTYPED", "--estate", "ESTATE", "--queue=ORDERS", "--qmgr=QM01", "--service-rate=5"],
     "record": ["--kafka-file", "MISTYPED", *KAFKA],
     "replay": ["MISTYPED", "--estate", "ESTATE"],
     "report": ["--estate", "ESTATE", "--recording", "MISTYPED"],
@@ -229,6 +231,66 @@ def test_devices_are_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert main(["replay", str(recording), "--estate", str(estate), *outputs]) == 0
     assert '"store":"QSG1/APP1"' in capfd.readouterr().out
     assert Path("/dev/null").is_char_device()
+
+
+# Options of numbers without bounds in their type: the command checks them, with these arguments beside.
+_CHECKED = {
+    "advise": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "RECORDING"],
+    "import": ["smf", "MISTYPED", "--estate", "ESTATE", "-o", "other.ndjson"],
+    "collect": ["dds", "--estate", "ESTATE", "--position", "p", *KAFKA],
+    "import-trace": ["MISTYPED", "--estate", "ESTATE", "-o", "other.ndjson", "--queue=ORDERS", "--qmgr=QM01"],
+    "estate import": ["smf:MISTYPED"],
+    "simulate": ["burst", "--estate", "ESTATE", "-o", "other.ndjson"],
+    "start": ["MISTYPED"],
+    "stream": ["--estate", "ESTATE", "--checkpoint", "ck", *KAFKA],
+    "whatif": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "RECORDING"],
+}
+
+
+def numbers() -> Iterator[tuple[str, str]]:
+    """Yield the options of numbers with a fraction that have no upper bound in their type."""
+    for command, function in functions():
+        for name, hint in get_type_hints(function, include_extras=True).items():
+            for option, own in floats(name, hint):
+                validators = [extra.validator for extra in own if isinstance(extra, Parameter)]
+                bounds = [bound for some in validators for bound in (some if isinstance(some, tuple) else (some,))]
+                if not any(isinstance(bound, Number) and (bound.lte or bound.lt) for bound in bounds):
+                    yield command, option
+
+
+def floats(name: str, hint: Any, extras: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    if hint is float:
+        yield f"--{name.strip('_').replace('_', '-')}", extras
+    elif get_origin(hint) is Annotated:
+        inner, *own = get_args(hint)
+        yield from floats(name, inner, (*extras, *own))
+    elif isinstance(hint, type) and is_dataclass(hint):
+        for field, own in get_type_hints(hint, include_extras=True).items():
+            yield from floats(field, own)
+    else:
+        for own in get_args(hint):
+            yield from floats(name, own, extras)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "1e300", "-1", "1e-300"])
+@pytest.mark.parametrize(("command", "option"), list(numbers()))
+def test_a_number_that_is_none_is_refused_at_once(
+    command: str, option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estate, recording = write_estate(tmp_path), write_lines(tmp_path / "r.ndjson", lines_of(traffic(5)))
+    names = {"ESTATE": str(estate), "RECORDING": str(recording), "MISTYPED": "no.ndjson"}
+    words = [names.get(word, word) for word in _CHECKED[command]]
+    if command == "import-trace" and option != "--service-rate":
+        words += ["--service-rate", "5"]
+    if (command, option, value) in _SMALLEST:
+        return
+    assert main([*command.split(), *words, option, value]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning: " not in line]
+    assert option.strip("-").replace("-", " ") in line.replace("-", " ") or "horizon" in line
+    assert "expected: " in line or "Must be" in line
+
+
+_SMALLEST = {("simulate", "--rate", "1e-300")}  # as good as 0
 
 
 @pytest.mark.parametrize(("content", "status"), [("schema = 1\n", 2), ('{"a":1}\n{"a":2}\n', 2)])
