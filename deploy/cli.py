@@ -25,6 +25,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
+from deploy.options.files import check_files
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
@@ -90,7 +91,10 @@ def _new_app() -> App:
         """
         if debug:
             os.environ["MQTWIN_DEBUG"] = "1"  # processes that this one starts read it too
-        return app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        if command.__module__.startswith("deploy."):  # not --help and --version
+            check_files(command, bound.arguments)
+        return command(*bound.args, **bound.kwargs)
 
     return app
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from twin.errors import UsageError
+from twin.outputs import is_stream
 
 
 def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
@@ -29,7 +30,13 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
 
 
 def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
-    """Replace a file by a draft of its new content; parameters and errors as in `write_draft`."""
+    """Replace a file by a draft of its new content; parameters and errors as in `write_draft`.
+
+    A device or a pipe is written directly.
+    """
+    if is_stream(path):
+        path.write_bytes(data)
+        return
     write_draft(path, data, is_synced=is_synced).replace(path)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
+from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
 from deploy.options.moment import MomentSource, open_twin, parse_traffic
 from deploy.show.advice_page import report
 from deploy.show.leaving import draw_leaving, print_leaving
@@ -22,6 +25,7 @@ from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
 from twin.estate.model import policy_name_of
 from twin.estate.settings import changed_config
+from twin.outputs import Draft, is_same_file, write_output
 from twin.planning.advise import Advice, Plan, Promise
 from twin.planning.advise import advise as find_advice
 from twin.planning.leave_scm import FacilitySizes, Leaving, facility_sizes, leave_scm_now
@@ -64,20 +68,20 @@ def advise(
     store: str | None = None,
     /,
     *,
-    estate: Path,
+    estate: EstateFile,
     leave_scm: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="", show_default=False)] = (),
-    recording: Path | None = None,
+    recording: InputFile | None = None,
     time: Annotated[str | None, Parameter(name="--at")] = None,
-    checkpoint: Path | None = None,
+    checkpoint: InputFolder | None = None,
     kafka: KafkaOptions | None = None,
     hours: float = 2.0,
     confidence: float = 0.9,
-    margin: float = 10.0,
+    margin: Annotated[float, Parameter(validator=Number(gte=0, lte=50))] = 10.0,
     traffic: str = "",
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    html: Path | None = None,
-    picture: Path | None = None,
-    write: Path | None = None,
+    html: OutputFile | None = None,
+    picture: OutputFile | None = None,
+    write: OutputFolder | None = None,
 ) -> None:
     """Find the smallest change that keeps a store from filling in the next hours. Nothing is changed.
 
@@ -130,9 +134,8 @@ class _Output:
         """Raise UsageError, before anything is replayed, if a file cannot be written."""
         if self.picture is not None:
             check_picture(self.picture)
-        for path in (self.html, self.write):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise UsageError(f"{path}; expected: a name in a folder that exists")
+        if self.write is not None and not self.write.absolute().parent.is_dir():
+            raise UsageError(f"--write {self.write}; expected: a name in a folder that exists")
 
 
 def _advise_store(
@@ -156,7 +159,7 @@ def _advise_store(
         write_plans(output.write, described, estate, store, advice.plans)
     if output.html is not None:
         text = report(advice, proofs, name, full_reason(estate.stores[store].kind))
-        output.html.write_text(text, encoding="utf-8")
+        write_output(output.html, text)
     if output.is_json:
         replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
         print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())
@@ -231,7 +234,7 @@ def _without_samples(leaving: Leaving) -> Leaving:
 
 
 def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans: Sequence[Plan]) -> None:
-    """Write the texts of each plan; the changed estate is read back and compared with the plan.
+    """Write the texts of each plan; the changed estate is read back and compared with the plan before it is written.
 
     Args:
         folder: where to write; it is made if it is not there.
@@ -241,22 +244,30 @@ def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans
         plans: those that are written.
 
     Raises:
-        UsageError: the folder cannot be written, or the file describes the store in a form that cannot be changed.
+        UsageError: the folder cannot be written, a file of it is read, or the estate file describes the store in a form
+            that cannot be changed.
     """
     config = estate.stores[store]
+    texts = {
+        folder / f"plan-{number}{suffix}": text
+        for number, plan in enumerate(plans, 1)
+        for suffix, text in ((".mqsc", plan.mqsc), (".cfrm", plan.cfrm))
+        if text
+    }
+    estates = {folder / f"plan-{number}.toml": plan for number, plan in enumerate(plans, 1)}
+    for path, read in product((*texts, *estates), (described, *texts_of(described))):
+        if is_same_file(path, read):
+            raise UsageError(f"--write {folder} would replace {read}, which is read; expected: another folder")
     try:
         folder.mkdir(exist_ok=True, parents=True)
-        for number, plan in enumerate(plans, 1):
-            path = folder / f"plan-{number}.toml"
-            path.write_text(changed_text(described, config, plan.settings, folder), encoding="utf-8")
-            _check(path, store, changed_config(config, plan.settings))
-            for suffix, text in ((".mqsc", plan.mqsc), (".cfrm", plan.cfrm)):
-                if text:
-                    path.with_suffix(suffix).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror}; expected: a folder") from None
-
-
-def _check(path: Path, store: str, expected: object) -> None:
-    if load_estate(path).stores[store] != expected:
-        raise UsageError(f"{path}: {store} is not that of the plan; expected: tables of its own in the estate file")
+        raise UsageError(f"--write {folder} cannot be written: {error.strerror}; expected: a folder") from None
+    for path, plan in estates.items():
+        with Draft(path) as draft:
+            draft.file.write_text(changed_text(described, config, plan.settings, folder), encoding="utf-8")
+            if load_estate(draft.file).stores[store] != changed_config(config, plan.settings):
+                raise UsageError(
+                    f"{path}: {store} is not that of the plan; expected: tables of its own in the estate file"
+                )
+    for path, text in texts.items():
+        write_output(path, text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from cyclopts import App, Parameter
 from deploy.bridge.alertmanager import AlertmanagerBridge
 from deploy.bridge.webhook import Notices, Webhook, new_client, read_signing_key
 from deploy.options.common import KafkaOptions
+from deploy.options.files import InputFile
 from streams.collecting.http import bearer, check_url
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.latest import AlertEntry, Latest
@@ -34,7 +34,7 @@ def alertmanager(
     *,
     kafka: KafkaOptions,
     url: Annotated[tuple[str, ...], Parameter(negative="")],
-    token_file: Path | None = None,
+    token_file: InputFile | None = None,
     log: _Log = "auto",
 ) -> None:
     """Keep Alertmanager informed of the open incidents, one alert each, until Ctrl-C or SIGTERM.
@@ -60,7 +60,7 @@ def webhook(
     *,
     kafka: KafkaOptions,
     url: Annotated[str, Parameter(negative="")],
-    secret_file: Path,
+    secret_file: InputFile,
     all: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002 -- the name of the option
     log: _Log = "auto",
 ) -> None:

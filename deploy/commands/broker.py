@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.java.broker import Broker
+from deploy.options.files import KeptFolder
 from streams.host.signals import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError
 
@@ -16,7 +16,7 @@ from twin.errors import MqtwinError
 def broker(
     *,
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
-    data: Path | None = None,
+    data: KeptFolder | None = None,
 ) -> None:
     """Run the embedded Kafka broker in the foreground until Ctrl-C or SIGTERM.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,6 +9,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deploy.java.class_archives import find_spark_java
+from deploy.options.files import InputFolder, KeptFolder
 from deploy.show.checkpoint import describe_checkpoint, description_lines, last_batch_text, warn_of_job
 from deploy.show.terminal import print_table
 from streams.checkpoint.guard import open_stopped
@@ -24,7 +24,7 @@ checkpoint = App(name="checkpoint")
 
 
 @checkpoint.command
-def check(directory: Path, /) -> int:
+def check(directory: InputFolder, /) -> int:
     """Check every file of a checkpoint and list damaged ones with their remedies. Changes nothing.
 
     The exit status is 1 if a file is damaged. Copy a checkpoint from HDFS or S3 to this machine first.
@@ -44,7 +44,7 @@ def check(directory: Path, /) -> int:
 
 
 @checkpoint.command
-def describe(directory: Path, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def describe(directory: InputFolder, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     """Show the estate, topics, stores and last batch of a checkpoint.
 
     Args:
@@ -60,7 +60,7 @@ def describe(directory: Path, /, *, json: Annotated[bool, Parameter(negative="")
 
 
 @checkpoint.command
-def migrate(directory: Path, /, *, to: str = STATE_FORMAT) -> None:
+def migrate(directory: KeptFolder, /, *, to: str = STATE_FORMAT) -> None:
     """Show what an upgrade does with the state of a checkpoint. Changes nothing: the job migrates each store itself.
 
     Args:
@@ -91,7 +91,7 @@ def migrate(directory: Path, /, *, to: str = STATE_FORMAT) -> None:
 
 @checkpoint.command
 def repartition(
-    directory: Path, /, *, partitions: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))]
+    directory: KeptFolder, /, *, partitions: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))]
 ) -> None:
     """Distribute the state of a checkpoint over another number of partitions, for more or fewer cores.
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import MAX_SECONDS, KafkaOptions
 from deploy.options.feeds import FeedChoices, SpanChoices
+from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from deploy.show.terminal import print_warnings
 from streams.host.signals import stop_requests
@@ -40,16 +41,19 @@ class ServerOptions:
     url: Annotated[str | None, Parameter(help="Address of the server, http or https.")] = None
     interval_s: Annotated[
         float | None,
-        Parameter(help="Seconds between two requests. Default: 60, 30 for prometheus.", validator=Number(gte=0.1)),
+        Parameter(
+            help="Seconds between two requests. Default: 60, 30 for prometheus.",
+            validator=Number(gte=0.1, lte=MAX_SECONDS),
+        ),
     ] = None
     sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
     query_range: Annotated[
         bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
     ] = False
     user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[Path | None, Parameter(help="File with the password in its first line.")] = None
-    token_file: Annotated[Path | None, Parameter(help="File with a bearer token in its first line.")] = None
-    ca_file: Annotated[Path | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+    password_file: Annotated[InputFile | None, Parameter(help="File with the password in its first line.")] = None
+    token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
 
 
 _SERVER_DEFAULTS = ServerOptions()
@@ -59,12 +63,12 @@ def collect(
     format_name: Annotated[str, Parameter(name="FORMAT")],
     /,
     *,
-    estate: Path,
-    position: Path,
+    estate: EstateFile,
+    position: KeptFile,
     kafka: KafkaOptions,
     topic: str | None = None,
     queue: str | None = None,
-    counts: Path | None = None,
+    counts: InputFile | None = None,
     resync: Annotated[bool, Parameter(negative="")] = False,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
     server: ServerOptions = _SERVER_DEFAULTS,

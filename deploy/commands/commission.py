@@ -11,12 +11,14 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions, record_events
+from deploy.options.common import MAX_HOURS, KafkaOptions, record_events
+from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.commission import commission_page, print_commission
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.outputs import write_output
 from twin.playback.commission import commission as judge
 from twin.playback.verdicts import Fitness, JobFigures, LimitUse
 
@@ -25,12 +27,12 @@ _LIVE_HOURS = 24.0
 
 def commission(
     *,
-    estate: Path,
-    recording: Path | None = None,
+    estate: EstateFile,
+    recording: InputFile | None = None,
     kafka: KafkaOptions | None = None,
-    hours: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
-    status_file: Path | None = None,
-    html: Path | None = None,
+    hours: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_HOURS))] = None,
+    status_file: InputFile | None = None,
+    html: OutputFile | None = None,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Say whether the twin does what it promises at this site: fit, fit with limits, or not fit, each with its reason.
@@ -62,7 +64,7 @@ def commission(
             assert recording is not None
             report = judge(recording, loaded_estate, hours=hours)
     if html is not None:
-        _write(html, commission_page(report, "the running job" if recording is None else recording.name))
+        write_output(html, commission_page(report, "the running job" if recording is None else recording.name))
     if json_:
         print(msgspec.json.encode(report).decode())
     else:
@@ -97,10 +99,3 @@ def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigu
         behind=status.behind,
         beat_age_s=round(max(0.0, time.time() - status.beat_s), 1),
     )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--html {path}: {error.strerror}; expected: a file that can be written") from None

@@ -18,6 +18,7 @@ from deploy.console.past import PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions
+from deploy.options.files import EstateFile, InputFile, InputFolder
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
@@ -34,14 +35,14 @@ from twin.recordings.files import Chunk
 def console(
     *,
     kafka: KafkaOptions | None = None,
-    recording: Path | None = None,
-    estate: Path | None = None,
-    checkpoint: Path | None = None,
+    recording: InputFile | None = None,
+    estate: EstateFile | None = None,
+    checkpoint: InputFolder | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
-    token_file: Path | None = None,
-    tls_certificate: Path | None = None,
-    tls_key: Path | None = None,
+    token_file: InputFile | None = None,
+    tls_certificate: InputFile | None = None,
+    tls_key: InputFile | None = None,
     behind_proxy: Annotated[bool, Parameter(negative="")] = False,
     allowed_host: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     open_: Annotated[bool, Parameter(name="--open", negative="")] = False,

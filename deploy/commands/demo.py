@@ -13,6 +13,8 @@ from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
+from deploy.options.common import MAX_SECONDS
+from deploy.options.files import OutputFolder
 from deploy.show.terminal import print_table, print_wrapped
 from deploy.show.verdict import comparison_lines, next_commands
 from streams.host.signals import StopRequestedError, raise_on_stop
@@ -22,9 +24,9 @@ def demo(
     *,
     keep: Annotated[bool, Parameter(negative="")] = False,
     no_console: Annotated[bool, Parameter(negative="")] = False,
-    seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
+    seconds: Annotated[float, Parameter(validator=Number(gte=1, lte=MAX_SECONDS))] = 60.0,
     seed: int = 1,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
+    output: Annotated[OutputFolder, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
 ) -> int:
     """Show three structures in fast motion: one levels off, one fills its data set, one has teeth until one goes on.
 

@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, record_events
+from deploy.options.files import EstateFile, InputFile
 from deploy.show.drift import drift_records, print_drift, print_points
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
@@ -20,10 +21,10 @@ from twin.playback.drift import measure_drift
 
 
 def drift(
-    recording: Path | None = None,
+    recording: InputFile | None = None,
     /,
     *,
-    estate: Path,
+    estate: EstateFile,
     kafka: KafkaOptions | None = None,
     store: str | None = None,
     points: Annotated[bool, Parameter(negative="")] = False,

@@ -9,11 +9,13 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from deploy.options.feeds import FeedChoices, parse_groups
+from deploy.options.files import EstateFile, FileUse, OutputFile
 from deploy.show.summaries import print_complaints, print_not_understood
 from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
+from twin.outputs import write_output
 from twin.units import as_count
 
 _WRONG_USE = 2
@@ -23,8 +25,12 @@ estate = App(name="estate")
 _DEFAULTS = FeedChoices()
 
 
+def _path_of(text: str) -> Path:
+    return Path(text.partition(":")[2])
+
+
 @estate.command
-def check(file: Path, /) -> int:
+def check(file: EstateFile, /) -> int:
     """Check an estate file, print warnings, and summarise its stores.
 
     Each error in the file and in the texts that it imports is one line on standard error, exit status 2.
@@ -46,11 +52,11 @@ def check(file: Path, /) -> int:
 
 @estate.command(name="import")
 def import_(
-    files: Annotated[tuple[str, ...], Parameter(name="FORMAT:FILE", negative="")],
+    files: Annotated[tuple[Annotated[str, FileUse(path_of=_path_of)], ...], Parameter(name="FORMAT:FILE", negative="")],
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    against: Path | None = None,
+    output: Annotated[OutputFile | None, Parameter(name=("--output", "-o"))] = None,
+    against: EstateFile | None = None,
     group: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
@@ -76,10 +82,7 @@ def import_(
         )
     seen_estate = estate_text(intake.facts)
     if output is not None:
-        try:
-            output.write_text(seen_estate.text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {error}; expected: a file in a folder that exists") from None
+        write_output(output, seen_estate.text)
         print(f"{as_count(len(intake.facts.objects), 'object')} in {output}")
     elif existing is None:
         print(seen_estate.text, end="")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import Path
 from typing import Annotated
 
 import structlog
@@ -14,7 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.server import Health, metrics_server
-from deploy.options.common import KafkaOptions, parse_address
+from deploy.options.common import MAX_SECONDS, KafkaOptions, parse_address
+from deploy.options.files import InputFile
 from streams.host.signals import stop_requests
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
@@ -32,8 +32,8 @@ def export(
     *,
     kafka: KafkaOptions,
     listen: str = "127.0.0.1:9746",
-    status_file: Path | None = None,
-    max_beat: Annotated[float, Parameter(validator=Number(gt=0))] = 120.0,
+    status_file: InputFile | None = None,
+    max_beat: Annotated[float, Parameter(validator=Number(gt=0, lte=MAX_SECONDS))] = 120.0,
 ) -> None:
     """Serve the metrics of stores, alerts, dead letters and the job to Prometheus, until Ctrl-C or SIGTERM.
 

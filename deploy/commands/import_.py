@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from deploy.options.feeds import FeedChoices, SpanChoices
+from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_intake, print_not_understood
 from deploy.show.terminal import print_warnings
@@ -21,14 +21,14 @@ _SPAN_DEFAULTS = SpanChoices()
 
 def import_(
     format_name: Annotated[str, Parameter(name="FORMAT")],
-    files: Annotated[tuple[Path, ...], Parameter(name="IN", negative="")],
+    files: Annotated[tuple[InputFile, ...], Parameter(name="IN", negative="")],
     /,
     *,
-    estate: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    aside: Path | None = None,
+    estate: EstateFile,
+    output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],
+    aside: OutputFile | None = None,
     flows: Literal["statistics", "accounting"] = "statistics",
-    counts: Path | None = None,
+    counts: InputFile | None = None,
     resync: Annotated[bool, Parameter(negative="")] = False,
     choices: FeedChoices = _DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
@@ -51,6 +51,7 @@ def import_(
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
+    has_earlier = output.exists()
     options = spans.complete(choices.feed_options(flows=flows))
     with show_progress(f"import {format_name}") as advance:
         intake = import_files(
@@ -67,6 +68,9 @@ def import_(
     print_intake(intake)
     for line in intake.notes:
         print(line)
-    print(f"{as_count(intake.events, 'event')} in {output}")
+    if intake.events:
+        print(f"{as_count(intake.events, 'event')} in {output}")
+    else:
+        print(f"no event was made; {output} is as it was" if has_earlier else f"no event was made, {output} is empty")
     print_not_understood(intake)
     return None if intake.events else 1

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from deploy.options.common import parse_start
+from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
 from deploy.show.terminal import print_warnings
@@ -17,10 +17,10 @@ from twin.simulation.trace import import_trace as convert_trace
 
 
 def import_trace(
-    file: Path,
+    file: InputFile,
     *,
-    estate: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    estate: EstateFile,
+    output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],
     queue: str,
     qmgr: str,
     service_rate: float,

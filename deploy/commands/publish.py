@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
+from deploy.options.files import EstateFile, InputFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from deploy.show.terminal import print_warnings
@@ -25,15 +25,15 @@ _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
 
 
 def publish(
-    recording: Path,
+    recording: InputFile,
     /,
     *,
-    estate: Path,
+    estate: EstateFile,
     kafka: KafkaOptions,
     as_: Annotated[Literal["json", "ndjson", "arrow"], Parameter(name="--as")] = "json",
     group_by: Literal["store", "partition"] = "store",
-    speed: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
-    rate: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    speed: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
+    rate: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Publish a recording to the events topic, at full speed or at a given pace.

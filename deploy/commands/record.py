@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
+from deploy.options.files import OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import recorded_summary
 from streams.host.signals import stop_requests
@@ -18,7 +18,7 @@ from streams.kafka.topics import Topics
 
 
 def record(
-    out: Path,
+    out: OutputFile,
     /,
     *,
     kafka: KafkaOptions,

@@ -5,41 +5,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from dataclasses import dataclass
+from typing import Annotated, BinaryIO
 
 import msgspec
 from cyclopts import Parameter
 
+from deploy.options.files import EstateFile, InputFile, OutputOrHyphen
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import reject_text, replayed_summary
 from deploy.show.terminal import print_warnings
 from deploy.show.usage import print_refusals, print_usage
-from twin.errors import MqtwinError, UsageError
+from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.events import Reject
+from twin.outputs import Draft
 from twin.playback.replays import dead_letter
 from twin.playback.replays import replay as replay_recording
 from twin.recordings.files import Chunk
 from twin.units import as_count
 
 
-def _file_or_hyphen(_: Any, value: str | None) -> None:
-    if value is not None and value.startswith("-") and value != "-":
-        raise ValueError(f"{value} is an option; expected: a file, or - for standard output")
-
-
-_Output = Annotated[str | None, Parameter(allow_leading_hyphen=True, validator=_file_or_hyphen)]
-
-
 def replay(
-    recording: Path,
+    recording: InputFile,
     /,
     *,
-    estate: Path,
-    alerts: _Output = None,
-    state: _Output = None,
-    dlq: _Output = None,
+    estate: EstateFile,
+    alerts: OutputOrHyphen | None = None,
+    state: OutputOrHyphen | None = None,
+    dlq: OutputOrHyphen | None = None,
     demands: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Replay a recording through the twin, without Kafka or Spark. Writes alerts, states, dead letters as NDJSON.
@@ -56,17 +50,15 @@ def replay(
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    _check_different(alerts, state, dlq)
     with ExitStack() as files:
-        alert_file, state_file, dlq_file = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
+        alert_out, state_out, letter_out = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
         advance = files.enter_context(show_progress("replay", recording))
 
         wrong_estate = WrongEstate(recording)
 
         def write_letter(reject: Reject) -> None:
             wrong_estate.note(reject)
-            if dlq_file is not None:
-                _write(dlq_file, [msgspec.json.encode(dead_letter(reject))])
+            letter_out.write([msgspec.json.encode(dead_letter(reject))])
 
         def note_chunk(chunk: Chunk, events: int) -> None:
             wrong_estate.check(events)
@@ -75,10 +67,11 @@ def replay(
         replayed = replay_recording(
             recording, loaded_estate, course=False, demands=demands, on_reject=write_letter, on_chunk=note_chunk
         )
-        if alert_file is not None:
-            _write(alert_file, (alert.record() for alert in replayed.alerts))
-        if state_file is not None:
-            _write(state_file, map(msgspec.json.encode, replayed.states.values()))
+        alert_out.write(alert.record() for alert in replayed.alerts)
+        state_out.write(map(msgspec.json.encode, replayed.states.values()))
+        if not replayed.events:
+            alert_out.keep_earlier()
+            state_out.keep_earlier()
     print_usage(replayed.states.values(), stderr=True)
     if replayed.refusals:
         kinds = [loaded_estate.stores[store].kind for store in replayed.refusals]
@@ -89,31 +82,32 @@ def replay(
     print(replayed_summary(recording, replayed), file=sys.stderr)
 
 
-def _check_different(*names: str | None) -> None:
-    """Raise UsageError if two outputs would overwrite each other in one file."""
-    files = [Path(name).absolute() for name in names if name is not None and name != "-"]
-    for file in files:
-        if files.count(file) > 1:
-            raise UsageError(f"{file}: two outputs in one file; expected: a file for each")
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Output of lines. file: where they go, None for nowhere; draft: of a file that they replace at the end."""
+
+    file: BinaryIO | None
+    draft: Draft | None = None
+
+    def write(self, lines: Iterable[bytes]) -> None:
+        """Write lines."""
+        if self.file is not None:
+            self.file.writelines(line + b"\n" for line in lines)
+
+    def keep_earlier(self) -> None:
+        """Let a file that is there stay."""
+        if self.draft is not None and self.draft.path.exists():
+            self.draft.discard()
 
 
 @contextmanager
-def _output(name: str | None) -> Iterator[BinaryIO | None]:
-    """Yield the file of that name, standard output for -, None for None."""
+def _output(name: str | None) -> Iterator[_Lines]:
+    """Yield the output of that name: - is standard output, None is nowhere."""
     if name is None:
-        yield None
-        return
-    if name == "-":
-        yield sys.stdout.buffer
+        yield _Lines(None)
+    elif name == "-":
+        yield _Lines(sys.stdout.buffer)
         sys.stdout.buffer.flush()
-        return
-    try:
-        file = Path(name).open("wb")  # noqa: SIM115 - closed below; only a failure to open it is wrong use
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}; expected: a file in a folder that exists, or -") from None
-    with file:
-        yield file
-
-
-def _write(file: BinaryIO, lines: Iterable[bytes]) -> None:
-    file.writelines(line + b"\n" for line in lines)
+    else:
+        with Draft(name) as draft, draft.file.open("wb") as file:
+            yield _Lines(file, draft)

@@ -10,12 +10,14 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, record_events
+from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.morning import print_report
 from deploy.show.morning_page import morning_page
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
+from twin.outputs import write_output
 from twin.records import AlertRecord
 from twin.reporting.records import Report
 from twin.reporting.report import report as report_recording
@@ -23,12 +25,12 @@ from twin.reporting.report import report as report_recording
 
 def report(
     *,
-    estate: Path,
-    recording: Path | None = None,
+    estate: EstateFile,
+    recording: InputFile | None = None,
     kafka: KafkaOptions | None = None,
     since: str | None = None,
     until: str | None = None,
-    html: Path | None = None,
+    html: OutputFile | None = None,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Report what came close, who was called and rightly, what people changed and what that was worth.
@@ -47,8 +49,6 @@ def report(
     """
     if (recording is None) == (kafka is None):
         raise UsageError("report: --recording or --bootstrap-servers; expected: one of them")
-    if html is not None and not html.absolute().parent.is_dir():
-        raise UsageError(f"--html {html}; expected: a name in a folder that exists")
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
     if recording is not None:
@@ -58,7 +58,7 @@ def report(
         assert kafka is not None
         own = _live(kafka, loaded_estate, since, until)
     if html is not None:
-        html.write_text(morning_page(own), encoding="utf-8")
+        write_output(html, morning_page(own))
     if json_:
         print(msgspec.json.encode(own).decode())
     else:

@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
+from deploy.options.files import EstateFile, InputFile, OutputFolder
 from deploy.show.progress import show_progress
 from deploy.show.scorecard import draw_stores, draw_summary, print_live_scores, print_scorecard, scorecard_of
 from deploy.show.terminal import print_warnings
@@ -20,12 +21,12 @@ from twin.scoring import score as score_run
 
 
 def score(
-    *recordings: Path,
-    estate: Path | None = None,
+    *recordings: InputFile,
+    estate: EstateFile | None = None,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    pictures: Path | None = None,
+    pictures: OutputFolder | None = None,
     live: Annotated[bool, Parameter(negative="")] = False,
-    state: Path | None = None,
+    state: InputFile | None = None,
     kafka: KafkaOptions | None = None,
 ) -> None:
     """Score the twin's alerts against the true 2192s of recordings, and compare them with other methods.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.options.common import parse_settings, parse_start
+from deploy.options.files import EstateFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
 from deploy.show.terminal import print_warnings
@@ -43,8 +43,8 @@ def print_scenarios() -> None:
 def simulate(
     scenario: str | None = None,
     *,
-    estate: Path | None = None,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    estate: EstateFile | None = None,
+    output: Annotated[OutputFile | None, Parameter(name=("--output", "-o"))] = None,
     seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     store: str | None = None,
     queue: str | None = None,

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions
+from deploy.options.files import EstateFile, InputFolder
 from deploy.show.checkpoint import warn_of_job
 from deploy.show.terminal import print_warnings
 from deploy.show.usage import print_usage
@@ -28,8 +29,8 @@ from twin.units import as_microseconds
 
 def state(
     *,
-    estate: Path,
-    checkpoint: Path | None = None,
+    estate: EstateFile,
+    checkpoint: InputFolder | None = None,
     time: Annotated[str | None, Parameter(name="--at")] = None,
     kafka: KafkaOptions | None = None,
     store: str | None = None,

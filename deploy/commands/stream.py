@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -12,8 +11,9 @@ from cyclopts.validators import Number
 
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.common import MAX_HOURS, KafkaOptions, parse_settings
 from deploy.options.feeds import SpanChoices
+from deploy.options.files import EstateFile, KeptFile
 from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.skip import Place
@@ -22,11 +22,13 @@ from streams.log import configure_logging
 from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
 from streams.query.session import MASTER, is_local
+from streams.query.status import check_replaceable
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions
 
 _SPAN_DEFAULTS = SpanChoices()
+_MIN_SNAPSHOT_HOURS = 0.01
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # [Kafka: org.apache.kafka.common.internals.Topic]
 _INTERVAL = re.compile(
     r"(?:interval\s+)?(?:\d+(?:\.\d+)?\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
@@ -35,7 +37,7 @@ _INTERVAL = re.compile(
 
 def stream(
     *,
-    estate: Path,
+    estate: EstateFile,
     checkpoint: str,
     kafka: KafkaOptions,
     available_now: Annotated[bool, Parameter(negative="")] = False,
@@ -47,8 +49,8 @@ def stream(
     master: str | None = None,
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
-    status_file: Path | None = None,
-    snapshot_hours: Annotated[float, Parameter(validator=Number(gte=0))] = HOURS,
+    status_file: KeptFile | None = None,
+    snapshot_hours: float = HOURS,
     otlp_topic: str | None = None,
     qmgr: str | None = None,
     spans: SpanChoices = _SPAN_DEFAULTS,
@@ -85,10 +87,14 @@ def stream(
     _check_starting_offsets(starting_offsets)
     skipped = tuple(map(Place.parse, skip))
     check_restart(restart)
+    if not (snapshot_hours == 0 or _MIN_SNAPSHOT_HOURS <= snapshot_hours <= MAX_HOURS):
+        raise UsageError(
+            f"--snapshot-hours {snapshot_hours:g}; expected: 0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}"
+        )
     if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
         raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
-    if status_file is not None and not status_file.parent.is_dir():
-        raise UsageError(f"--status-file {status_file}: its folder does not exist; expected: a file in a folder")
+    if status_file is not None:
+        check_replaceable(status_file)
     if restart != NEVER and not is_supervised():
         supervise(restart, log, log_level)
     with reported_failure():

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
-from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.estate.past_rises import history_text
+from twin.outputs import write_output
 from twin.playback.learn import learn
 from twin.units import as_count
 
 
 def warm(
     *,
-    from_: Annotated[tuple[Path, ...], Parameter(name="--from", negative="", consume_multiple=True)],
-    estate: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    from_: Annotated[tuple[InputFile, ...], Parameter(name="--from", negative="", consume_multiple=True)],
+    estate: EstateFile,
+    output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],
 ) -> None:
     """Learn from recordings how rises of stores ended, and their puts by the hour, for the key `history` of an estate.
 
@@ -33,10 +33,7 @@ def warm(
     print_warnings(loaded.warnings)
     with show_progress("warm") as advance:
         history = learn(from_, loaded, advance)
-    try:
-        output.write_bytes(history_text(history))
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror}; expected: a file that can be written") from None
+    write_output(output, history_text(history))
     rises = sum(len(past.rises) for past in history.values())
     longest = max((len(past.puts.counts) for past in history.values() if past.puts is not None), default=0)
     written = f"{as_count(rises, 'rise')} of {as_count(len(history), 'store')} written, puts of {longest / 2:g} hours"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
 from deploy.options.moment import MomentSource, open_moment, parse_traffic
 from deploy.show.planning import check_picture, draw_answer, print_answer
 from deploy.show.terminal import print_warnings
@@ -22,16 +22,16 @@ def whatif(
     store: str,
     /,
     *,
-    estate: Path,
-    recording: Path | None = None,
+    estate: EstateFile,
+    recording: InputFile | None = None,
     time: Annotated[str | None, Parameter(name="--at")] = None,
-    checkpoint: Path | None = None,
+    checkpoint: InputFolder | None = None,
     kafka: KafkaOptions | None = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
     traffic: str = "",
     hours: float = 8.0,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    picture: Path | None = None,
+    picture: OutputFile | None = None,
 ) -> None:
     """Compare when a store is full, as it is and with other settings or traffic. Nothing is changed.
 

@@ -11,10 +11,13 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from deploy.options.files import InputFile
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 KAFKA = Group("Kafka", sort_key=1)
+MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
+MAX_SECONDS = 3600 * MAX_HOURS
 
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
@@ -82,7 +85,7 @@ class KafkaOptions:
         Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
     ] = ()
     kafka_file: Annotated[
-        Path | None,
+        InputFile | None,
         Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
     ] = None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
+from deploy.options.files import EstateFile
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
@@ -22,7 +22,9 @@ Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 class SizeOptions:
     """The store of a plan, and the format of the output."""
 
-    estate: Annotated[Path | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = None
+    estate: Annotated[EstateFile | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = (
+        None
+    )
     store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
     json: Annotated[bool, Parameter(help="Print one JSON object instead of a table.", negative="")] = False
 

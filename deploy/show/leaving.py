@@ -8,6 +8,7 @@ from pathlib import Path
 from deploy.show.planning import futures
 from deploy.show.terminal import print_table, print_wrapped
 from twin.estate import Estate, Structure, format_size
+from twin.outputs import Draft
 from twin.planning.leave_scm import FacilitySizes, Leaving
 from twin.planning.scm_watch import ScmUse, Trial
 from twin.units import as_span, readable_size
@@ -119,4 +120,5 @@ def draw_leaving(path: Path, leavings: Sequence[Leaving]) -> None:
     if path.suffix == ".svg":
         save(figure, path)
     else:
-        figure.savefig(path, dpi=130)
+        with Draft(path) as draft:
+            figure.savefig(draft.file, format=path.suffix[1:], dpi=130)

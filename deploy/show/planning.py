@@ -11,6 +11,7 @@ from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
+from twin.outputs import Draft
 from twin.planning.advise import Advice, Promise
 from twin.planning.members import MemberAdvice
 from twin.planning.proof import Proof
@@ -59,8 +60,6 @@ def check_picture(path: Path) -> None:
     """Raise UsageError, before anything is replayed, if the picture cannot be drawn."""
     if path.suffix not in _SUFFIXES:
         raise UsageError(f"--picture {path}: expected a file name that ends in {' or '.join(_SUFFIXES)}")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--picture {path}: expected a file in a folder that exists")
     try:
         import matplotlib as mpl  # noqa: F401
     except ImportError:
@@ -105,7 +104,9 @@ def draw_answer(path: Path, answer: Answer) -> None:
         xlabel=f"{unit} until full (p10, p50, p90)",
     )
     axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=130)
+    with Draft(path) as draft:
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(draft.file, format=path.suffix[1:], metadata=metadata, dpi=130)
     plt.close(figure)
 
 

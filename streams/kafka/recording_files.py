@@ -86,7 +86,7 @@ class WholeRecording(_RecordingFile):
     def writer(self) -> RecordingWriter:
         """The writer; the first access creates the file."""
         if self._writer is None:
-            self._writer = RecordingWriter(self._file)
+            self._writer = RecordingWriter(self._file, in_place=True)
         return self._writer
 
     def note_written(self, messages: Iterable[Message]) -> None:
@@ -141,7 +141,7 @@ class GrowingRecording(_RecordingFile):
         if self._writer is None:
             if self._position is not None:
                 os.truncate(self.path, self._position.bytes)
-            self._writer = RecordingWriter(self.path, append=self._position is not None)
+            self._writer = RecordingWriter(self.path, append=self._position is not None, in_place=True)
         return self._writer
 
     def note_written(self, messages: Iterable[Message]) -> None:

@@ -111,6 +111,17 @@ class StatusFile:
         replace_file(self._path, msgspec.json.encode(self.status) + b"\n", is_synced=False)
 
 
+def check_replaceable(path: Path) -> None:
+    """Raise UsageError if there is a file that is not a status file, of this release or another one."""
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+        is_own = not content or isinstance(msgspec.json.decode(content), dict)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        is_own = False
+    if not is_own:
+        raise UsageError(f"--status-file {path} has something else; expected: a file of mqtwin stream, or a new name")
+
+
 def read_status(path: Path) -> JobStatus | None:
     """Return the content of a status file; None if there is no file, or it is not a status file."""
     try:

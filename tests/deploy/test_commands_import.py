@@ -60,7 +60,11 @@ def test_peaks_that_a_queue_manager_saw_are_reported(folder, capsys):
 
 def test_an_import_without_events_fails(folder, capsys):
     assert run_import(folder, "amqsevt", "DIR/day.smf") == 1
-    assert "0 events" in capsys.readouterr().out
+    assert "no event was made, " in capsys.readouterr().out
+    (folder / "out.ndjson").write_text("earlier")
+    assert run_import(folder, "amqsevt", "DIR/day.smf") == 1
+    assert "no event was made; " in capsys.readouterr().out
+    assert (folder / "out.ndjson").read_text() == "earlier"
 
 
 @pytest.mark.parametrize(

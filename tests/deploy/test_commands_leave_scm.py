@@ -82,7 +82,7 @@ def test_without_a_recording_a_moment_is_asked_and_nothing_is_proven(
         (STORE, ["--recording", "DAY", "--html", "a.html"], "expected no --at and no --html with --leave-scm"),
         (STORE, ["--recording", "DAY", "--picture", "a.gif"], "a.gif"),
         (STORE, ["--checkpoint", "none", "--picture", "a.svg"], "--picture a.svg without --recording"),
-        (STORE, ["--recording", "DAY", "--margin", "60"], "margin of 60 percent; expected: 0 to 50"),
+        (STORE, ["--recording", "DAY", "--margin", "60"], "--margin. Must be <= 50"),
         (STORE, ["--recording", "DAY", "--confidence", "1"], "0.5 to 0.99"),
         (STORE, ["--recording", "none.ndjson"], "none.ndjson"),
         (STORE, ["--recording", "DAY", "--write", "none/here/plans"], "expected: a name in a folder that exists"),

@@ -147,7 +147,7 @@ def test_the_wrong_estate_is_told_long_before_the_end(
         (["nowhere.ndjson"], "is not a file"),
         (["estate.toml"], "no recording by its name"),
         (["t.ndjson", "--estate", "nowhere.toml"], "nowhere.toml"),
-        (["t.ndjson", "--alerts", "no/such/folder"], "No such file or directory"),
+        (["t.ndjson", "--alerts", "no/such/folder"], "its folder does not exist"),
         (["t.ndjson", "--alerts", "one", "--dlq", "one"], "a file for each"),
         (["t.ndjson", "--alerts", "--dlq"], "--dlq is an option"),
         ([], "RECORDING"),

@@ -79,7 +79,7 @@ def test_room_is_a_number_of_days_or_why_there_is_none() -> None:
         ([], "report: --recording or --bootstrap-servers; expected: one of them"),
         (
             ["--recording", "r.arrow", "--html", "no/such/folder.html"],
-            "--html no/such/folder.html; expected: a name in",
+            "--html no/such/folder.html: its folder does not exist; expected: a file in",
         ),
         (["--recording", "r.arrow", "--since", "noon"], "r.arrow"),
     ],

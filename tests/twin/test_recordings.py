@@ -286,7 +286,7 @@ def test_a_recording_that_is_damaged_is_not_taken_for_one_that_is_cut(tmp_path: 
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.zst"])
 def test_a_recording_is_continued(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"r{suffix}"
-    with RecordingWriter(path) as writer:
+    with RecordingWriter(path, in_place=True) as writer:
         writer.write(EVENTS[:10])
         writer.end_piece()
         size = path.stat().st_size
@@ -314,10 +314,35 @@ def test_no_room_is_the_error_that_is_seen_and_what_came_before_is_read(tmp_path
 
 def write_for_ever(path: Path) -> None:
     digits = random.Random(1)
-    with RecordingWriter(path) as writer:
+    with RecordingWriter(path, in_place=True) as writer:
         while True:
             writer.write([event | {"msgid": f"{digits.getrandbits(160):040x}"} for event in EVENTS[:50]])
             writer.end_piece()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_recording_stays_until_the_next_one_is_whole(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[:10])
+    first = lines(path)
+    with pytest.raises(ZeroDivisionError):
+        stop_half_way(path)
+    assert lines(path) == first
+    writer = RecordingWriter(path)
+    writer.discard()
+    assert lines(path) == first
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[10:20])
+        assert lines(path) == first
+    assert len(lines(path)) == 10 and lines(path) != first
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def stop_half_way(path: Path) -> None:
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[10:])
+        raise ZeroDivisionError
 
 
 @contextmanager

@@ -172,15 +172,17 @@ def test_a_column_that_is_missing_is_named(imported: Importer) -> None:
 @pytest.mark.parametrize(
     ("serving", "text"),
     [
-        ({"service_rate": 0.0}, "the service rate is 0; expected: more than 0"),
+        ({"service_rate": 0.0}, "the service rate is 0; expected: from 0.000001"),
+        ({"service_rate": 1e-300}, "the service rate is 1e-300; expected: from 0.000001"),
         ({"service_rate": float("nan")}, "the service rate is nan"),
         ({"bytes_per_token": -1.0}, "the bytes per token is -1"),
-        ({"servers": 0}, "there are 0 servers; expected: at least 1"),
+        ({"servers": 0}, "there are 0 servers; expected: 1 to 1,000,000"),
+        ({"servers": 10**12}, "servers; expected: 1 to 1,000,000"),
         ({"queue": "ORDER"}, "QM01 has no queue .ORDER."),
         ({"qmgr": "QM09"}, "there is no queue manager .QM09."),
         ({"get_qmgr": "QM09"}, "there is no queue manager .QM09."),
     ],
-    ids=["rate", "nan", "bytes", "servers", "queue", "qmgr", "get-qmgr"],
+    ids=["rate", "least", "nan", "bytes", "servers", "many", "queue", "qmgr", "get-qmgr"],
 )
 def test_wrong_use_is_told(imported: Importer, serving: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):

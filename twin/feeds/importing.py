@@ -44,7 +44,7 @@ def import_files(
     Args:
         name: format.
         paths: its files.
-        recording: file to write; removed on failure.
+        recording: file to write. What was there stays on failure, and where no event is made.
         estate: the estate; events of names that it lacks are not written there.
         options: facts that the data lack.
         aside: recording of the events of unknown names; None: they are only counted.
@@ -62,26 +62,24 @@ def import_files(
     outputs = [Path(path) for path in (recording, aside) if path is not None]
     for path in outputs:
         suffix_of(path)
-    try:
-        with ExitStack() as stack:
-            writer, *aside_writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
-            put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
-            events = feed_events(feed, read_pages(paths))
-            if counts is not None:
-                events = with_counts(events, Path(counts), intake, estate)
-            ordered = sort_events(intake.sift(events, put_aside, is_end=True))
-            while batch := list(islice(ordered, _WRITE_EVENTS)):
-                writer.write(batch)
-                if progress is not None:
-                    progress(writer.events)
-        if not (intake.events or intake.aside or intake.counts.keys() - NO_REASONS):
-            text = f"what is read gives no event, only facts for mqtwin estate import; expected: {feed.reads}"
-            intake.complain("no-events", name, text)
-    except BaseException:
-        for path in outputs:
-            if path.is_file():
-                path.unlink()
-        raise
+    with ExitStack() as stack:
+        writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
+        writer, *aside_writers = writers
+        put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
+        events = feed_events(feed, read_pages(paths))
+        if counts is not None:
+            events = with_counts(events, Path(counts), intake, estate)
+        ordered = sort_events(intake.sift(events, put_aside, is_end=True))
+        while batch := list(islice(ordered, _WRITE_EVENTS)):
+            writer.write(batch)
+            if progress is not None:
+                progress(writer.events)
+        for own in () if writer.events else writers:
+            if not own.events and own.path.is_file():
+                own.discard()
+    if not (intake.events or intake.aside or intake.counts.keys() - NO_REASONS):
+        text = f"what is read gives no event, only facts for mqtwin estate import; expected: {feed.reads}"
+        intake.complain("no-events", name, text)
     return intake
 
 

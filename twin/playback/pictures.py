@@ -7,6 +7,7 @@ lines are plum and extrapolations olive, told apart by how their lines are dashe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from msgspec.structs import astuple
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, INFO, OPENED, Condition
 from twin.errors import UsageError
+from twin.outputs import write_output
 from twin.units import as_datetime
 
 INK, GREY, LIGHT, RED, PLUM, OLIVE = "#2b3440", "#9aa5b1", "#d3d8de", "#b5484a", "#a8577e", "#8a8d3c"
@@ -52,10 +54,10 @@ STYLE: dict[str, Any] = {
 
 def save(figure: Figure, path: Path) -> None:
     """Save a figure as SVG without a date, so that the same figure gives the same file."""
+    svg = StringIO()
     with mpl.rc_context(STYLE):
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "mqtwin"})
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": "mqtwin"})
+    write_output(path, "".join(f"{line.rstrip()}\n" for line in svg.getvalue().splitlines()))
 
 
 def resource_colours(resources: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ stream is read too).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from twin.events.convert import Words, conform, json_lines, lines_table, to_tabl
 from twin.events.refusals import RECORDING
 from twin.events.row_text import RowTexts
 from twin.events.values import scan_buffer
+from twin.outputs import Draft, unwritable
 from twin.recordings.cut import CompressedReader, CutCheck, is_cut_line, is_whole_file, stream_batches
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
@@ -256,14 +257,15 @@ def _unreadable(path: Path, error: BaseException, where: str = "") -> UsageError
 
 
 class RecordingWriter:
-    """Writer of a recording; a context manager."""
+    """Writer of a recording; a context manager. The file at its path is replaced when the recording is closed."""
 
-    def __init__(self, path: str | Path, *, append: bool = False) -> None:
+    def __init__(self, path: str | Path, *, append: bool = False, in_place: bool = False) -> None:
         """Open the file.
 
         Args:
             path: file with a suffix of SUFFIXES.
             append: append to a file of lines instead of replacing it.
+            in_place: write at the path itself, for a file that is read while it grows.
 
         Raises:
             UsageError: unknown suffix, or the file cannot be written.
@@ -276,10 +278,12 @@ class RecordingWriter:
         self._compression = "zstd" if suffix == ".ndjson.zst" else None
         self._arrow: Any = None
         self._words = Words(("",))  # no event has the empty word
+        self._draft = None if append or in_place else Draft(path)
+        self._file = self.path if self._draft is None else self._draft.file
         try:
             self._sink: Any = self._open("ab" if append else "wb")
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error}; expected: a file in a folder that exists") from None
+            raise unwritable(path, error) from None
         if suffix == ".arrow":
             # A file can only append to its dictionaries. zstd halves it: most of it is ids of random digits.
             options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
@@ -328,7 +332,7 @@ class RecordingWriter:
         self.events += len(lines)
 
     def _open(self, mode: str) -> Any:
-        sink = pa.OSFile(str(self.path), mode)
+        sink = pa.OSFile(str(self._file), mode)
         return sink if self._compression is None else pa.CompressedOutputStream(sink, self._compression)
 
     def end_piece(self) -> None:
@@ -338,7 +342,21 @@ class RecordingWriter:
             self._sink = self._open("ab")
 
     def close(self) -> None:
-        """Flush and close the file."""
+        """Flush and close the file, and let it take its place."""
+        self._close()
+        if self._draft is not None:
+            self._draft.commit()
+
+    def discard(self) -> None:
+        """Close the file and remove it: what was at its path stays. One that is written in place keeps its events."""
+        with suppress(OSError, pa.ArrowException):
+            self._close()
+        if self._draft is not None:
+            self._draft.discard()
+
+    def _close(self) -> None:
+        if self._sink.closed:
+            return
         if self._arrow is not None:
             self._arrow.close()
         self._sink.close()
@@ -349,8 +367,10 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError) if error is not None else nullcontext():  # the first error is the one to report
+        if error is None:
             self.close()
+        else:
+            self.discard()
 
 
 def _present(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def simulate(
 def serve_into(
     recording: str | Path, estate: Estate, tag: int, demands: Iterable[Array], progress: Progress | None = None
 ) -> Outcome:
-    """Serve demands (see `RealSystem`) and write the events into a recording, which is removed on failure.
+    """Serve demands (see `RealSystem`) and write the events into a recording; on failure what was there stays.
 
     Args:
         recording: the file.
@@ -98,29 +98,22 @@ def serve_into(
         demands: EVENT[n] each, in order of time.
         progress: called after every piece.
     """
-    path = Path(recording)
-    suffix_of(path)
+    suffix_of(recording)
     system = RealSystem(estate, tag)
     tables = (system.serve(piece) for piece in demands)
     table = next(tables, None)  # an error about the estate comes before there is a file
     first = last = 0
-    try:
-        with RecordingWriter(path) as writer:
-            while table is not None:
-                if table.num_rows:
-                    times = table.column("time").cast(pa.int64())
-                    last = times[-1].as_py()
-                    first = first or times[0].as_py()
-                    writer.write(table)
-                if progress is not None:
-                    progress(writer.events, last)
-                table = next(tables, None)
-            events = writer.events
-    except BaseException:
-        if path.is_file():
-            path.unlink()
-        raise
-    return Outcome(events, first, last, system.outcomes)
+    with RecordingWriter(recording) as writer:
+        while table is not None:
+            if table.num_rows:
+                times = table.column("time").cast(pa.int64())
+                last = times[-1].as_py()
+                first = first or times[0].as_py()
+                writer.write(table)
+            if progress is not None:
+                progress(writer.events, last)
+            table = next(tables, None)
+    return Outcome(writer.events, first, last, system.outcomes)
 
 
 def _demands(scenario: Scenario, estate: Estate, seed: int) -> Iterator[Array]:

@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds, fixed so that recordings are reproducible
 HOUR = 3600.0
+_MAX_RATE = 1_000_000  # puts per second
 
 Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
 
@@ -174,8 +175,8 @@ def make_scenario(
     kind = SCENARIOS.get(name)
     if kind is None:
         raise UsageError(f"there is no scenario {name}{_scenario_hint(name)}")
-    if rate is not None and not 0 < rate < math.inf:
-        raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0")
+    if rate is not None and not 0 < rate <= _MAX_RATE:
+        raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0, at most {_MAX_RATE:,}")
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=start, **values)
 

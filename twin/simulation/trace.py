@@ -36,6 +36,7 @@ COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 _BLOCK = 1 << 20  # bytes of the file that are read at a time
 _SECOND = 1_000_000  # microseconds
+_MAX_SERVERS = 1_000_000
 _EARLIEST, _LATEST = 946_684_800 * _SECOND, 4_133_980_800 * _SECOND  # 2000 to 2101, as event times
 _TIMES = (pa.timestamp("ns"), pa.timestamp("ns", "UTC"))  # without a zone in the text, and with one
 _TIME_RIGHT = "a time such as 2023-11-16 18:15:46.6805900, in the years 2000 to 2100"
@@ -107,10 +108,10 @@ def demands(path: str | Path, estate: Estate, serving: Serving) -> Iterator[Arra
 
 def _check(serving: Serving) -> None:
     for name, value in (("service rate", serving.service_rate), ("bytes per token", serving.bytes_per_token)):
-        if not 0 < value < 1e9:
-            raise UsageError(f"the {name} is {value:g}; expected: more than 0, less than a thousand million")
-    if serving.servers < 1:
-        raise UsageError(f"there are {serving.servers} servers; expected: at least 1")
+        if not 1e-6 <= value < 1e9:
+            raise UsageError(f"the {name} is {value:g}; expected: from 0.000001, less than a thousand million")
+    if not 1 <= serving.servers <= _MAX_SERVERS:
+        raise UsageError(f"there are {serving.servers} servers; expected: 1 to {_MAX_SERVERS:,}")
 
 
 def _served(arrivals: Array, services: Array, free: list[int]) -> Array:

@@ -181,3 +181,16 @@ storage_class = "PS05"
     import_files("smf", [path], tmp_path / "out.ndjson", estate, FeedOptions(flows="accounting"))
     state = replay(tmp_path / "out.ndjson", estate).states["MQPC/PS05"]
     assert (state.messages, state.bytes, state.pages_used) == (2, 354 + 713, 2)
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".arrow"])
+def test_an_earlier_recording_stays_where_no_event_is_made(tmp_path, estate, suffix):
+    out, aside, empty = tmp_path / f"out{suffix}", tmp_path / f"aside{suffix}", tmp_path / "empty.smf"
+    for path in (out, aside):
+        path.write_text("earlier")
+    empty.write_bytes(b"\0" * 1000)
+    assert import_files("smf", [empty], out, estate, aside=aside).events == 0
+    with pytest.raises(UsageError, match="cannot be read"):
+        import_files("smf", [tmp_path / "mistyped"], out, estate, aside=aside)
+    assert {path.read_text() for path in (out, aside)} == {"earlier"}
+    assert not list(tmp_path.glob(".*"))

@@ -240,7 +240,7 @@ def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, fl
         make_scenario("getter-outage", settings=settings)
 
 
-@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")], ids=str)
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e300], ids=str)
 def test_a_rate_is_more_than_nought(rate: float) -> None:
     with pytest.raises(UsageError, match="expected: messages per second, more than 0"):
         make_scenario("burst", rate=rate)
