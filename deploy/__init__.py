@@ -12,3 +12,5 @@
 - :mod:`deploy.java`: a Java, its jars and class archives, a real Kafka broker as a child process
 - :mod:`deploy.run`: restarts of ``mqtwin stream``, stop requests, children that end with their parent
 """
+
+__distribution__ = "mqtwin"  # read by twin/installed.py

@@ -2,6 +2,10 @@
 
 import sys
 
-from deploy.cli import main
+try:
+    from twin.installed import main
+except ImportError as error:  # a package of another distribution: one line here, too
+    print(f"mqtwin: {error}", file=sys.stderr)
+    sys.exit(2)
 
 sys.exit(main())

@@ -12,3 +12,5 @@
 `streams.pure_producer` is a single file that collectors copy. The twin itself is in `twin`; nothing here changes what
 it computes. Imports run from top to bottom of the table; a contract in pyproject.toml checks it.
 """
+
+__distribution__ = "mqtwin"  # read by twin/installed.py

@@ -27,6 +27,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from twin.installed import wrong_package
+
+__distribution__ = "mqtwin"  # read by twin/installed.py
+
+_wrong = wrong_package(("kernels",))
+if _wrong is not None:
+    raise ImportError(_wrong)
+
 if TYPE_CHECKING:
     from twin.alerts.episodes import Alert
     from twin.errors import MqtwinError, UsageError

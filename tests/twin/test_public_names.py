@@ -1,5 +1,6 @@
 """The package as a library: names, version, paths and names in place of objects, alerts as a table."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import twin
 from tests.support.twin_driver import PageSetDriver
 from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
+
+WITH_ESTATE = {"Decoder", "Timeline", "at_moment", "commission", "leave_scm", "open_store", "replay", "report"}
+WITH_ESTATE |= {"simulate"}
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -39,6 +43,36 @@ def test_a_scenario_is_played_by_name_on_an_estate_by_path(tmp_path: Path) -> No
     assert (tmp_path / "named.arrow").read_bytes() == (tmp_path / "made.arrow").read_bytes()
     with pytest.raises(twin.UsageError, match="did you mean burst"):
         twin.simulate("bursts", path, tmp_path / "none.arrow")
+
+
+@pytest.mark.parametrize("name", sorted(WITH_ESTATE))
+def test_an_estate_may_be_given_as_its_file(name: str) -> None:
+    declared = inspect.signature(getattr(twin, name)).parameters["estate"].annotation
+    assert set(declared.split(" | ")) == {"Estate", "str", "Path"}
+
+
+def test_every_public_function_with_an_estate_is_among_them() -> None:
+    functions = {name: getattr(twin, name) for name in twin.__all__ if not name.endswith("Error")}
+    taking = {name for name, value in functions.items() if "estate" in inspect.signature(value).parameters}
+    assert taking == WITH_ESTATE
+
+
+def test_a_store_at_a_moment_is_the_same_by_path_and_by_object(tmp_path: Path) -> None:
+    path, recording = tmp_path / "estate.toml", tmp_path / "short.ndjson"
+    path.write_text(demo_estate_text(), encoding="utf-8")
+    put = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 900}
+    lines = [json.dumps({"time": f"2026-11-20T12:00:{second:02}Z", **put}) for second in range(9)]
+    recording.write_text("\n".join(lines), encoding="utf-8")
+    moments = [
+        twin.at_moment(recording, estate, "QSG1/APP1", "2026-11-20T12:00:04Z")
+        for estate in (str(path), path, twin.demo_estate())
+    ]
+    assert [moment.twin.state().messages for moment in moments] == [5, 5, 5]
+    assert [moment.estate.stores.keys() for moment in moments[:2]] == [moments[2].estate.stores.keys()] * 2
+    assert twin.open_store(path, "QSG1/APP1").name == "QSG1/APP1"
+    assert len(twin.Decoder(path).json([lines[0].encode()])) == 1
+    with pytest.raises(twin.UsageError, match="has no SCM"):
+        twin.leave_scm(recording, path, "QSG1/APP1")
 
 
 def test_alerts_are_a_table_with_their_level() -> None:

@@ -103,6 +103,21 @@ def test_alerts_that_a_job_published_count_instead_of_those_of_the_replay(full: 
     assert (nobody.incidents, [filling.is_heard for filling in nobody.fillings]) == ((), [False])
 
 
+# --- rises -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rise_counts_every_put_that_its_filling_refused(full: Site) -> None:
+    """A put may be refused for a long message while the structure empties already."""
+    long_put = {
+        "time": "2026-11-20T02:55:00.000000Z", "qmgr": "QM01", "op": "PUT", "queue": "ORDERS",
+        "length": 60_000, "reason": 2192,
+    }  # fmt: skip
+    morning = twin.report(with_events(full.recording, "long.ndjson", long_put), full.estate)
+    [store] = morning.stores
+    assert sum(rise.refused for rise in store.rises) == sum(filling.refused for filling in morning.fillings)
+    assert morning.fillings[-1].last == long_put["time"]
+
+
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 

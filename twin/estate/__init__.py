@@ -5,7 +5,7 @@
 
 from twin.estate.attributes import parse_attributes
 from twin.estate.errors import EstateError, RoutingError, UnknownQueue, UnknownQueueManager, UnknownStore
-from twin.estate.load import load_estate
+from twin.estate.load import as_estate, load_estate
 from twin.estate.model import (
     ALWAYS_OFFLOADED_ABOVE,
     MAX_PAGES,
@@ -55,6 +55,7 @@ __all__ = [
     "UnknownQueue",
     "UnknownQueueManager",
     "UnknownStore",
+    "as_estate",
     "format_size",
     "group_prefix",
     "load_estate",

@@ -34,6 +34,11 @@ from twin.estate.stores import (
 from twin.estate.toml_text import read_toml
 
 
+def as_estate(estate: Estate | str | PathLike[str]) -> Estate:
+    """Return an estate, loaded where `estate` is its file. Raises as `load_estate`."""
+    return estate if isinstance(estate, Estate) else load_estate(estate)
+
+
 def load_estate(path: str | PathLike[str]) -> Estate:
     """Load the estate of a TOML file, with the CFRM and MQSC texts that it imports.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow as pa
 from kernels import EVENT
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
-from twin.estate import Estate
+from twin.estate import Estate, as_estate
 from twin.events import arrow_columns
 from twin.events.decoded import Array, Decoded, Exact, assemble, merge
 from twin.events.fields import FIELDS
@@ -50,13 +51,14 @@ _SHORT_LINES = 4_096
 class Decoder:
     """Decoder for one estate. It raises no error about the content of a value: refused events are in `rejects`."""
 
-    def __init__(self, estate: Estate, limits: Limits | None = None) -> None:
+    def __init__(self, estate: Estate | str | Path, limits: Limits | None = None) -> None:
         """Prepare the look-up tables.
 
         Args:
-            estate: estate with the stores of the events.
+            estate: estate with the stores of the events, or its file.
             limits: limits of the dead letters of a Kafka record; `twin.events.refusals` has the bounds of its content.
         """
+        estate = as_estate(estate)
         self._rules = Rules(estate)
         self._limits = limits or Limits()
         self._queue_routes = {

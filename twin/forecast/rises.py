@@ -210,6 +210,17 @@ def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
     )
 
 
+def next_begins(store: Store, qmgrs: Sequence[str]) -> dict[str, int]:
+    """Return where the rise after the last kept one begins: of the store (""), and of data sets by queue manager.
+
+    Args:
+        store: arrays of the store.
+        qmgrs: owners of its data sets, by row.
+    """
+    tides = {"": TOTAL_TIDE} | {qmgr: FIRST_DATA_SET_TIDE + row for row, qmgr in enumerate(qmgrs)}
+    return {name: int(store.tides[row]["began"]) * TICK for name, row in tides.items()}
+
+
 def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) -> None:
     """Let a new store remember rises, the last ones if there are more than it has room for.
 

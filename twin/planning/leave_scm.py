@@ -22,7 +22,7 @@ import msgspec
 from twin.capacity.offload_rules import SOONER_TH, has_rules
 from twin.conditions import ELEMENTS
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, Structure
+from twin.estate import CouplingFacility, Estate, Structure, as_estate
 from twin.estate.model import SMDS_MAX_SIZE
 from twin.estate.settings import DataSetSetting, Settings, changed_config
 from twin.events import Decoded
@@ -99,7 +99,7 @@ class FacilitySizes(msgspec.Struct, frozen=True, kw_only=True):
 
 def leave_scm(
     recording: str | Path,
-    estate: Estate,
+    estate: Estate | str | Path,
     store: str,
     *,
     margin_pct: float = 10.0,
@@ -110,7 +110,7 @@ def leave_scm(
 
     Args:
         recording: the recording.
-        estate: its estate.
+        estate: its estate, or the file of it.
         store: name of a structure with SCM.
         margin_pct: percent of structure and data sets to leave free, 0 to 50.
         confidence: share of all futures in which it is not full by the time of the peak, 0.5 to 0.99.
@@ -119,11 +119,12 @@ def leave_scm(
     Raises:
         UsageError: no such structure, it has no SCM, or the recording cannot be read or has no event of it.
     """
-    _check(estate, store, margin_pct)
-    watch, pieces = ScmWatch(store), list(pieces_of(recording, estate, store))
-    proof = replay_with(pieces, estate, store, AS_IT_IS, {}, watch.add)
+    described = as_estate(estate)
+    _check(described, store, margin_pct)
+    watch, pieces = ScmWatch(store), list(pieces_of(recording, described, store))
+    proof = replay_with(pieces, described, store, AS_IT_IS, {}, watch.add)
     peak = max(watch.uses(), key=lambda use: use.peak_bytes, default=None)
-    moment = at_moment(recording, estate, store, None if peak is None else peak.began)
+    moment = at_moment(recording, described, store, None if peak is None else peak.began)
     first = watch.trial(proof)
     promise = Promise(hours=_hours(peak), confidence=confidence)
     return _Planner(moment, promise, traffic, margin_pct, pieces, first, watch.joined(pieces)).leaving(watch.uses())

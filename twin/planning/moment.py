@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twin.errors import UsageError
-from twin.estate import Estate
+from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
 from twin.estate.settings import Setting, changed_config, check_scm
 from twin.events import EventError
@@ -63,9 +63,17 @@ def moment_of(estate: Estate, twin: Twin) -> Moment:
     return Moment(estate, twin)
 
 
-def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:
-    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`."""
-    return moment_of(estate, twin_at(recording, estate, store, time))
+def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, time: str | int | None = None) -> Moment:
+    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`.
+
+    Args:
+        recording: the recording.
+        estate: its estate, or the file of it.
+        store: name of the store.
+        time: as for `twin_at`.
+    """
+    described = as_estate(estate)
+    return moment_of(described, twin_at(recording, described, store, time))
 
 
 def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.estate import Estate, Structure, load_estate
+from twin.estate import Estate, Structure, as_estate
 from twin.playback.alignment import align
 from twin.playback.drift import DriftPoint, Observation, Observed, observe
 from twin.playback.verdicts import (
@@ -74,7 +74,7 @@ def commission(
         >>> [check.reason for check in report.checks if check.subject == "numbering"]
         ['2 stores: no number of `seq` is missing']
     """
-    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    described = as_estate(estate)
     warm()
     seen = observe(recording, described)
     since = None if hours is None or seen.end is None else seen.end - round(hours * _HOUR)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, as_estate
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
 from twin.playback.demands import StoreRefusals, as_demands, count_unserved
@@ -222,7 +222,7 @@ def replay(
         >>> replayed.usage.column_names
         ['time', 'store', 'resource', 'usage_pct']
     """
-    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    described = as_estate(estate)
     warm()
     player = Player(described, demands=demands)
     replayed = Replayed(samples=Samples(described, usage_of) if course else None)

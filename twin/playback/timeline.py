@@ -19,7 +19,7 @@ import numpy as np
 from kernels.layout import NEVER
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, as_estate
 from twin.events import Decoded, Decoder, Reject
 from twin.playback.replays import Player, count_events
 from twin.playback.samples import STEP, split_by_step
@@ -130,7 +130,7 @@ class Timeline:
         begin: int = NEVER,
     ) -> None:
         self.recording = Path(recording)
-        self.estate = estate if isinstance(estate, Estate) else load_estate(estate)
+        self.estate = as_estate(estate)
         self.times: list[int] = []
         self.alerts: list[Alert] = []
         self.events = self.dead_letters = 0

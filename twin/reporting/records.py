@@ -46,7 +46,7 @@ class EndedRise(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         data_set: queue manager whose data set rose; "": the store in all.
         usage_pct: usage of the fullest resource at its end.
-        refused: puts refused during the rise; 0: it turned back.
+        refused: puts refused until the next rise began; 0: it turned back.
     """
 
     began: str

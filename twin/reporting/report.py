@@ -18,10 +18,10 @@ import numpy as np
 
 from kernels.clock import SECOND
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, as_estate
 from twin.events import EventError
 from twin.events.fields import FIELD
-from twin.forecast.rises import kept_rises
+from twin.forecast.rises import kept_rises, next_begins
 from twin.recordings.files import Chunk
 from twin.records import (
     GETTERS,
@@ -109,7 +109,7 @@ def report(
         >>> morning.minutes_full, morning.minutes_avoided
         (43, 0)
     """
-    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    described = as_estate(estate)
     end = None if until is None else _time("until", until) - 1
     changes = ChangeLog(described)
     played = play(recording, described, on_chunk, until=end, on_piece=changes.add)
@@ -392,17 +392,7 @@ class _Source:
             peaks=_peaks(series, rows),
             course=_course(series, rows),
             growth=growth_of(series),
-            rises=tuple(
-                EndedRise(
-                    began=as_text(rise.began),
-                    ended=as_text(rise.ended),
-                    data_set=rise.data_set,
-                    usage_pct=round(100 * rise.usage, 1),
-                    refused=rise.refused,
-                )
-                for rise in kept_rises(twin.tables.store, twin.qmgrs)
-                if self._is_inside(rise.ended)
-            ),
+            rises=self._rises(twin, series),
             minutes_full=minutes(_between(series.refused, self.begin, self.end)),
             coverage=Coverage(
                 measurements=self.log.measurements.get(name, 0),
@@ -415,6 +405,28 @@ class _Source:
             ),
             scores=state.forecast_scores,
         )
+
+    def _rises(self, twin: MessageStore, series: Series) -> tuple[EndedRise, ...]:
+        """Return the rises that ended in the period, each with the puts refused until the next one began.
+
+        The kernels count until they see the rise turn, but long messages are refused while the store empties, too.
+        """
+        next_began = next_begins(twin.tables.store, twin.qmgrs)
+        rises: list[EndedRise] = []
+        for rise in reversed(kept_rises(twin.tables.store, twin.qmgrs)):
+            if self._is_inside(rise.ended):
+                until = min(next_began[rise.data_set] - 1, self.end)
+                rises.append(
+                    EndedRise(
+                        began=as_text(rise.began),
+                        ended=as_text(rise.ended),
+                        data_set=rise.data_set,
+                        usage_pct=round(100 * rise.usage, 1),
+                        refused=_between(series.refused, rise.began, until).size,
+                    )
+                )
+            next_began[rise.data_set] = rise.began
+        return tuple(reversed(rises))
 
 
 def _published(alerts: Iterable[AlertRecord], replayed: Sequence[AlertRecord]) -> list[AlertRecord]:

@@ -19,7 +19,7 @@ from kernels.clock import SECOND
 from kernels.event_loop import MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
-from twin.estate import Estate
+from twin.estate import Estate, as_estate
 from twin.events import Decoded
 from twin.forecast.outlook import Forecast
 from twin.playback.replays import Player, chunks_until, decoded_chunks
@@ -148,7 +148,7 @@ class PlayedRecording:
 
 def play(
     path: str | Path,
-    estate: Estate,
+    estate: Estate | str | Path,
     on_chunk: Callable[[Chunk, int], None] | None = None,
     *,
     until: int | None = None,
@@ -158,7 +158,7 @@ def play(
 
     Args:
         path: the recording.
-        estate: the estate.
+        estate: the estate, or its file.
         on_chunk: as for `twin.playback.replays.replay`.
         until: time of the last events that are played, microseconds; None: all are.
         on_piece: called with each piece of events, none longer than a STEP.
@@ -166,6 +166,7 @@ def play(
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
+    estate = as_estate(estate)
     player, samples = Player(estate), Samples(estate, Sample.from_twin)
     dead_letters = 0
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, as_estate
 from twin.recordings.files import RecordingWriter, suffix_of
 from twin.simulation.scenario import Scenario, make_scenario
 from twin.simulation.system import RealSystem, StoreOutcome, tag_of
@@ -82,7 +82,7 @@ def simulate(
         0
     """
     story = make_scenario(scenario) if isinstance(scenario, str) else scenario
-    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    described = as_estate(estate)
     return serve_into(recording, described, _tag(story, seed), _demands(story, described, seed), progress)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from twin.estate import Estate, Structure
+from twin.estate import Estate, Structure, as_estate
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.coupling_facility import CouplingFacilityTwin
@@ -24,7 +25,7 @@ MESSAGE_KINDS = tuple(sorted(MESSAGE_TWINS))  # kinds of stores that hold messag
 
 
 def open_store(
-    estate: Estate,
+    estate: Estate | str | Path,
     name: str,
     arrays: Arrays | None = None,
     header: bytes | None = None,
@@ -33,7 +34,7 @@ def open_store(
     """Open the twin of a store.
 
     Args:
-        estate: the estate.
+        estate: the estate, or its file.
         name: name of the store.
         arrays: allocator of its arrays; plain memory by default.
         header: state that is not in pages; None opens a new twin.
@@ -42,6 +43,7 @@ def open_store(
     Raises:
         StateError: header and pages do not fit together, or are of another format or kind.
     """
+    estate = as_estate(estate)
     kind = estate.stores[name].kind
     if kind == CouplingFacilityTwin.kind:
         return CouplingFacilityTwin(estate, name, header)

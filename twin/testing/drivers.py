@@ -24,7 +24,7 @@ import msgspec
 
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
-from twin.estate import Estate, Route, load_estate
+from twin.estate import Estate, Route, as_estate
 from twin.estate.errors import known_hint, listed
 from twin.events import Decoder, EventError
 from twin.events.fields import FIELD
@@ -90,7 +90,7 @@ class Driver:
             UsageError: the estate cannot be read, `start` is no time.
         """
         warm()
-        self.estate = estate if isinstance(estate, Estate) else load_estate(estate)
+        self.estate = as_estate(estate)
         self.alerts: list[Alert] = [] if sink is None else sink
         try:
             self.time: int = FIELD["time"].checked(start)
