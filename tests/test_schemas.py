@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -256,6 +257,11 @@ def test_the_fields_of_an_alert_are_those_of_its_record() -> None:
     assert nullable == {name for name, own in data["properties"].items() if "null" in own.get("type", ())}
 
 
+NOTE_TIMES = ["2026-11-20T01:46:00Z", "2026-11-20T01:46:00.123456Z", "2028-02-29T23:59:59Z", "2026-11-20", "", None]
+NOTE_TIMES += ["2026-13-45T99:99:99Z", "2026-02-29T01:46:00Z", "2026-11-31T01:46:00Z", "2026-11-20T24:00:00Z"]
+NOTE_TIMES += ["2026-11-20T01:46:60Z", "\u0662\u0660\u0662\u0666-11-20T01:46:00Z", "0000-01-01T00:00:00Z"]
+NOTE_TIMES += ["1999-12-31T23:59:59Z", "2101-01-01T00:00:00Z", "2026-11-20T01:46:00Z\n", "2026-11-20T01:46:00+01:00"]
+
 texts = st.none() | st.text("ab\n\u00e9", max_size=3) | st.sampled_from(["x" * 500, "x" * 501, "y" * 64, "y" * 65])
 
 
@@ -267,7 +273,7 @@ texts = st.none() | st.text("ab\n\u00e9", max_size=3) | st.sampled_from(["x" * 5
             "action": texts,
             "text": texts,
             "who": texts,
-            "time": st.sampled_from(["2026-11-20T01:46:00Z", "2026-11-20T01:46:00.123456Z", "2026-11-20", "", None]),
+            "time": st.sampled_from(NOTE_TIMES),
         }
     )
 )
@@ -280,6 +286,15 @@ def test_the_schema_of_a_note_and_its_reader_agree(note: dict[str, Any]) -> None
     else:
         is_taken = True
     assert validator("note").is_valid(note) == is_taken
+
+
+@pytest.mark.parametrize("time", NOTE_TIMES)
+def test_a_note_has_a_time_that_there_is(time: str | None) -> None:
+    note = {"alert_id": "a", "kind": "comment", "action": None, "text": "odd", "who": "bob", "time": time}
+    is_valid = validator("note").is_valid(note)
+    assert is_valid == (time in NOTE_TIMES[:3])
+    with nullcontext() if is_valid else pytest.raises(msgspec.ValidationError):
+        read_note(msgspec.json.encode(note))
 
 
 def test_a_note_of_the_code_is_one_of_the_schema() -> None:

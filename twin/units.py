@@ -24,6 +24,10 @@ CYLINDER = 15 * TRACK
 
 _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC_3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+FIRST_SECOND, LAST_SECOND = 946_684_800, 4_133_980_799  # years 2000 to 2100, those of events: seconds since 1970
 
 
 class _Unit(NamedTuple):
@@ -65,10 +69,19 @@ def as_microseconds(text: str) -> int:
     Raises:
         ValueError: it is no such time, or has no offset from UTC.
     """
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text} has no Z or other offset from UTC")
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    if _RFC_3339.fullmatch(text) is None:
+        raise ValueError(f"{text[:40]} is not RFC 3339 with Z or another offset from UTC")
+    return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(microseconds=1)
+
+
+def check_time(text: str) -> None:
+    """Check a time in a record of a topic, which anybody may have written.
+
+    Raises:
+        ValueError: it is not RFC 3339, no such day is in the calendar, or no event can be of that year.
+    """
+    if not FIRST_SECOND <= as_microseconds(text) // 1_000_000 <= LAST_SECOND:
+        raise ValueError(f"{text[:40]} lies outside the years 2000 to 2100")
 
 
 def as_seconds(text: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,9 +21,10 @@ from twin.planning.moment import Moment
 from twin.planning.proof import Hindsight
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
 from twin.stores.message_store import MessageStore
-from twin.units import as_text
+from twin.units import FIRST_SECOND, LAST_SECOND, as_text
 
 _MIB = 1024 * 1024
+_Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970
 _PAGES = ("pages", "max_pages")
 _LABELS = {
     "size": "SIZE",
@@ -49,7 +50,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     traffic: Traffic = Traffic()
     set: Settings = {}
     horizon_s: float = DEFAULT_HORIZON_S
-    time: float | None = None
+    time: _Moment | None = None
 
 
 class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,14 +60,14 @@ class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     traffic: Traffic = Traffic()
     hours: float = 2.0
     confidence: float = 0.9
-    time: float | None = None
+    time: _Moment | None = None
 
 
 class HindsightRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /hindsight; see `WhatIfRequest`."""
 
     store: str
-    time: float
+    time: _Moment
     set: Settings = {}
 
 

@@ -5,10 +5,11 @@ That of a running job is such a recording too, made from a snapshot and the even
 
 from __future__ import annotations
 
+import math
+import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -25,8 +26,10 @@ from twin.planning.proof import hindsight
 from twin.playback.timeline import Timeline
 from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record
 from twin.stores.open import Twin
+from twin.units import FIRST_SECOND, LAST_SECOND, as_microseconds
 
 _MICROSECONDS = 1_000_000
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,12 +237,13 @@ def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> 
 
 
 def seconds_of(text: str) -> float:
-    """Return a time of the page, RFC 3339 or seconds since 1970, in seconds. UsageError: it is neither."""
+    """Return a time of the page, RFC 3339 with its zone or seconds, in seconds since 1970. UsageError: it is neither."""
     try:
-        return float(text)
+        seconds = as_microseconds(text) / _MICROSECONDS
     except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        raise UsageError(f"t = {text[:40]}: no time; expected: such as 2026-11-20T01:34:00Z") from None
+        seconds = float(text) if _SECONDS.fullmatch(text) else math.nan
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:  # not a number is no time either
+        raise UsageError(
+            f"time {text[:40]}; expected: RFC 3339 with its zone, such as 2026-11-20T01:34:00Z, or seconds since 1970"
+        )
+    return seconds

@@ -49,6 +49,22 @@ def report_of(site: Site, since: str | int | None = None, until: str | int | Non
     return twin.report(site.recording, site.estate, since=since, until=until)
 
 
+def test_alerts_that_somebody_else_wrote_end_no_report(full: Site) -> None:
+    """What can be read as an alert may be of a store, resource or condition that there is not."""
+    site, own = full, twin.replay(full.recording, full.estate, course=False).alerts[0]
+    odd: list[dict[str, object]] = [{"store": "QSG9/NONE"}, {"store": "CF01"}, {"resource": "x/y"}, {"condition": "?"}]
+    odd += [{"severity": "?"}, {"level": "?"}, {"time": "2000-01-01T00:00:00Z"}, {"time": "2100-12-31T23:59:59Z"}]
+    records = []
+    for number, fields in enumerate(odd):
+        event = msgspec.json.decode(own.record())
+        incident = {"id": f"i{number}", "role": "root", "opened": "2026-11-20T01:00:00+05:00"}
+        event["data"] |= {"alert_id": f"a{number}", "incident": incident, **fields}
+        records.append(read_alert_record(msgspec.json.encode(event | {"id": f"a{number}/0"})))
+    before = twin.report(site.recording, site.estate)
+    after = twin.report(site.recording, site.estate, alerts=records)
+    assert (after.since, after.until, after.stores) == (before.since, before.until, before.stores)
+
+
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 

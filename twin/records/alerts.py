@@ -11,6 +11,7 @@ import msgspec
 from twin.conditions import CLEARED, INFO, PAGE, WATCH
 from twin.errors import UsageError
 from twin.records.states import TimeToFull
+from twin.units import check_time
 
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
 PART = "part"  # role of its other alerts
@@ -218,7 +219,8 @@ _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["aler
 _Action = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["action"])]
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["text"])]
 _Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
-_Time = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$")]
+_DAY, _CLOCK = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_Time = Annotated[str, msgspec.Meta(pattern=f"^{_DAY}T{_CLOCK}Z$")]
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,7 +243,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     time: _Time
 
     def __post_init__(self) -> None:
-        """Check what belongs to a kind. ValueError: it is missing, or too much."""
+        """Check the time, and what belongs to a kind. ValueError: no such time; it is missing, or too much."""
+        check_time(self.time)
         if (self.action is not None) != (self.kind == ACTED):
             raise ValueError(
                 f"action = {self.action} of kind {self.kind}; expected: the id of an action, of acted only"
@@ -303,9 +306,13 @@ def read_alert_record(value: bytes) -> AlertRecord:
     """Return the alert in the value of a record.
 
     Raises:
-        Exception: it is none; of a foreign record it may be any.
+        Exception: it is none, or has a time that is none; of a foreign record it may be any.
     """
-    return msgspec.structs.replace(_alert_decoder.decode(value), value=value)
+    record = _alert_decoder.decode(value)
+    data = record.data
+    for time in {record.time, data.time, data.incident.opened, *(done.time for done in data.done)}:
+        check_time(time)
+    return msgspec.structs.replace(record, value=value)
 
 
 def level_of(severity: str) -> str:

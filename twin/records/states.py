@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from twin.units import check_time
+
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
 
@@ -365,6 +367,10 @@ def read_state_record(value: bytes) -> StateRecord:
     """Return the state record of the kind that it names, those of version 0.1.0 too; fields unknown here are ignored.
 
     Raises:
-        Exception: it is none; of a foreign record it may be any.
+        Exception: it is none, or has a time that is none; of a foreign record it may be any.
     """
-    return _decoders.get(_kind_decoder.decode(value).kind, _other_decoder).decode(value)
+    state = _decoders.get(_kind_decoder.decode(value).kind, _other_decoder).decode(value)
+    for time in (state.time, state.forecast.time if state.forecast is not None else None):
+        if time is not None:
+            check_time(time)
+    return state

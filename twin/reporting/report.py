@@ -435,7 +435,7 @@ def _published(alerts: Iterable[AlertRecord], replayed: Sequence[AlertRecord]) -
     alert_ids = {record.data.alert_id for record in published.values()}
     again = [record for record in replayed if record.data.alert_id in alert_ids]
     others = [record for id_, record in published.items() if id_ not in {record.id for record in again}]
-    return sorted([*again, *others], key=lambda record: record.data.time)
+    return sorted([*again, *others], key=lambda record: _microseconds(record.data.time))
 
 
 def _verdict(verdict: Verdict, *, averted: bool) -> PageVerdict:

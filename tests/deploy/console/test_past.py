@@ -98,8 +98,11 @@ def test_advice_at_a_moment_has_the_commands_of_its_plans(client: TestClient):
 @pytest.mark.parametrize(
     ("path", "body", "status", "expected"),
     [
-        ("/api/at?t=friday", None, 400, "t = friday: no time; expected: such as "),
-        ("/whatif", {"store": "QSG1/APP9", "time": 0}, 422, "the estate has no such store"),
+        ("/api/at?t=friday", None, 400, "time friday; expected: RFC 3339 with its zone, such as "),
+        ("/whatif", {"store": "QSG1/APP9", "time": seconds_of(MOMENT)}, 422, "the estate has no such store"),
+        ("/whatif", {"store": STORE, "time": 1e300}, 422, "expected: an object with store"),
+        ("/advise", {"store": STORE, "time": -1e300}, 422, "expected: an object with store"),
+        ("/hindsight", {"store": STORE, "time": 1e300}, 422, "expected: an object with store, time, set"),
         ("/advise", {"store": STORE, "hours": 0}, 422, "hours = 0; expected: "),
         ("/advise", {"store": STORE, "set": {}}, 422, "expected: an object with store, traffic, hours"),
     ],
@@ -107,6 +110,26 @@ def test_advice_at_a_moment_has_the_commands_of_its_plans(client: TestClient):
 def test_a_question_without_an_answer_is_told_why(client: TestClient, path: str, body, status: int, expected: str):
     answer = client.get(path) if body is None else client.post(path, json=body)
     assert answer.status_code == status and expected in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/api/at?t=", f"/api/state?store={STORE}&at=", f"/api/history?store={STORE}&t="])
+@pytest.mark.parametrize(
+    "time",
+    ["2026-11-20T01:40:00", "2026-11-20", "20261120T0140", "20261120T0140Z", "nan", "inf", "-inf", "1e300", "1e9",
+     "\u0662\u0660\u0662\u0666-11-20T01:40:00Z", "2026-13-45T01:40:00Z", ""],
+)  # fmt: skip
+def test_a_time_is_seconds_or_has_its_zone(client: TestClient, path: str, time: str):
+    """Python would take one without for local time, which is another moment on each machine."""
+    answer = client.get(f"{path}{time}")
+    assert answer.status_code == 400 and "expected: RFC 3339 with its zone" in answer.json()["detail"]
+
+
+def test_a_time_may_be_written_with_any_zone(client: TestClient):
+    answers = [
+        client.get("/api/state", params={"store": STORE, "at": at}).json()
+        for at in (MOMENT, "2026-11-20T01:40Z", "2026-11-19T20:40:00-05:00", f"{seconds_of(MOMENT):.0f}")
+    ]
+    assert len(answers[0]) == 1 and all(answer == answers[0] for answer in answers)
 
 
 def test_a_store_without_events_until_then_has_no_answer(past: PastTwins):
