@@ -35,7 +35,7 @@ _TRAILING = "\r\n \0\x85\t"
 _CONTROLS = frozenset(" 01-+")
 _TIME = re.compile(r"[0-9]{2}[:./-]?[0-9]")  # a line without carriage control that begins with digits
 _PAGE = re.compile(r"\bPAGE +[0-9]{1,6}$")
-_RULER = re.compile(r"[_=]{8,}")
+_RULER = re.compile(r"\+?[_=]{8,}")
 
 
 class Line(NamedTuple):
@@ -45,11 +45,13 @@ class Line(NamedTuple):
         number: its number in the file, from 1.
         text: it, without carriage control.
         is_heading: True for a heading of a page, and for a line printed over another.
+        has_control: True if it had carriage control.
     """
 
     number: int
     text: str
     is_heading: bool
+    has_control: bool
 
 
 def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
@@ -85,10 +87,10 @@ def _printed(lines: Iterable[str]) -> Iterator[Line]:
         text = line.lstrip("\f\ufeff")
         control = text[:1] if has_control and text[:1] in _CONTROLS else ""
         text = text[len(control) :].rstrip(_TRAILING)
-        yield Line(number, text, control == "+" or is_heading(text))
+        yield Line(number, text, control == "+" or _is_heading(text), bool(control))
 
 
-def is_heading(text: str) -> bool:
+def _is_heading(text: str) -> bool:
     """Return True for the heading of a page, or a line below one."""
     return bool(_RULER.fullmatch(text.strip())) or (text.endswith(tuple("0123456789")) and bool(_PAGE.search(text)))
 

@@ -16,6 +16,7 @@ from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
 from twin.outputs import write_output
+from twin.feeds.site import SiteFile, site_file
 from twin.units import as_count
 
 _WRONG_USE = 2
@@ -66,14 +67,15 @@ def import_(
     show nothing of an estate are an error.
 
     Args:
-        files: Format and file, such as smf:day.dat, display:usage.txt or cfrm:policy.txt.
+        files: Format and file, such as smf:day.dat, display:usage.txt or cfrm:policy.txt; of several policies
+            cfrm:NAME=policy.txt takes one.
         output: Estate file to write (TOML). Default: standard output, unless --against.
         against: Estate file (TOML) to compare with.
         group: Queue-sharing group and its queue managers, QSG1=QM01,QM02, where no data name them; may be repeated.
         choices: Facts that the data lack.
     """
     existing = None if against is None else load_estate(against)
-    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing, parse_groups(group))
+    intake = look_at([_site_file(text) for text in files], choices.feed_options(), existing, parse_groups(group))
     print_complaints(intake)
     if is_empty(intake.facts, existing):
         raise UsageError(
@@ -97,8 +99,8 @@ def import_(
     return 1 if lines else None
 
 
-def _format_and_file(text: str) -> tuple[str, Path]:
+def _site_file(text: str) -> SiteFile:
     name, colon, file = text.partition(":")
     if not (name and colon and file):
         raise UsageError(f"{text}; expected: FORMAT:FILE, such as smf:day.dat")
-    return name, Path(file)
+    return site_file(name, file)

@@ -22,7 +22,7 @@ from twin.feeds.estate_import import CFRM
 from twin.feeds.formats import FORMATS
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedOptions
-from twin.feeds.site import MQSC, RECORDING, SiteFile, recognise, record_site, see_estate
+from twin.feeds.site import MQSC, RECORDING, SiteFile, recognise, record_site, see_estate, site_file
 from twin.units import as_count
 
 _DEFAULTS = FeedChoices()
@@ -132,10 +132,7 @@ def _site_file(text: str, options: FeedOptions) -> SiteFile:
     name, colon, rest = text.partition(":")
     if not colon or name not in (RECORDING, CFRM, MQSC, *FORMATS):
         return recognise(Path(text), options)
-    owner, equals, file = rest.partition("=")
-    if name == MQSC and equals:
-        return SiteFile(MQSC, Path(file), owner)
-    return SiteFile(name, Path(rest))
+    return site_file(name, rest)
 
 
 def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:

@@ -60,9 +60,9 @@ class FeedChoices:
 
 
 def parse_groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the values of --group: queue managers by queue-sharing group. UsageError: a group without any."""
-    groups = {}
-    for name, text in parse_settings("--group", texts).items():
+    """Return the values of --group: queue managers by queue-sharing group, none of a group alone. UsageError: QSG1=."""
+    groups: dict[str, list[str]] = {text.strip(): [] for text in texts if text.strip() and "=" not in text}
+    for name, text in parse_settings("--group", [text for text in texts if "=" in text]).items():
         groups[name] = [qmgr.strip() for qmgr in text.split(",") if qmgr.strip()]
         if not groups[name]:
             raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")

@@ -43,6 +43,7 @@ _STRUCTURE_STORE = text(
     f"[A-Z][A-Z0-9]{{0,11}}|{ADMINISTRATION}",
     f"the name of a CFSTRUCT: 1 to 12 capitals and digits, without the group's name; or {ADMINISTRATION}",
 )
+CFRM_POLICY_NAME = text("[A-Z@#$][A-Z0-9@#$_]{0,7}", "the name of a CFRM policy: 1 to 8 characters")
 POLICY_NAME = text("[A-Z@#$][A-Z0-9@#$_]{0,15}", "the name of a structure in the CFRM policy: 1 to 16 characters")
 STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 capitals and digits")
 FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")

@@ -1,4 +1,4 @@
-"""CFRM policy text: input of the administrative data utility IXCMIAPU.
+"""CFRM policy text: input of the administrative data utility IXCMIAPU, or what its REPORT(YES) prints.
 
 Sources: [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility] (z/OS 2.5 syntax; sizes
 are `size[u]` with u = K, M, G or T, KB without one), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
@@ -7,7 +7,10 @@ facility is the first of PREFLIST: docs/estate.md.
 
 A statement ends where the next one begins; /* comments */ may span lines. Columns 73 to 80 are skipped if they hold a
 sequence number. JCL around the statements (lines that start with //, a line of only /*) and policies of other types
-(DATA TYPE(SFM) ...) are skipped.
+(DATA TYPE(SFM) ...) are skipped. Of a print, what counts is the report, with the policies of the couple data set, or
+without one the control cards, behind their line numbers; headings and messages are passed over.
+
+A couple data set holds several policies, of which one is active: D XCF,POLICY shows it.
 """
 
 from __future__ import annotations
@@ -19,10 +22,14 @@ from dataclasses import dataclass, field
 from twin.estate.attributes import FACILITY_NAME
 from twin.estate.checks import Check, SourceValue, Values, convert, digits, mapped, size, text, word_set
 from twin.estate.errors import EstateError, Problems, did_you_mean
+from twin.listings import text_lines
 from twin.units import format_size
 
 _SEQUENCE = re.compile(r"(.{72})[0-9]{8}\s*")
-_TOKEN = re.compile(r"[\s,]*(?:(?P<mark>[()])|(?P<word>[^\s,()]+))")
+_TOKEN = re.compile(r"[()]|[^\s,()]+")
+_TITLE = re.compile(r"ADMINISTRATIVE DATA UTILITY: *(.{0,40}?) *PAGE +[0-9]")
+_CARD = re.compile(r" *[0-9]{1,6}(?: |$)(.*)")  # a control card behind its line number
+_MESSAGE = re.compile(r" *IXC[0-9]{3,4}[A-Z](?: |$)")
 _STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
 
 _KB = size(1, unit="K")
@@ -69,21 +76,31 @@ class Policies:
     warnings: list[str] = field(default_factory=list)
     problems: Problems = field(default_factory=Problems)
 
-    def read(self, text: str, file: str) -> None:
-        """Add the statements of a text. Wrong values and names defined twice are collected in `problems`.
+    def read(self, text: str, file: str, policy: str | None = None, active: str | None = None) -> None:
+        """Add the statements of a policy. Wrong values and names defined twice are collected in `problems`.
+
+        Args:
+            text: one or more policies.
+            file: name of the file, for errors.
+            policy: name of the policy to take; None: the text has one.
+            active: name of the active policy, which is taken of several; None: not known.
 
         Raises:
-            EstateError: wrong syntax; with file and line.
+            EstateError: wrong syntax, with file and line; no such policy, or several.
         """
-        in_cfrm, policy = True, None
+        found: dict[str | None, list[_Statement]] = {}
+        in_cfrm, name = True, None
         for statement in _statements(text, file):
             if statement.verb == "DATA":
-                in_cfrm = statement.first_word("TYPE") in ("", "CFRM")
+                in_cfrm, name = statement.first_word("TYPE") in ("", "CFRM"), None
             elif in_cfrm:
                 if statement.verb == "DEFINE":
-                    policy = statement.first_word("NAME") or None
+                    name = statement.first_word("NAME") or None
+                found.setdefault(name, []).append(statement)
+        for chosen in _chosen(found, file, policy, active):
+            for statement in found[chosen]:
                 with self.problems.collect():
-                    self._add(statement, policy)
+                    self._add(statement, chosen)
 
     def _add(self, statement: _Statement, policy: str | None) -> None:
         if statement.verb == "CF":
@@ -169,6 +186,24 @@ class _Statement:
         return name
 
 
+def _chosen(
+    found: Mapping[str | None, list[_Statement]], file: str, policy: str | None, active: str | None
+) -> list[str | None]:
+    """Return the names of the policies to take, None for statements without one. EstateError: which is not known."""
+    named = {name: own for name, own in found.items() if name and any(s.verb in ("CF", "STRUCTURE") for s in own)}
+    places = ", ".join(f"{name} ({own[0].where.removeprefix(file).lstrip(':')})" for name, own in named.items())
+    if policy is not None and policy not in named:
+        raise EstateError(f"{file}: no policy {policy}; expected: one of {places or 'none, as it names no policy'}")
+    if policy is None and len(named) > 1:
+        if active not in named:
+            raise EstateError(
+                f"{file}: {len(named)} policies by line: {places}; expected: the name of the active one, which"
+                f' D XCF,POLICY shows: cfrm:NAME=FILE, or policy = "NAME" in [[import]]'
+            )
+        policy = active
+    return [name for name in found if name is None or policy is None or name == policy]
+
+
 def _statements(text: str, file: str) -> Iterator[_Statement]:
     statement: _Statement | None = None
     tokens = _tokens(text, file)
@@ -205,14 +240,35 @@ def _tokens(text: str, file: str) -> Iterator[tuple[str, int]]:
     """Yield words and parentheses in upper case, with their line numbers."""
     for number, line in _without_comments(text, file):
         for match in _TOKEN.finditer(line):
-            yield (match["mark"] or match["word"]).upper(), number
+            yield match[0].upper(), number
+
+
+def _cards(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with statements, and their numbers: of a print those of its report, else its control cards."""
+    lines = list(text_lines(text))
+    titles = [match[1] for line in lines if (match := _TITLE.search(line.text))]
+    has_report = any("REPORT" in title for title in titles)
+    page = None
+    for line in lines:
+        title = _TITLE.search(line.text)
+        if title is not None:
+            page = title[1]
+        elif not titles:
+            if not (line.is_heading and line.has_control):
+                yield line.number, line.text
+        elif page is None or line.is_heading or _MESSAGE.match(line.text) or ("REPORT" in page) != has_report:
+            continue
+        elif has_report:
+            yield line.number, line.text
+        elif (card := _CARD.match(line.text)) is not None:
+            yield line.number, card[1]
 
 
 def _without_comments(text: str, file: str) -> Iterator[tuple[int, str]]:
     opened = 0  # line where the current comment starts
     jcl = False
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = raw.rstrip("\r")
+    for number, raw in _cards(text):
+        line = raw
         sequence = _SEQUENCE.fullmatch(line)
         line = sequence[1] if sequence else line
         if not opened and line.startswith("//"):

@@ -11,7 +11,8 @@ commands and Characters with special meanings, q085080_ and following]:
   Other text past column 72 is kept, because it does not come from a data set of 80-byte records.
 - Blanks and commas separate. Keywords are case-insensitive. A quoted value is kept as written, with '' for a quote; an
   unquoted one is folded to upper case. A blank before a parameter is not required (z/OS).
-- JCL around the commands is skipped: lines that start with //, a line of only /*, the CSQUTIL function COMMAND.
+- JCL around the commands is skipped: lines that start with //, a line of only /*, the CSQUTIL function COMMAND. So are
+  carriage control and headings of pages in a print.
 - A parameter may not be repeated; a NO form counts as the same (REPLACE, NOREPLACE).
 """
 
@@ -23,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from twin.estate.errors import EstateError, show
+from twin.listings import text_lines
 
 _BLANK = " \t"
 _SEQUENCE_FROM, _RECORD = 72, 80  # columns, from 0
@@ -73,9 +75,14 @@ def statements(text: str, file: str) -> Iterator[Statement]:
     starts: list[int] = []
     lines: list[int] = []
     length, continued = 0, ""
-    for number, raw in enumerate(text.split("\n"), 1):
-        line = _significant(raw.rstrip("\r"))
-        if line.startswith("*") or not line.strip(_BLANK) or (not continued and _is_jcl(line)):
+    for number, raw, is_heading, has_control in text_lines(text):
+        line = _significant(raw)
+        if (
+            (is_heading and has_control)
+            or line.startswith("*")
+            or not line.strip(_BLANK)
+            or (not continued and _is_jcl(line))
+        ):
             continue
         part = line.lstrip(_BLANK) if continued == "+" else line
         end = part.rstrip(_BLANK)

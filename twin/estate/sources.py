@@ -86,7 +86,7 @@ def _read_import(sources: Sources, entry: Import) -> None:
         raise EstateError(f"{entry.where}: {_unknown('queue_manager', qmgr, sources.queue_managers)}")
     text = read_text(entry.path, entry.where)
     if entry.kind == "cfrm":
-        sources.policies.read(text, str(entry.path))
+        sources.policies.read(text, str(entry.path), entry.policy)
     else:
         sources.definitions.read(text, str(entry.path), group=group, qmgr=qmgr)
 

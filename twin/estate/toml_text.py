@@ -15,9 +15,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
+from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, show
+from twin.listings import decode, has_lines
 
 SCHEMA = 1
 _TOP = ("schema", "history", "import")
@@ -39,13 +40,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """[[import]]: a text, and the group or queue manager that runs it (neither for a CFRM policy)."""
+    """[[import]]: a text, the group or queue manager that runs it (of MQSC), the policy to take (of CFRM)."""
 
     kind: str  # "cfrm" or "mqsc"
     path: Path
     queue_sharing_group: str | None
     queue_manager: str | None
     where: str
+    policy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
 
 
 def read_text(path: Path, where: str) -> str:
-    """Read an imported file as UTF-8, else as ISO 8859-1 (only descriptions can differ).
+    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ).
 
     Raises:
         EstateError: it cannot be read.
@@ -107,14 +109,11 @@ def read_text(path: Path, where: str) -> str:
         raise EstateError(
             f"{where}: {path} cannot be read ({wrong.strerror}); give a file, relative to the estate's"
         ) from None
-    if b" " not in data and b"\x40" in data:
+    if not has_lines(data):
         raise EstateError(
-            f"{where}: {path} looks like EBCDIC; transfer it as text, or convert it: iconv -f IBM-1047 -t UTF-8"
+            f"{where}: {path} is EBCDIC without ends of lines or records of one length; transfer it as text"
         )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("iso-8859-1")
+    return decode(data)
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -201,7 +200,13 @@ def _imports(path: Path, content: Any, problems: Problems) -> tuple[Import, ...]
 
 def _import(path: Path, name: str, entry: Any) -> Import:
     where = f"{path}: {name}"
-    checks = {"cfrm": _FILE_NAME, "mqsc": _FILE_NAME, "queue_sharing_group": GROUP_NAME, "queue_manager": QMGR_NAME}
+    checks = {
+        "cfrm": _FILE_NAME,
+        "mqsc": _FILE_NAME,
+        "queue_sharing_group": GROUP_NAME,
+        "queue_manager": QMGR_NAME,
+        "policy": CFRM_POLICY_NAME,
+    }
     if not isinstance(entry, dict):
         raise EstateError(f"{where} = {show(entry)}: must be a table like [[import]]")
     for key, value in entry.items():
@@ -214,6 +219,11 @@ def _import(path: Path, name: str, entry: Any) -> Import:
     kind = kinds[0]
     owners = len({"queue_sharing_group", "queue_manager"} & set(entry))
     if owners != (0 if kind == "cfrm" else 1):
-        right = "nothing beside it" if kind == "cfrm" else "queue_sharing_group or queue_manager beside it, one of them"
+        right = "policy or nothing beside it"
+        if kind == "mqsc":
+            right = "queue_sharing_group or queue_manager beside it, one of them"
         raise EstateError(f"{where}: {kind} = {show(entry[kind])} must have {right}")
-    return Import(kind, path.parent / entry[kind], entry.get("queue_sharing_group"), entry.get("queue_manager"), where)
+    if kind == "mqsc" and "policy" in entry:
+        raise EstateError(f"{where}: policy = {show(entry['policy'])} goes with cfrm, not with mqsc")
+    group, qmgr = entry.get("queue_sharing_group"), entry.get("queue_manager")
+    return Import(kind, path.parent / entry[kind], group, qmgr, where, entry.get("policy"))

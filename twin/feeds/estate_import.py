@@ -24,6 +24,7 @@ from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FeedOptions
+from twin.listings import decode
 
 NO_GROUPS: Mapping[str, Iterable[str]] = {}
 _GROUP_OPTION = "--group"  # source of groups that the user names
@@ -31,7 +32,14 @@ CFRM = "cfrm"  # the format of a CFRM policy text, which has facts and no events
 _SIZES = frozenset(
     ("size", "init_size", "scm_max_size", "max_size", "ds_block", "scm", "offld1_sz", "offld2_sz", "offld3_sz")
 )
-_NEEDED = {"structure": "size", "smds": "size", "page_set": "pages", "coupling_facility": "size"}
+_NEEDED = {
+    "queue_sharing_group": "queue_managers",
+    "structure": "size",
+    "smds": "size",
+    "page_set": "pages",
+    "coupling_facility": "size",
+}
+_REMEDIES = {"smds": " (MQ's limit of 16 TB is assumed)", "queue_sharing_group": f"; expected: {NAME_GROUP}"}
 _ALLOCATED = "CFSTATUS"  # source of sizes now, SIZEMAX
 _MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
@@ -46,7 +54,7 @@ class SeenEstate:
 
 
 def look_at(
-    files: Iterable[tuple[str, Path]],
+    files: Iterable[tuple[str, Path, str]],
     options: FeedOptions,
     estate: Estate | None = None,
     groups: Mapping[str, Iterable[str]] = NO_GROUPS,
@@ -54,7 +62,8 @@ def look_at(
     """Return the intake of feeds that have read files only for what they show of an estate.
 
     Args:
-        files: format and path of each; CFRM policies come last, when the groups are known.
+        files: format, path, and of CFRM the policy to take or "" (`twin.feeds.site.SiteFile`); CFRM policies come
+            last, when the groups are known.
         options: facts that the data lack.
         estate: an existing one, for the groups of queue managers.
         groups: queue managers by queue-sharing group, where neither the data nor an estate name them.
@@ -64,14 +73,15 @@ def look_at(
     """
     intake = Intake()
     for group, qmgrs in groups.items():
+        intake.facts.add("queue_sharing_group", group, _GROUP_OPTION)
         for qmgr in qmgrs:
             intake.facts.add_member(group, qmgr, _GROUP_OPTION)
     for name, config in () if estate is None else estate.queue_managers.items():
         if config.queue_sharing_group:
             intake.facts.add_member(config.queue_sharing_group, name, estate.source if estate else "")
-    for name, path in sorted(files, key=lambda file: file[0] == CFRM):
+    for name, path, owner in sorted(files, key=lambda file: file[0] == CFRM):
         if name == CFRM:
-            _read_policy(path, intake)
+            _read_policy(path, owner or None, intake)
         elif name not in FORMATS:
             formats = ", ".join(sorted((CFRM, *FORMATS)))
             raise UsageError(f"{name}: no such format; expected: {formats}. An estate takes MQSC by [[import]]")
@@ -89,14 +99,24 @@ def is_empty(estate_facts: EstateFacts, estate: Estate | None = None) -> bool:
     )
 
 
-def _read_policy(path: Path, intake: Intake) -> None:
-    """Take the structures and coupling facilities of a CFRM policy. Raise UsageError."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}; expected: a CFRM policy") from None
+def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
+    """Take the structures and coupling facilities of a CFRM policy.
+
+    Args:
+        path: the file.
+        policy: the one to take; None: the active one that a DISPLAY has shown, or the only one.
+        intake: takes the facts.
+
+    Raises:
+        UsageError: it cannot be read, or has several policies and none of them was chosen.
+    """
     policies = Policies()
-    policies.read(text, str(path))
+    for page in read_pages([path]):
+        policies.read(decode(bytes(page.data)), str(path), policy, intake.facts.active_policy)
+    for problem in policies.problems.messages:
+        intake.complain("bad-value", str(path), f"left out: {problem}")
+    for warning in policies.warnings:
+        intake.complain("policy", str(path), warning)
     groups = {key: group_prefix(key) for key, _ in intake.facts.section("queue_sharing_group")}
     unknown = []
     for name, structure in policies.structures.items():
@@ -145,11 +165,10 @@ def _missing(estate_facts: EstateFacts, section: str, key: str, values: dict[str
     """Return what an object lacks to stand in an estate, or None."""
     needed = _NEEDED.get(section)
     if needed is not None and needed not in values:
-        remedy = " (MQ's limit of 16 TB is assumed)" if section == "smds" else "; no forecast without it"
-        return f"its {needed} was not seen{remedy}"
+        return f"its {needed} was not seen{_REMEDIES.get(section, '; no forecast without it')}"
     owner = key.split("/", maxsplit=1)[0]
     if section in {"structure", "smds"} and not estate_facts.value("queue_sharing_group", owner, "queue_managers"):
-        return "its queue-sharing group was not seen"
+        return "the queue managers of its queue-sharing group were not seen"
     if section == "smds" and estate_facts.value("structure", "/".join(key.split("/")[:2]), "size") is None:
         return "its structure has no size"
     if section == "queue":

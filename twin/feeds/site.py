@@ -40,12 +40,26 @@ class SiteFile(NamedTuple):
     Attributes:
         format_name: one of FORMATS, cfrm, mqsc, or recording.
         path: the file.
-        owner: queue manager or queue-sharing group whose definitions a file of mqsc has; "": not known.
+        owner: of mqsc the queue manager or queue-sharing group whose definitions it has, of cfrm the policy to take;
+            "": not known.
     """
 
     format_name: str
     path: Path
     owner: str = ""
+
+
+def site_file(format_name: str, file: str) -> SiteFile:
+    """Return a file of a format.
+
+    Args:
+        format_name: one of FORMATS, cfrm, mqsc, or recording.
+        file: its path; with OWNER= in front, of mqsc and cfrm.
+    """
+    owner, equals, path = file.partition("=")
+    if format_name in (MQSC, CFRM) and equals and path and "/" not in owner:
+        return SiteFile(format_name, Path(path), owner)
+    return SiteFile(format_name, Path(file))
 
 
 class SiteEstate(NamedTuple):
@@ -107,7 +121,7 @@ def see_estate(
     Raises:
         UsageError: a file cannot be read, they show nothing of an estate, or MQSC has no owner.
     """
-    readable = [(own.format_name, own.path) for own in files if own.format_name in (CFRM, *FORMATS)]
+    readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups)
     definitions = [own for own in files if own.format_name == MQSC]
     if is_empty(intake.facts) and not definitions:

@@ -129,3 +129,61 @@ def test_scm_counts_only_with_its_algorithm(load: Load) -> None:
 def test_what_is_wrong_is_named_by_file_and_line(refused: Refused, find: str, put: str, message: str) -> None:
     assert POLICY.count(find) == 1
     assert message in refused(TOML, cfrm_txt=POLICY.replace(find, put))
+
+
+HEADING = "1ADMINISTRATIVE DATA UTILITY:  {} PAGE   {}\n+{}\n"
+CARDS = " DATE  11/25/2026  LINE #  CONTROL CARDS\n"
+
+
+def report(policy: str = POLICY, control: bool = True) -> str:
+    """Return what IXCMIAPU prints with REPORT(YES): control cards, messages, then the policies, five lines a page."""
+    echo = "".join(f" {number:>23}  {line}\n" for number, line in enumerate(policy.splitlines(), 1))
+    text = HEADING.format("MESSAGES", 1, "_" * 40) + CARDS + echo + " IXC163I UTILITY RAN SUCCESSFULLY\n"
+    lines = policy.replace(" REPLACE(YES)", "").splitlines()
+    for page in range(0, len(lines), 5):
+        text += HEADING.format("POLICY REPORT", page // 5 + 1, "_" * 40)
+        text += "".join(f" {line}\n" for line in lines[page : page + 5])
+    return text if control else "\n".join(line[1:] for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("control", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85"])
+def test_the_report_of_the_utility_is_a_policy(load: Load, control: bool, end: str) -> None:
+    text = report(control=control).replace("\n", end)
+    assert load_policy(load, text).stores == load_policy(load, POLICY).stores
+
+
+def test_a_print_without_a_report_has_its_control_cards(load: Load) -> None:
+    cards = report().partition("1ADMINISTRATIVE DATA UTILITY:  POLICY REPORT")[0]
+    assert load_policy(load, cards).stores == load_policy(load, POLICY).stores
+
+
+def test_lines_of_a_print_keep_their_numbers(refused: Refused) -> None:
+    text = report(POLICY.replace("SIZE(4194304)", "SIZE(4XB)"))
+    number = 1 + text.split("\n").index("   STRUCTURE NAME(QSG1APP1) SIZE(4XB) /* KB */ INITSIZE(2G) MINSIZE(1G)", 20)
+    assert f"cfrm.txt:{number}: STRUCTURE NAME(QSG1APP1) SIZE(4XB)" in refused(TOML, cfrm_txt=text)
+
+
+OLDER = POLICY.replace("PROD01", "PROD00").replace("4194304", "1048576").replace("INITSIZE(2G) MINSIZE(1G)", "")
+
+
+@pytest.mark.parametrize("text", [OLDER + POLICY, report(OLDER + POLICY)], ids=["cards", "report"])
+def test_of_several_policies_one_is_named(load: Load, refused: Refused, text: str) -> None:
+    message = refused(TOML, cfrm_txt=text)
+    assert message.startswith("cfrm.txt: 2 policies by line: PROD00 (")
+    assert 'cfrm:NAME=FILE, or policy = "NAME" in [[import]]' in message
+    chosen = TOML.replace('cfrm = "cfrm.txt"', 'cfrm = "cfrm.txt"\npolicy = "PROD01"')
+    assert load_policy(load, text, chosen).stores == load_policy(load, POLICY).stores
+    older = load_policy(load, text, chosen.replace("PROD01", "PROD00"))
+    assert older.stores["QSG1/APP1"].size == 1 << 30
+    assert "no policy PROD02; expected: one of PROD00 (" in refused(chosen.replace("PROD01", "PROD02"), cfrm_txt=text)
+
+
+def test_a_policy_that_is_deleted_is_none(load: Load) -> None:
+    delete = "DATA TYPE(CFRM)\nDELETE POLICY NAME(PROD00)\n"
+    assert load_policy(load, delete + POLICY).stores == load_policy(load, POLICY).stores
+
+
+def test_a_policy_is_named_only_beside_a_policy_text(refused: Refused) -> None:
+    toml = TOML.replace('cfrm = "cfrm.txt"', 'mqsc = "a.mqsc"\nqueue_manager = "QM01"\npolicy = "PROD01"')
+    assert "goes with cfrm, not with mqsc" in refused(toml, a_mqsc="")

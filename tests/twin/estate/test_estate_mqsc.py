@@ -399,11 +399,26 @@ def test_structures_and_page_sets_are_of_zos(refused: Refused) -> None:
     assert "valid only on z/OS; leave it out for QMD1" in refused(OF_QMD1, a_mqsc="DEFINE PSID(1)")
 
 
-def test_ebcdic_is_recognised(load: Load, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85"])
+@pytest.mark.parametrize("code_page", ["utf-8", "cp037", "cp500", "cp273"])
+def test_every_end_of_a_line_and_code_page_is_read(load: Load, tmp_path: Path, code_page: str, end: str) -> None:
     load(OF_QM01, a_mqsc="")
-    (tmp_path / "a.mqsc").write_bytes("DEFINE QLOCAL(A)\n".encode("cp037"))
-    with pytest.raises(EstateError, match="looks like EBCDIC; transfer it as text"):
+    lines = ["* made up", "DEFINE QLOCAL('A') +", "  DESCR('a, b')", "DEFINE QLOCAL(B.C_%/D)"]
+    (tmp_path / "a.mqsc").write_bytes(end.join(lines).encode(code_page))
+    assert places(load_estate(tmp_path / "estate.toml")) == {"QM01/PS01": ("A", "B.C_%/D")}
+
+
+def test_ebcdic_without_lines_is_an_error(load: Load, tmp_path: Path) -> None:
+    load(OF_QM01, a_mqsc="")
+    (tmp_path / "a.mqsc").write_bytes("DEFINE QLOCAL(A)  DEFINE QLOCAL(B)".encode("cp037"))
+    with pytest.raises(EstateError, match=r"EBCDIC without ends of lines .*; transfer it as text"):
         load_estate(tmp_path / "estate.toml")
+
+
+def test_a_print_of_definitions_is_read(load: Load) -> None:
+    lines = ["1LIST OF MEMBER QM01                 PAGE    1", "+___________", " * made up", "0DEFINE QLOCAL(A) +"]
+    lines += ["1LIST OF MEMBER QM01                 PAGE    2", "    DESCR('a')", "-DEFINE QLOCAL(B)"]
+    assert places(load(OF_QM01, a_mqsc="\n".join(lines))) == {"QM01/PS01": ("A", "B")}
 
 
 def test_a_description_may_be_in_an_older_code_page(load: Load, tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_secondary_allocation_of_zero_is_none(load: Load) -> None:
             "no.mqsc cannot be read (No such file or directory)",
         ),
         ("[[import]]\nmqsc = 'no.mqsc'", "must have queue_sharing_group or queue_manager beside it, one of them"),
-        ("[[import]]\ncfrm = 'a'\nqueue_manager = 'QM01'", "must have nothing beside it"),
+        ("[[import]]\ncfrm = 'a'\nqueue_manager = 'QM01'", "must have policy or nothing beside it"),
         ("[[import]]\nqueue_manager = 'QM01'", 'must have cfrm = "FILE" or mqsc = "FILE", one of them'),
         ("[[import]]\nmqcs = 'a'", 'unknown key "mqcs"; did you mean mqsc?'),
         (

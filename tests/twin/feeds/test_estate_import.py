@@ -27,7 +27,7 @@ DEFINE POLICY NAME(P)
 
 @pytest.fixture
 def files(tmp_path):
-    """Return (format, path) of data of one queue manager."""
+    """Return (format, path, owner) of data of one queue manager."""
     contents = {
         "display": (TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode(),
         "smf": record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")])
@@ -36,7 +36,7 @@ def files(tmp_path):
     }
     paths = []
     for name, content in contents.items():
-        paths.append((name, tmp_path / f"{name}.txt"))
+        paths.append((name, tmp_path / f"{name}.txt", ""))
         paths[-1][1].write_bytes(content)
     return paths
 
@@ -113,16 +113,16 @@ structure = "APP1"
     estate = load_estate(tmp_path / "estate.toml")
     status = SYSPRINT.replace("SIZEMAX(1048576)", f"SIZEMAX({kilobytes << 20})")
     (tmp_path / "status.txt").write_text(status, encoding="utf-8")
-    lines = list(differences(facts_of([("display", tmp_path / "status.txt")], estate), estate))
+    lines = list(differences(facts_of([("display", tmp_path / "status.txt", "")], estate), estate))
     assert any("QSG1/APP1: size differs" in line for line in lines) == differs
 
 
 def test_groups_that_nothing_names_may_be_given(tmp_path):
     path = tmp_path / "cfrm.txt"
     path.write_text(CFRM, encoding="utf-8")
-    unknown = look_at([("cfrm", path)], FeedOptions())
+    unknown = look_at([("cfrm", path, "")], FeedOptions())
     assert "expected: DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02" in unknown.complaints[0].text
-    intake = look_at([("cfrm", path)], FeedOptions(), groups={"QSG1": ["QM01", "QM02"]})
+    intake = look_at([("cfrm", path, "")], FeedOptions(), groups={"QSG1": ["QM01", "QM02"]})
     assert intake.facts.value("structure", "QSG1/APP1", "size") == 2 << 30
     assert intake.facts.value("queue_sharing_group", "QSG1", "queue_managers") == ["QM01", "QM02"]
 
@@ -130,7 +130,7 @@ def test_groups_that_nothing_names_may_be_given(tmp_path):
 def test_a_store_that_was_not_seen_is_named(estate, tmp_path):
     path = tmp_path / "cfrm.txt"
     path.write_text(CFRM.replace("QSG1APP1", "QSG1APP9"), encoding="utf-8")
-    lines = list(differences(facts_of([("cfrm", path)], estate), estate))
+    lines = list(differences(facts_of([("cfrm", path, "")], estate), estate))
     assert "QSG1/APP1: in the estate, not seen" in lines
 
 
@@ -148,17 +148,57 @@ def test_structures_of_other_products_are_named_and_left_out(files):
 def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
     path = tmp_path / "d.txt"
     path.write_text(POLICY, encoding="utf-8")
-    lines = list(differences(facts_of([("display", path)], estate), estate))
+    lines = list(differences(facts_of([("display", path, "")], estate), estate))
     assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen") for line in lines)
 
 
 def test_an_unknown_format_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="no such format"):
-        look_at([("cobol", tmp_path / "x")], FeedOptions())
+        look_at([("cobol", tmp_path / "x", "")], FeedOptions())
 
 
 def test_the_policy_of_an_estate_does_not_differ_from_it(shared):
     folder = shared / "fixtures" / "estates"
     estate = load_estate(folder / "estate.toml")
-    [line] = differences(facts_of([("cfrm", folder / "cfrm.txt")], estate), estate)
+    [line] = differences(facts_of([("cfrm", folder / "cfrm.txt", "")], estate), estate)
     assert line.startswith("QSG1/CSQ_ADMIN: seen (") and line.endswith(", not in the estate")
+
+
+TWO = "DEFINE POLICY NAME(OLD)\n STRUCTURE NAME(QSG1APP1) SIZE(1G)\nDEFINE POLICY NAME(NEW)\n{}"
+ACTIVE = "IXC364I  12.27.28  DISPLAY XCF 562\nTYPE: CFRM\n  POLNAME:      {}\n  STARTED:      11/20/2026 06:02:11\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "active", "size"), [("OLD", "", 1), ("NEW", "OLD", 4), ("", "NEW", 4), ("", "OLD", 1)]
+)
+def test_of_several_policies_the_active_or_the_named_one_is_taken(tmp_path, name, active, size):
+    path, shown = tmp_path / "policy.txt", tmp_path / "active.txt"
+    path.write_text(TWO.format(" STRUCTURE NAME(QSG1APP1) SIZE(4G)\n"))
+    shown.write_text(ACTIVE.format(active))
+    intake = look_at([("cfrm", path, name), ("display", shown, "")], FeedOptions(), groups={"QSG1": ["QM01"]})
+    assert intake.facts.value("structure", "QSG1/APP1", "size") == size << 30
+
+
+@pytest.mark.parametrize("active", ["", "OTHER"])
+def test_of_several_policies_none_is_taken_unasked(tmp_path, active):
+    path, shown = tmp_path / "policy.txt", tmp_path / "active.txt"
+    path.write_text(TWO.format(" STRUCTURE NAME(QSG1APP1) SIZE(4G)\n"))
+    shown.write_text(ACTIVE.format(active))
+    with pytest.raises(UsageError, match=r"2 policies by line: OLD \(1\), NEW \(3\); expected: .* cfrm:NAME=FILE"):
+        look_at([("cfrm", path, ""), ("display", shown, "")], FeedOptions(), groups={"QSG1": []})
+
+
+def test_what_is_wrong_in_a_policy_is_a_complaint(tmp_path):
+    path = tmp_path / "policy.txt"
+    path.write_text(TWO.format("").replace("1G", "1XB"))
+    intake = look_at([("cfrm", path, "")], FeedOptions(), groups={"QSG1": ["QM01"]})
+    assert intake.counts == {"bad-value": 1}
+
+
+def test_a_group_without_members_is_a_comment(tmp_path):
+    path = tmp_path / "policy.txt"
+    path.write_text(TWO.format(""))
+    seen = estate_text(look_at([("cfrm", path, "")], FeedOptions(), groups={"QSG1": []}).facts)
+    assert "# [queue_sharing_group.QSG1]" in seen.text
+    assert '# [structure."QSG1/APP1"]' in seen.text
+    assert "queue_sharing_group QSG1: its queue_managers was not seen; expected: DISPLAY QMGR" in seen.warnings[0]
