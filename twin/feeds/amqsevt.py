@@ -96,6 +96,7 @@ class AmqsevtFeed(Feed):
     # --- statistics and accounting -----------------------------------------------------------------------------------
 
     def _counts(self, source: str, qmgr: str, data: Mapping[str, Any], items: list[Any], place: str) -> Iterator[Event]:
+        self.object_count += max(0, len(items) - 1)
         start, end = self._time(data, "start", place), self._time(data, "end", place)
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"an interval of {end - start} microseconds; expected: its end after its start. Its end is taken"
@@ -122,7 +123,9 @@ class AmqsevtFeed(Feed):
 
     def _activity(self, qmgr: str, data: Mapping[str, Any], place: str) -> Iterator[Event]:
         connection = str(data.get("connectionId") or data.get("connectionName") or data.get("applName") or "")
-        for number, operation in enumerate(_list(data, "activityTrace")):
+        operations = _list(data, "activityTrace")
+        self.object_count += max(0, len(operations) - 1)
+        for number, operation in enumerate(operations):
             try:
                 yield from self._operation(qmgr, connection, operation)
             except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -33,7 +33,7 @@ class ConnectFeed(Feed):
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._ids: OrderedDict[str, None] = OrderedDict()
-        self._said: set[str] = set()  # headers
+        self._noted_headers: set[str] = set()  # headers
 
     @override
     def take(self, page: Page) -> Iterable[Event]:
@@ -71,8 +71,8 @@ class ConnectFeed(Feed):
     def _complain_of_id(self, page: Page) -> None:
         """Complain, once for each header, about ids that are none, such as the Java name of an array, [B@1f2e3d4c."""
         for name in _ID_HEADERS:
-            if page.headers.get(name) and name not in self._said:
-                self._said.add(name)
+            if page.headers.get(name) and name not in self._noted_headers:
+                self._noted_headers.add(name)
                 text = f"{name} is {page.headers[name][:_MAX_NAME]!r}, so a message delivered again counts twice"
                 expected = "24 bytes, 32 characters of Base64 or 48 hexadecimal digits"
                 self.intake.complain("no-msgid", page.name, f"{text}; expected: {expected}")
@@ -95,8 +95,8 @@ def _message_id(headers: Mapping[str, str]) -> str | None:
     The key is one in hexadecimal digits only: bytes there are a correlation id (JMSCorrelationIDAsBytes).
     """
     for name in _ID_HEADERS:
-        found = message_id(headers.get(name, "")) or message_id(_header(headers, name))
-        if found is not None:
-            return found
+        msgid = message_id(headers.get(name, "")) or message_id(_header(headers, name))
+        if msgid is not None:
+            return msgid
     key = _header(headers, "kafka.key")
     return message_id(key) if len(key.removeprefix("ID:")) == ID_DIGITS else None

@@ -143,7 +143,7 @@ class PrometheusFeed(Feed):
     ) -> bool:
         prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
         if prefix is None:
-            self.intake.pass_over(_OTHERS, "_".join(name.split("_")[:2])[:_MAX_KIND] or "?")
+            self.intake.pass_over(_OTHERS, _kind_of(name))
             return False
         kind, label = _PREFIXES[prefix]
         qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(label, "").strip()
@@ -182,6 +182,8 @@ class M3Feed(Feed):
             for family in text_string_to_metric_families(bytes(page.data).decode()):
                 for sample in family.samples:
                     self.object_count += sample.name in _M3
+                    if sample.name not in _M3:
+                        self.intake.pass_over(_OTHERS, _kind_of(sample.name))
                     name = self._facility_of(sample.labels)
                     if sample.name in _M3 and name is not None and 0 <= sample.value < 2**53:
                         times[name] = _sample_time(sample.timestamp) or page.time or 0
@@ -213,6 +215,11 @@ class M3Feed(Feed):
             if estate is not None and value in estate.stores and estate.stores[value].kind == "coupling_facility":
                 return value
         return next((value for label, value in labels.items() if "cf" in label.lower() and value), None)
+
+
+def _kind_of(name: str) -> str:
+    """Return the first two words of the name of a metric: what it is about."""
+    return "_".join(name.split("_")[:2])[:_MAX_KIND] or "?"
 
 
 def _known_name(metric: str) -> str:
