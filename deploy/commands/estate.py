@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import EstateFile, FileUse, OutputFile
-from deploy.show.summaries import print_complaints, print_not_understood
+from deploy.show.summaries import print_complaints, print_inputs, print_not_understood
 from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
@@ -82,6 +82,7 @@ def import_(
             f"{', '.join(files)}: nothing of an estate was found; expected: data of that format that show a queue"
             " manager, a store or a queue"
         )
+    print_inputs(intake)
     seen_estate = estate_text(intake.facts)
     if output is not None:
         write_output(output, seen_estate.text)

@@ -39,6 +39,14 @@ class FeedChoices:
     ] = ()
     slice_s: Annotated[float, Parameter(help="Seconds; counts of an interval are spread over slices of it.")] = 10.0
 
+    poll_s: Annotated[
+        float | None,
+        Parameter(
+            help="Seconds of the pollInterval of mq_prometheus or mq_json. Default, on z/OS: as the values change.",
+            validator=Number(gt=0, lte=86_400),
+        ),
+    ] = None
+
     def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
         """Return the options of a feed.
 
@@ -56,6 +64,7 @@ class FeedChoices:
             prefixes=parse_settings("--prefix", self.prefix),
             queue=queue,
             flows=flows,
+            poll_s=self.poll_s,
         )
 
 

@@ -118,6 +118,7 @@ def print_intake(intake: Intake, printed: int = 0) -> None:
         printed: number of its complaints that were printed as they came.
     """
     print_complaints(intake, printed)
+    print_inputs(intake)
     for store, peak in sorted(intake.peaks.items()):
         text = f"{store}: at least {peak.entries:,} entries and {peak.elements:,} elements were in use"
         full = f", full {peak.full:,} times" if peak.full else ""
@@ -135,10 +136,17 @@ def print_complaints(intake: Intake, printed: int = 0) -> None:
         print(f"mqtwin: {line}", file=sys.stderr)
 
 
+def print_inputs(intake: Intake) -> None:
+    """Print how much of each input was read, passed over and not understood."""
+    for line in intake.lines_for_inputs():
+        print(f"mqtwin: {line}", file=sys.stderr)
+
+
 def print_not_understood(*intakes: Intake) -> None:
-    """Print the last line of a command: that much of an input was not understood, if so."""
-    for line in filter(None, (intake.line_for_not_understood() for intake in intakes)):
-        print(f"mqtwin: warning: {line}", file=sys.stderr)
+    """Print the last lines of a command: inputs of which more than a tenth was not understood."""
+    for intake in intakes:
+        for line in intake.lines_for_not_understood():
+            print(f"mqtwin: warning: {line}", file=sys.stderr)
 
 
 def _lines(intake: Intake, printed: int) -> Iterator[str]:
@@ -147,7 +155,6 @@ def _lines(intake: Intake, printed: int) -> Iterator[str]:
     if sum(intake.counts.values()) > printed + len(examples):
         yield "warning: more like these: " + ", ".join(f"{code} {n:,}" for code, n in sorted(intake.counts.items()))
     yield from (f"passed over: {line}" for line in intake.lines_for_passed_over())
-    yield from intake.lines_for_inputs()
     unknown = intake.lines_for_unknown()
     yield from (f"unknown: {line}" for line in unknown[:_MAX_LINES])
     if len(unknown) > _MAX_LINES:

@@ -23,7 +23,7 @@ from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page
 from twin.feeds.coverage import LiveCoverage
-from twin.feeds.importing import recorded
+from twin.feeds.importing import note_excerpt, recorded
 from twin.feeds.intake import MAX_EXAMPLES
 from twin.feeds.ordering import sort_key
 from twin.recordings.files import LinesChunk
@@ -247,6 +247,7 @@ def _events(
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
         intake.count_objects(feed.object_count - before)
+        note_excerpt(intake, page)
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)

@@ -295,6 +295,7 @@ def _seconds(time_us: int) -> str:
 
 
 def _text(value: bytes | str | None) -> str:
+    """Return a header or key as text. Bytes that are not UTF-8, such as those of a message id, can be had back."""
     if value is None:
         return ""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

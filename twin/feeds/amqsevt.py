@@ -20,6 +20,7 @@ from twin.events.fields import Op
 from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, Puts
 from twin.feeds.json_pages import integer, json_objects
+from twin.feeds.message_ids import message_id
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
@@ -38,6 +39,7 @@ _ENDS: Mapping[str, Op] = {  # of units of work
     "XARollback": "BACKOUT",
 }
 _MAX_UNITS = 100_000  # open units of work that are remembered
+_OTHERS = "event message of other kinds"
 _MAX_KIND = 60  # characters
 _MAX_QUEUES = 1000  # of one unit of work
 _MAX_INTERVAL_US = 366 * 86_400 * 1_000_000
@@ -71,27 +73,30 @@ class AmqsevtFeed(Feed):
             return
         self.object_count += 1
         number = integer(kind.get("value", -1))
-        qmgr = str(data.get("queueMgrName") or data.get("qMgrName") or "").strip()
+        qmgr = _queue_manager(message, data)
+        if qmgr:
+            self.intake.facts.add("queue_manager", qmgr, place, platform="distributed")
+        if not _is_used(number, message, data):
+            self.intake.pass_over(_OTHERS, str(kind.get("name") or number)[:_MAX_KIND], is_counted=True)
+            return
         if not qmgr:
             self.intake.complain("no-qmgr", place, "no queueMgrName; expected: the name of the queue manager")
             return
-        self.intake.facts.add("queue_manager", qmgr, place, platform="distributed")
         if "activityTrace" in data:
             yield from self._activity(qmgr, data, place)
         elif number == STATISTICS:
             yield from self._counts("statistics", qmgr, data, _list(data, "queueStatisticsData"), place)
         elif number == ACCOUNTING:
             yield from self._counts("accounting", qmgr, data, _list(data, "queueAccountingData"), place)
-        elif number == PERFORMANCE and integer(message.get("eventReason", {}).get("value", 0)) == Q_FULL:
+        else:
             time = integer(message["eventCreation"]["epoch"]) * 1_000_000
             queue = str(data["baseObjectName"]).strip()
             yield {"time": time, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 0, "reason": Q_FULL}
-        else:
-            self.intake.pass_over("event message of other kinds", str(kind.get("name") or number)[:_MAX_KIND])
 
     # --- statistics and accounting -----------------------------------------------------------------------------------
 
     def _counts(self, source: str, qmgr: str, data: Mapping[str, Any], items: list[Any], place: str) -> Iterator[Event]:
+        self.object_count += max(0, len(items) - 1)
         start, end = self._time(data, "start", place), self._time(data, "end", place)
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"an interval of {end - start} microseconds; expected: its end after its start. Its end is taken"
@@ -118,7 +123,9 @@ class AmqsevtFeed(Feed):
 
     def _activity(self, qmgr: str, data: Mapping[str, Any], place: str) -> Iterator[Event]:
         connection = str(data.get("connectionId") or data.get("connectionName") or data.get("applName") or "")
-        for number, operation in enumerate(_list(data, "activityTrace")):
+        operations = _list(data, "activityTrace")
+        self.object_count += max(0, len(operations) - 1)
+        for number, operation in enumerate(operations):
             try:
                 yield from self._operation(qmgr, connection, operation)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -156,6 +163,22 @@ class AmqsevtFeed(Feed):
         op = "BACKOUT" if reason == _BACKED_OUT else op
         for queue in self._units.pop((qmgr, unit), {}):
             yield {"time": integer(operation["highresTime"]), "qmgr": qmgr, "op": op, "queue": queue, "uow": unit}
+
+
+def _queue_manager(message: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """Return the queue manager of an event message: that of its data, else that whose queue it was read from; or ""."""
+    source = message.get("eventSource")
+    names = [data.get(name) for name in ("queueMgrName", "qMgrName", "eventQueueMgr")]
+    names.append(source.get("queueMgr") if isinstance(source, dict) else None)
+    return next((str(name).strip() for name in names if name and str(name).strip()), "")
+
+
+def _is_used(number: int, message: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+    """Return True for statistics, accounting, activity traces and Queue Full."""
+    if "activityTrace" in data or number in {STATISTICS, ACCOUNTING}:
+        return True
+    reason = message.get("eventReason")
+    return number == PERFORMANCE and isinstance(reason, dict) and integer(reason.get("value", 0)) == Q_FULL
 
 
 def _flows(qmgr: str, queue: str, interval: tuple[int, int], item: Mapping[str, Any]) -> Flows:
@@ -202,9 +225,9 @@ def _call(qmgr: str, is_put: bool, operation: Mapping[str, Any]) -> Event | None
         "op": "PUT" if is_put else "GET",
         "queue": queue,
     }
-    message_id = str(operation.get("msgId") or "").strip().lower()
-    if message_id.strip("0"):
-        event["msgid"] = message_id
+    msgid = message_id(str(operation.get("msgId") or ""))
+    if msgid is not None:
+        event["msgid"] = msgid
     if is_put:
         event["length"] = integer(operation["msgLength"])
         event["priority"] = min(9, max(0, integer(operation.get("priority", 0))))

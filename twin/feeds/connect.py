@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import msgspec
 from typing_extensions import override
 
 from twin.events import Event
 from twin.feeds.intake import Intake
+from twin.feeds.message_ids import ID_DIGITS, message_id
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 MAX_IDS = 200_000  # message ids that are remembered
-_ID_DIGITS = 48
+_MAX_NAME = 60  # characters
 _ID_HEADERS = ("jms_ibm_mqmd_msgid", "jmsmessageid")
 
 
@@ -30,6 +33,7 @@ class ConnectFeed(Feed):
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._ids: OrderedDict[str, None] = OrderedDict()
+        self._noted_headers: set[str] = set()  # headers
 
     @override
     def take(self, page: Page) -> Iterable[Event]:
@@ -39,7 +43,9 @@ class ConnectFeed(Feed):
             return
         self.object_count += 1
         msgid = _message_id(page.headers)
-        if msgid is not None:
+        if msgid is None:
+            self._complain_of_id(page)
+        else:
             if msgid in self._ids:
                 self.intake.complain("duplicate", page.name, f"message {msgid} again")
                 return
@@ -55,18 +61,42 @@ class ConnectFeed(Feed):
         }
         if msgid is not None:
             event["msgid"] = msgid
-        priority = page.headers.get("jms_ibm_mqmd_priority", page.headers.get("jmspriority", ""))
+        priority = _header(page.headers, "jms_ibm_mqmd_priority") or _header(page.headers, "jmspriority")
         if priority.isascii() and priority.isdigit() and int(priority) <= 9:
             event["priority"] = int(priority)
-        if page.headers.get("jms_ibm_mqmd_persistence") == "1":
+        if _header(page.headers, "jms_ibm_mqmd_persistence") == "1":
             event["persistent"] = True
         yield event
 
+    def _complain_of_id(self, page: Page) -> None:
+        """Complain, once for each header, about ids that are none, such as the Java name of an array, [B@1f2e3d4c."""
+        for name in _ID_HEADERS:
+            if page.headers.get(name) and name not in self._noted_headers:
+                self._noted_headers.add(name)
+                text = f"{name} is {page.headers[name][:_MAX_NAME]!r}, so a message delivered again counts twice"
+                expected = "24 bytes, 32 characters of Base64 or 48 hexadecimal digits"
+                self.intake.complain("no-msgid", page.name, f"{text}; expected: {expected}")
+
+
+def _header(headers: Mapping[str, str], name: str) -> str:
+    """Return the value of a header, also of one that JsonConverter wrote with its schema; "" if it is absent."""
+    text = headers.get(name, "").strip()
+    if text.startswith("{"):
+        try:
+            return str(msgspec.json.decode(text, type=dict[str, Any]).get("payload", ""))
+        except (msgspec.DecodeError, UnicodeError):
+            return ""
+    return text.strip('"')
+
 
 def _message_id(headers: Mapping[str, str]) -> str | None:
-    """Return the message id of a record, from its headers or its key, as events have it."""
-    for text in (*(headers.get(name, "") for name in _ID_HEADERS), headers.get("kafka.key", "")):
-        digits = text.strip('"').removeprefix("ID:").lower()
-        if len(digits) == _ID_DIGITS and all(digit in "0123456789abcdef" for digit in digits):
-            return digits
-    return None
+    """Return the message id of a record as events have it, from its headers or its key; None if it has none.
+
+    The key is one in hexadecimal digits only: bytes there are a correlation id (JMSCorrelationIDAsBytes).
+    """
+    for name in _ID_HEADERS:
+        msgid = message_id(headers.get(name, "")) or message_id(_header(headers, name))
+        if msgid is not None:
+            return msgid
+    key = _header(headers, "kafka.key")
+    return message_id(key) if len(key.removeprefix("ID:")) == ID_DIGITS else None

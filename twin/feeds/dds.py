@@ -27,6 +27,7 @@ from twin.feeds.stores import (
     structures_by_policy_name,
 )
 
+_MAX_TYPE = 20  # characters
 _MAX_REPORTS = 1000  # (report, resource) whose last interval is kept
 _MAX_MEMBERS = 10_000  # structures whose queue managers are kept
 
@@ -97,7 +98,9 @@ class DdsFeed(Feed):
         start, end = (_time(report.time_data, key) for key in ("utcStart", "utcEnd"))
         key = (name, str(report.resource.get("reslabel", "")))
         if self._ends.get(key, 0) >= end or (key not in self._ends and len(self._ends) >= _MAX_REPORTS):
-            return  # the same interval again: the server was asked before it had a new one
+            # the same interval again: the server was asked before it had a new one
+            self.intake.pass_over("report of an earlier interval", name, is_counted=True)
+            return
         rows = list(_rows(report))
         if name == "CFACT":
             yield from self._structures(rows, (start, end), place)
@@ -111,7 +114,10 @@ class DdsFeed(Feed):
         self._note_connectors(rows)
         measured: dict[str, Row] = {}
         for row in rows:
-            if row.get("CFAPSYS") != "*ALL" or row.get("CFAPTYPE") != "LIST":
+            if row.get("CFAPSYS") != "*ALL":
+                continue  # a part of the row of all systems
+            if row.get("CFAPTYPE") != "LIST":
+                self.intake.pass_over("structure of other types", row.get("CFAPTYPE", "")[:_MAX_TYPE] or "?")
                 continue
             name = row.get("CFAPSTRU") or row.get("CFAISTRU", "")
             if name in measured:

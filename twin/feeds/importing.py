@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +26,8 @@ from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
 NO_REASONS = {"no-time", "no-zone"}  # complaints that do not say why there are no events
 _WRITE_EVENTS = 10_000  # events per write
+_EXCERPT_BYTES = 120
+_PLACE = re.compile(r",? (?P<unit>line|byte) (?P<number>\d{1,12}).*")
 
 
 def import_files(
@@ -93,7 +96,31 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
         if feed.object_count == before:
             text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
             feed.intake.complain("nothing-read", page.name, text)
+        note_excerpt(feed.intake, page)
     yield from feed.finish()
+
+
+def note_excerpt(intake: Intake, page: Page) -> None:
+    """Keep the beginning of the first line that was not understood, for the present input, where it is text.
+
+    Args:
+        intake: intake of the feed.
+        page: the last page of the input, in which that line was.
+    """
+    own = intake.inputs[-1]
+    if own.first is None or own.excerpt or own.is_mostly_read:
+        return
+    match = _PLACE.fullmatch(own.first.place.removeprefix(page.name))
+    start = 0
+    if match is not None and match["unit"] == "byte":
+        start = int(match["number"])
+    elif match is not None:
+        for _ in range(int(match["number"]) - 1):
+            start = page.data.find(b"\n", start) + 1
+    head = bytes(page.data[start : start + _EXCERPT_BYTES]).strip(b"\r\n").partition(b"\n")[0]
+    with suppress(UnicodeDecodeError):
+        text = head.decode("ascii").strip()
+        own.excerpt = f'"{text}"' if text.isprintable() and text else ""
 
 
 def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: Estate) -> Iterator[Event]:

@@ -20,13 +20,14 @@ MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counte
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
-_SEND = "Please send that line, without what is confidential, to the project's issues: it should be read"
+_SEND = "Send that line, without what is confidential, to the issues of mqtwin, so that it will be read"
 _DYNAMIC = "event of dynamic queues"
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
 # Codes of complaints about what is not understood, each of one line or object, and whether `Feed.object_count` has it.
 NOT_UNDERSTOOD: Mapping[str, bool] = {
     "not-understood": False,
+    "unjoined": False,
     "foreign": False,
     "truncated": False,
     "segments": False,
@@ -34,6 +35,9 @@ NOT_UNDERSTOOD: Mapping[str, bool] = {
     "unreadable": False,
     "no-lines": False,
     "nothing-read": False,
+    "no-report": False,
+    "bad-report": True,
+    "bad-row": True,
     "damaged": True,
     "bad-value": True,
     "bad-time": True,
@@ -112,6 +116,12 @@ class InputCount:
     passed_over: int = 0
     not_understood: int = 0
     first: Complaint | None = None  # about the first that is not understood
+    excerpt: str = ""  # its beginning, where the input is text
+
+    @property
+    def is_mostly_read(self) -> bool:
+        """False if so much is not understood that the last line of a command says so."""
+        return self.first is None or self.not_understood <= NOT_UNDERSTOOD_SHARE * self.total
 
     @property
     def read(self) -> int:
@@ -126,7 +136,14 @@ class InputCount:
     def line(self) -> str:
         """Return the text of the counts: `day.json: 45 lines or objects: 33 read, 12 passed over, 0 not understood`."""
         text = f"{self.read:,} read, {self.passed_over:,} passed over, {self.not_understood:,} not understood"
-        return f"{self.name}: {self.total:,} lines or objects: {text}"
+        return f"{self.name}: {_objects(self.total)}: {text}"
+
+    def line_for_not_understood(self) -> str:
+        """Return the text of what is not understood: how much, the first such line, and where to send it."""
+        text = f"{self.name}: {self.not_understood:,} of {_objects(self.total)} not understood"
+        if self.first is not None:
+            text += f"; the first, {self.first.place}: {self.excerpt or self.first.text}"
+        return f"{text}. {_SEND}"
 
 
 @dataclass(slots=True)
@@ -204,16 +221,13 @@ class Intake:
 
     def lines_for_inputs(self) -> list[str]:
         """Return a text per input: how much of it was read, passed over and not understood."""
-        return [_CONTROL.sub(_escaped, own.line()) for own in self.inputs]
+        lines = [_CONTROL.sub(_escaped, own.line()) for own in self.inputs[:MAX_EXAMPLES]]
+        return [*lines, *([f"{len(self.inputs) - len(lines):,} more inputs"] if len(lines) < len(self.inputs) else [])]
 
-    def line_for_not_understood(self) -> str | None:
-        """Return a text about the input of which the largest share is not understood, if that is a tenth or more."""
-        shares = [(own.not_understood / own.total, own) for own in self.inputs if own.first is not None]
-        share, worst = max(shares, key=lambda entry: entry[0], default=(0.0, None))
-        if worst is None or share <= NOT_UNDERSTOOD_SHARE:
-            return None
-        text = f"{worst.name}: {worst.not_understood:,} of {worst.total:,} lines or objects were not understood"
-        return _CONTROL.sub(_escaped, f"{text}; the first: {worst.first}. {_SEND}")
+    def lines_for_not_understood(self) -> list[str]:
+        """Return a text per input of which more than a tenth is not understood, with the first such line."""
+        own_lines = [own for own in self.inputs if not own.is_mostly_read]
+        return [_CONTROL.sub(_escaped, own.line_for_not_understood()) for own in own_lines[:MAX_EXAMPLES]]
 
     def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1, is_counted: bool = False) -> None:
         """Count objects that say nothing that is used.
@@ -437,6 +451,10 @@ def _passed_line(name: str, passed: PassedOver) -> str:
         kinds.append(f"{len(passed.kinds) - len(kinds):,} more kinds")
     size = f", {passed.bytes:,} bytes" if passed.bytes else ""
     return _CONTROL.sub(_escaped, f"{number:,} {_plural(name, number)}{size} ({', '.join(kinds)})")
+
+
+def _objects(number: int) -> str:
+    return f"{number:,} line{'s' * (number != 1)} or object{'s' * (number != 1)}"
 
 
 def _plural(name: str, number: int) -> str:

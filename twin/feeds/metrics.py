@@ -2,6 +2,11 @@
 
 Names: [IBM: mq-metric-samples and mq-golang, metrics.txt and mqmetric]. On z/OS counts come from RESET QSTATS and have
 no bytes; on distributed platforms from the publications of statistics.
+
+On z/OS a collector asks the queue manager once per `pollInterval` and writes the same values at each scrape or
+collection in between [IBM: mq-metric-samples, exporter.go of mq_prometheus and mq_json]. So values of a queue manager
+that are all unchanged are no new counts, until its poll interval is over: that of the option, else the shortest time
+between two changes so far.
 """
 
 from __future__ import annotations
@@ -20,6 +25,9 @@ from twin.feeds.protocol import FeedOptions
 MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
 MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
+MAX_COLLECTIONS = 100_000  # times of collections that wait for the rest of their points
+_LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
+_REPEATED = "collection of unchanged values"
 _PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
 
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
@@ -47,19 +55,92 @@ _MIB = 1 << 20
 Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
 
 
+Values = dict[Key, dict[str, float]]
+
+
 @dataclass(slots=True)
 class Collected:
-    """Values collected at a time by object and metric; `cumulative` names the metrics that count from the start."""
+    """Values collected at a time by object and metric.
 
-    time: int  # microseconds
-    values: dict[Key, dict[str, float]] = field(default_factory=dict)
-    cumulative: set[str] = field(default_factory=set)  # metrics
+    Attributes:
+        time: microseconds.
+        place: where they stand.
+        values: by object and metric.
+        cumulative: metrics that count from the start.
+        platforms: queue manager -> True if it is on z/OS, where the data say it.
+    """
+
+    time: int
+    place: str
+    values: Values = field(default_factory=dict)
+    cumulative: set[str] = field(default_factory=set)
+    platforms: dict[str, bool] = field(default_factory=dict)
 
     def add(self, kind: str, qmgr: str, name: str, metric: str, value: float) -> None:
         """Add a value; one that is no number that an object can have is left out."""
         if not -MAX_VALUE <= value <= MAX_VALUE:
             return
         self.values.setdefault((kind, qmgr, name), {})[metric] = value
+
+    def note_platform(self, qmgr: str, platform: str) -> None:
+        """Keep the platform of a queue manager, as collectors name it; "" is none."""
+        if platform:
+            self.platforms[qmgr] = platform.upper() in {"ZOS", "MVS"}
+
+    def merge(self, later: Collected) -> None:
+        """Add the values of another part of the same collection; its own win."""
+        for key, values in later.values.items():
+            self.values.setdefault(key, {}).update(values)
+        self.cumulative |= later.cumulative
+        self.platforms |= later.platforms
+
+
+class Collections:
+    """Collections that wait for the rest of their points: these may come in several objects, answers or files."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Collected] = {}
+
+    @property
+    def latest(self) -> int:
+        """Time of the youngest one that waits, microseconds; 0: none."""
+        return max(self._waiting, default=0)
+
+    def add(self, parts: Mapping[int, Collected]) -> Iterator[Collected]:
+        """Take parts of collections by time, and yield those that are complete: all are younger."""
+        if (parts and min(parts) > self.latest) or len(self._waiting) > MAX_COLLECTIONS:
+            yield from self.rest()
+        for time, part in parts.items():
+            known = self._waiting.get(time)
+            if known is None:
+                self._waiting[time] = part
+            else:
+                known.merge(part)
+
+    def rest(self) -> Iterator[Collected]:
+        """Yield, and no longer hold, all of them in order of time."""
+        waiting, self._waiting = self._waiting, {}
+        for _, collected in sorted(waiting.items()):
+            yield collected
+
+
+@dataclass(slots=True)
+class _Poll:
+    """Values that a queue manager gave last.
+
+    Attributes:
+        values: by object and metric.
+        last: when it was asked for them: the first collection that had them.
+        seen: the last collection.
+        changed: the last collection with new values, except the first one; None: there was none.
+        interval: the poll interval, as far as it is known.
+    """
+
+    values: Values
+    last: int
+    seen: int
+    changed: int | None
+    interval: int | None
 
 
 class MetricEvents:
@@ -69,35 +150,96 @@ class MetricEvents:
         source: name in tables of coverage.
         intake: intake of the feed.
         options: options of the feed.
+        may_repeat: True if the source may write the values of an earlier collection again.
     """
 
-    def __init__(self, source: str, intake: Intake, options: FeedOptions) -> None:
+    def __init__(self, source: str, intake: Intake, options: FeedOptions, *, may_repeat: bool = True) -> None:
         self._source = source
+        self._may_repeat = may_repeat
         self._intake = intake
         self._options = options
         self._times: dict[Key, int] = {}
         self._counters: dict[tuple[Key, str], float] = {}
+        self._polls: dict[str, _Poll] = {}  # by queue manager that repeats its values
 
-    def events(self, collected: Collected, place: str) -> Iterator[Event]:
+    def events(self, collected: Collected) -> Iterator[Event]:
         """Yield the events; what is not younger than the last values of an object is left out."""
         if not TIME_LOW <= collected.time < TIME_HIGH:
-            self._intake.complain("bad-time", place, f"time {collected.time}; expected: the years 2000 to 2100")
+            text = f"time {collected.time}; expected: the years 2000 to 2100"
+            self._intake.complain("bad-time", collected.place, text)
             return
+        by_qmgr: dict[str, Values] = {}
         for key, values in sorted(collected.values.items()):
+            by_qmgr.setdefault(key[1], {})[key] = values
+        for qmgr, own in by_qmgr.items():
+            if not self._repeats(qmgr, collected):
+                yield from self._objects(own, collected.time, collected)
+                continue
+            for time, polled in self._polled(qmgr, own, collected.time):
+                yield from self._objects(polled, time, collected)
+
+    def notes(self) -> list[str]:
+        """Return a text per queue manager whose poll interval was taken from its values."""
+        return [
+            f"{qmgr}: its values change every {poll.interval / 1e6:g} s at the least, taken as the poll interval of "
+            "its collector; --poll-s sets another"
+            for qmgr, poll in sorted(self._polls.items())
+            if poll.interval is not None and self._options.poll_s is None
+        ]
+
+    def _repeats(self, qmgr: str, collected: Collected) -> bool:
+        """Return True if collections of a queue manager may have the values of an earlier one."""
+        if not self._may_repeat or self._options.poll_s is not None:
+            return self._may_repeat
+        config = None if self._intake.estate is None else self._intake.estate.queue_managers.get(qmgr)
+        return collected.platforms.get(qmgr, config is not None and config.platform == "zos")
+
+    def _polled(self, qmgr: str, values: Values, time: int) -> Iterator[tuple[int, Values]]:
+        """Yield the time and values of each poll that a collection shows: its own, and earlier ones with equal values.
+
+        An earlier one is certain where a collection after it, which had the old values, is followed by another such
+        one, or by new values that come half an interval too late.
+        """
+        poll = self._polls.get(qmgr)
+        if poll is None:
+            interval = None if self._options.poll_s is None else round(self._options.poll_s * 1e6)
+            self._polls[qmgr] = _Poll(values, time, time, None, interval)
+            yield time, values
+            return
+        if time <= poll.seen:
+            yield time, values  # a complaint follows
+            return
+        is_changed = values != poll.values
+        interval = poll.interval or _LONGEST_POLL_US
+        while poll.last + interval <= poll.seen and (not is_changed or 2 * (time - poll.last) >= 3 * interval):
+            poll.last += interval
+            yield poll.last, poll.values
+        poll.seen = time
+        if not is_changed:
+            self._intake.pass_over(_REPEATED, qmgr, is_counted=True)
+            return
+        if self._options.poll_s is None and poll.changed is not None:
+            poll.interval = min(time - poll.changed, poll.interval or _LONGEST_POLL_US)
+        poll.values, poll.last, poll.changed = values, time, time
+        yield time, values
+
+    def _objects(self, objects: Values, time: int, collected: Collected) -> Iterator[Event]:
+        for key, values in objects.items():
             last = self._times.get(key)
-            if last is not None and collected.time <= last:
-                self._intake.complain("again", place, f"{key[1]}/{key[2]} is not younger than before; it is left out")
+            if last is not None and time <= last:
+                text = f"{key[1]}/{key[2]} is not younger than before; it is left out"
+                self._intake.complain("again", collected.place, text)
                 continue
             if last is None and len(self._times) >= MAX_OBJECTS:
                 continue
-            self._times[key] = collected.time
+            self._times[key] = time
             if key[0] == "pageset":
-                yield from self._page_set(key, values, collected.time, place)
+                yield from self._page_set(key, values, time, collected.place)
                 continue
-            values = self._deltas(key, values, collected.cumulative)
-            measured = list(self._queue_file(key, values, collected.time))
+            counts = self._deltas(key, values, collected.cumulative)
+            measured = list(self._queue_file(key, counts, time))
             if last is not None:
-                yield from self._flows(key, values, (last, collected.time), place, is_measured=bool(measured))
+                yield from self._flows(key, counts, (last, time), collected.place, is_measured=bool(measured))
             yield from measured
 
     def _deltas(self, key: Key, values: Mapping[str, float], cumulative: Iterable[str]) -> dict[str, float]:

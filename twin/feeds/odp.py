@@ -36,7 +36,7 @@ class OdpFeed(Feed):
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
-        self._metrics = MetricEvents("OMEGAMON", intake, options)
+        self._metrics = MetricEvents("OMEGAMON", intake, options, may_repeat=False)
         self._tables: dict[str, Callable[[Mapping[str, Any], int, str], Iterator[Event]]] = {
             "qsg_cfstr": self._structure,
             "lh_smds": self._smds,
@@ -88,7 +88,7 @@ class OdpFeed(Feed):
         yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": {"smds": {qmgr: dataset}}}
 
     def _page_set(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
-        collected = Collected(time)
+        collected = Collected(time, place)
         qmgr, name = _qmgr(row, self.options), str(int(_number(row, "page_set_id")))
         for metric, attribute in (
             ("pages_total", "allocated_data_pages"),
@@ -96,14 +96,14 @@ class OdpFeed(Feed):
             ("pages_nonpersistent", "non_persistent_pages"),
         ):
             collected.add("pageset", qmgr, name, metric, _number(row, attribute))
-        yield from self._metrics.events(collected, place)
+        yield from self._metrics.events(collected)
 
     def _queue(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
-        collected = Collected(time)
+        collected = Collected(time, place)
         qmgr, name = _qmgr(row, self.options), _text(row, "queue_name")
         collected.add("queue", qmgr, name, "mqput_mqput1_count", _number(row, "messages_put"))
         collected.add("queue", qmgr, name, "mqget_count", _number(row, "messages_read"))
-        yield from self._metrics.events(collected, place)
+        yield from self._metrics.events(collected)
 
 
 def _table_of(row: Mapping[str, Any]) -> str:

@@ -43,6 +43,7 @@ class FeedOptions:
     emitter: str = "queue-manager"  # whose spans are taken: "queue-manager" or "application"
     queue: str | None = None  # original queue of a streaming queue
     length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
+    poll_s: float | None = None  # poll interval of mq_prometheus or mq_json; None: as values of z/OS change
     late_s: float = 30.0  # seconds by which a span may come later than younger ones
 
 

@@ -101,7 +101,7 @@ class Call(NamedTuple):
         resolved: name behind an alias or a remote definition, if the span has it.
         resolved_qmgr: queue manager of `resolved`, if the span has it.
         is_temporary: True for a temporary dynamic queue.
-        priority: of the message, if the span has it.
+        priority: priority of the message, if the span has it.
         persistent: persistence of the message, if the span has it.
         expiry_s: seconds until the message expires; None: unlimited, or not in the span.
     """

@@ -239,11 +239,12 @@ def test_page_sets_have_the_label_pageset_and_pages_total_is_no_counter(site, ki
 def test_counts_of_reset_qstats_have_no_bytes_and_need_a_length(site):
     labels = '{platform="ZOS",qmgr="QM01",queue="ORDERS"}'
     page = f"ibmmq_queue_mqput_mqput1_count{labels} 10\nibmmq_queue_mqget_count{labels} 4\n".encode()
-    events, intake = read("prometheus", site, page, page, length=700)
+    other = page + f"ibmmq_queue_depth{labels} 6\n".encode()
+    events, intake = read("prometheus", site, page, other, length=700)
     assert flows(events) == {"PUT": 10, "GET": 4, "bytes": 7000}
     assert intake.counts == {"no-size": 1}
     assert intake.complaints[0].text == "puts of ORDERS without bytes, 700 bytes each are taken, as --length says"
-    _, intake = read("prometheus", site, page, page)
+    _, intake = read("prometheus", site, page, other)
     assert intake.complaints[0].text == (
         "puts of ORDERS without bytes, 1024 bytes each are assumed; expected: --length, or statistics"
     )
@@ -264,7 +265,12 @@ def test_a_range_query_of_prometheus_gives_what_the_scrapes_had(site):
     metadata = json.dumps({"status": "success", "data": types}).encode()
     events, intake = read("prometheus", site, metadata, matrix)
     assert flows(events) == {"PUT": 7, "GET": 3, "bytes": 701}
-    again, intake = read("prometheus", site, metadata, matrix, matrix)
+    for pages in ([matrix, metadata], [metadata, matrix, matrix]):
+        again, intake = read("prometheus", site, *pages)
+        assert again == events
+        assert not intake.counts
+    live = Page(matrix, "http://x", NOON, {"content-type": "application/json"})
+    again, intake = read("prometheus", site, metadata, live, live)
     assert again == events
     assert intake.counts["again"] == 2
 

@@ -249,3 +249,34 @@ def test_event_messages_of_other_kinds_are_counted(estate):
     message["eventType"]["name"] = "Channel Event"
     _, intake = read("amqsevt", json_text(message, STATISTICS), estate=estate)
     assert intake.lines_for_passed_over() == ["1 event message of other kinds (1 of Channel Event)"]
+
+
+EVENT_MESSAGES = {
+    "configuration": (43, {"eventUserId": "mqm", "eventQueueMgr": "QMD1", "queueName": "X"}),
+    "without a name": (44, {"reasonQualifier": "Conn Not Authorized"}),
+    "depth high": (45, {"queueMgrName": "QMD1", "baseObjectName": "INVOICES", "highQueueDepth": 4}),
+}
+
+
+@pytest.mark.parametrize("kind", EVENT_MESSAGES)
+def test_event_messages_that_say_nothing_of_puts_are_no_complaint(estate, kind):
+    from tests.twin.feeds.samples import envelope, json_text
+
+    number, data = EVENT_MESSAGES[kind]
+    message = envelope(number, data)
+    if "queueMgrName" not in data:
+        del message["eventData"]["queueMgrName"]
+    events, intake = read("amqsevt", json_text(message), estate=estate)
+    assert (events, intake.complaints) == ([], [])
+    assert intake.lines_for_passed_over() == ["1 event message of other kinds (1 of Type)"]
+
+
+def test_the_queue_manager_of_an_event_is_that_of_its_queue_where_its_data_name_none(estate):
+    from tests.twin.feeds.samples import envelope, json_text
+
+    message = envelope(45, {"baseObjectName": "INVOICES"}, eventReason={"name": "Queue Full", "value": 2053})
+    del message["eventData"]["queueMgrName"]
+    events, _ = read("amqsevt", json_text(message), estate=estate)
+    assert [(event["qmgr"], event["reason"]) for event in events] == [("QMD1", 2053)]
+    del message["eventSource"]
+    assert read("amqsevt", json_text(message), estate=estate)[1].counts["no-qmgr"] == 1
