@@ -359,15 +359,14 @@ class ConsoleModel:
             "severity": severity,
             "urgency": round(_urgency(severity, first if is_filling else None, fullest), 3),
             "first": first,
-            "is_filling": is_filling,
-            "is_foreseen": is_foreseen,
-            "falling": {name: since for name, since in falling.items() if since is not None},
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
-        return _Entry(content, self._version + 1)
+        falls = {name: since for name, since in falling.items() if since is not None}
+        rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls}
+        return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ _NOTHING = re.compile(r"\b(?:nan|inf|NaN|Infinity|None|null|undefined)\b")
 _PLACEHOLDER = re.compile(r"\.\.\.|\bnn\b|<[^>]*>|\([a-z][a-z ]*\)|\{[^}]*\}|=[a-z]+\b")
 _PERCENT = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) ?%")
 _SPACES = re.compile(r"\S {2,}\S")
-_CLOCK = re.compile(r"(?<![0-9T:~-])(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
+_CLOCK = re.compile(r"(?<![0-9T:~-])(?<!falling since )(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
 # A load, a sum of maxima, what all structures of a facility use.
 _REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted|SCM of CF[0-9]+: all")
 

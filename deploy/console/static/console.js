@@ -28,7 +28,7 @@ const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
 const toneOf = (store) => (!hasPage(store) && isFilling(store) ? "warning" : store.severity);
 const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecast");
 
-const isFilling = (store) => store.is_filling;
+const isFilling = (store) => store.is_filling === true; // the server leaves out what is not so
 const isUrgent = (store) => isFilling(store) || hasPage(store) || store.full.length > 0;
 
 // Incidents: those that call for somebody first, of those the worst, then the one that opened first; closed ones last, the latest first.
@@ -39,7 +39,9 @@ const openOf = (store) => incidentsOf(store.store).filter((incident) => incident
 const pageOf = (store) => openOf(store).find((incident) => incident.is_page);
 const alertsOf = (incident) => [incident.root, ...incident.parts].filter((alert) => alert.is_open);
 // True for a forecast that is likely, or that an alert has, and that nothing contradicts: others are a few words, never the largest thing on the page.
-const isForeseen = (store) => store.is_foreseen;
+const isForeseen = (store) => store.is_foreseen === true;
+// When a resource was last fullest, in seconds since 1970; undefined: it does not fall.
+const fallingSince = (store, resource) => (store.falling || {})[resource];
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
 const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
@@ -82,7 +84,7 @@ function meter() {
 
 // What the page says of a resource whose time it does not: since when it falls, or how unlikely full is.
 function ahead(store, top) {
-  const first = store.first, since = store.falling[top.name];
+  const first = store.first, since = fallingSince(store, top.name);
   if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
   if (!first) return pageOf(store) ? "" : ", nothing predicted to fill";
   const what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`, chance = `${Math.round(100 * first.full_probability)} %`;
@@ -124,7 +126,7 @@ function leftOfAlert(alert) {
   if (alert.condition === "full") return store.full.length ? "full now" : "was full, puts succeed again";
   const ahead = store.forecasts.find((item) => item.resource === alert.resource && item.time_to_full_s);
   if (!ahead || ahead.full_probability < (alert.condition === "full-forecast" ? POSSIBLE : LIKELY)) return "";
-  if (alert.resource in store.falling && !isFullNow(ahead.time_to_full_s)) return "falling";
+  if (fallingSince(store, alert.resource) !== undefined && !isFullNow(ahead.time_to_full_s)) return "falling";
   return isFullNow(ahead.time_to_full_s) ? "full now" : `${span(ahead.time_to_full_s.p50)} left`;
 }
 
@@ -492,7 +494,7 @@ class Overview {
       setText(label, top ? top.label : "");
       setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first && store.first.full_probability >= POSSIBLE && !(store.first.resource in store.falling) ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(left, store.first && store.first.full_probability >= POSSIBLE && fallingSince(store, store.first.resource) === undefined ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
