@@ -21,6 +21,7 @@ from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, 
 from deploy.java.runtime import find_java
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from twin.errors import MqtwinError
+from twin.units import as_count
 
 PYTHONS = ((3, 11), (3, 14))  # the first supported, the first unsupported: requires-python of pyproject.toml
 GIB = 1024**3
@@ -142,8 +143,8 @@ def _jars(name: str, subject: str) -> Finding:
     count = len(pinned(name))
     absent = missing(name)
     if not absent:
-        return Finding(subject, "ok", f"{count} jars with the right SHA-256")
-    detail = f"{len(absent)} of {count} jars missing or damaged, the first: {absent[0].coordinate}"
+        return Finding(subject, "ok", f"{as_count(count, 'jar')} with the right SHA-256")
+    detail = f"{len(absent)} of {as_count(count, 'jar')} missing or damaged, the first: {absent[0].coordinate}"
     return Finding(subject, "missing", detail, "fetched at first use, or now with: mqtwin doctor --fetch")
 
 

@@ -39,8 +39,8 @@ def alerts(
         all: Print each alert record, and run the command for each.
         from_beginning: Also read the alerts already in the topic.
         until_idle: Stop after this many seconds without an alert.
-        exec: Command to run when an incident becomes a page, gets worse and is over, with the alert as JSON on standard
-            input; retried if it fails.
+        exec: Command to run when an incident becomes a page, gets worse, when puts succeed again and when it is over,
+            with the alert as JSON on standard input and its brief in MQTWIN_BRIEF; retried if it fails.
     """
     command = None if exec is None else AlertCommand(exec)
     configure_logging()

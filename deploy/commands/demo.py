@@ -28,7 +28,7 @@ def demo(
     seed: int = 1,
     output: Annotated[OutputFolder, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
 ) -> int:
-    """Show three structures in fast motion: one levels off, one fills its data set, one has teeth until one goes on.
+    """Show three structures in fast motion: one levels off, one fills its data set, one is emptied until it fills.
 
     Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, how fixed lines at
     80 and 85 % would have done in the same run, and commands to try next. Where standard input is a terminal, the page

@@ -50,6 +50,7 @@ MAX_LETTER_CHARACTERS = 600
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
 _LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
+_POSSIBLE = 0.3  # the same while its alert is open: below it no time until full is said
 _DAY_S = 86_400.0
 _REFUSES_FROM_PCT = 98.0  # a resource that was full counts as full from this usage on
 
@@ -228,6 +229,10 @@ class ConsoleModel:
         times = None if first is None else first.time_to_full_s
         quantiles = None if times is None else (times.p10, times.p50, times.p90)
         time_s = _seconds(state.time) if state.time else None
+        pct = {item.name: item.maximum_pct for item in resources if item.maximum_pct is not None}
+        history = self._histories.setdefault(name, History())
+        if time_s is not None:
+            history.add(Point(time_s, pct, quantiles), points_per_store(len(self._stores) + (name not in self._stores)))
         entry = self._summary(name, state)
         self._version += 1
         self._stores[name] = entry
@@ -235,10 +240,6 @@ class ConsoleModel:
         before = self._states.get(name)
         self._events += max(0, state.events - (0 if before is None else before.events))
         self._states[name] = state
-        history = self._histories.setdefault(name, History())
-        if time_s is not None:
-            pct = {item.name: item.maximum_pct for item in resources if item.maximum_pct is not None}
-            history.add(Point(time_s, pct, quantiles), points_per_store(len(self._stores)))
 
     def _fold_alert(self, value: bytes) -> None:
         """Fold a record of an alert. Nothing changes until everything is made of it that the page needs."""
@@ -347,6 +348,8 @@ class ConsoleModel:
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
+        falling = {item.name: self._histories[name].falling_since(item.name) for item in resources}
+        is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
         drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured"}  # the page does not read them here
         content = {
             "store": name,
@@ -354,14 +357,16 @@ class ConsoleModel:
             "full_reason": full_reason(state.kind),
             "time": state.time,
             "severity": severity,
-            "urgency": round(_urgency(severity, first, fullest), 3),
+            "urgency": round(_urgency(severity, first if is_filling else None, fullest), 3),
             "first": first,
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
-        return _Entry(content, self._version + 1)
+        falls = {name: since for name, since in falling.items() if since is not None}
+        rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls}
+        return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
@@ -483,9 +488,11 @@ def _full_resources(incident: Incident, state: StateRecord, resources: list[Reso
 
     An alert stays open until its condition has been over for a while. Where forecasts are made they know of refusals.
     """
-    names = [alert.data.resource for alert in incident.alerts.values() if alert.data.condition == Condition.FULL]
+    full = [alert.data for alert in incident.alerts.values() if alert.data.condition == Condition.FULL]
+    names = [data.resource for data in full if data.severity == FULL]
     if state.forecast is not None:
-        at_limit = {item.name for item in resources if (item.maximum_pct or 0.0) >= _REFUSES_FROM_PCT}
+        unlikely = state.first is not None and state.first.full_probability < _POSSIBLE
+        at_limit = {item.name for item in resources if (item.maximum_pct or 0.0) >= _REFUSES_FROM_PCT and not unlikely}
         refusing = {item.resource for item in state.forecast.resources if _is_full_now(item)}
         names = [name for name in names if name in at_limit | refusing]
     return [Resource.parse(name).label for name in names]
@@ -500,10 +507,43 @@ def _first_forecast(state: StateRecord) -> ResourceForecast | None:
     return None if state.first is None or state.first.time_to_full_s is None else state.first
 
 
+def _outlook(
+    first: ResourceForecast | None, falling: Mapping[str, float | None], incidents: Sequence[Incident]
+) -> tuple[bool, bool]:
+    """Return whether a store is filling, and whether the page may say when it is full: then, or where an alert does.
+
+    Nothing that falls is filling, and no time is said of what is unlikely.
+
+    Args:
+        first: the forecast for the resource that is full first.
+        falling: when each resource began to fall, seconds since 1970; None: it does not.
+        incidents: the open ones.
+    """
+    if first is None or first.full_probability < _POSSIBLE:
+        return False, False
+    if falling.get(first.resource) is not None and not _is_full_now(first):
+        return False, False
+    is_filling = first.full_probability >= _LIKELY
+    alerts = [alert.data for incident in incidents for alert in incident.alerts.values()]
+    is_said = any(
+        data.condition == Condition.FULL_FORECAST
+        and first.resource in data.resources
+        and data.time_to_full_s is not None
+        for data in alerts
+    )
+    return is_filling, is_filling or is_said
+
+
 def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) -> float:
-    """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
+    """Return a number by which the most urgent store comes first: alerts, then time left, then usage.
+
+    Args:
+        severity: that of its incident.
+        first: its forecast, if it is filling.
+        fullest_pct: usage of its fullest resource.
+    """
     urgency = 1e6 * _rank(severity) + min(fullest_pct, 999.0)
-    if first is not None and first.time_to_full_s is not None and first.full_probability >= _LIKELY:
+    if first is not None and first.time_to_full_s is not None:
         urgency += 1e3 * 100 * (1 - min(first.time_to_full_s.p50, _DAY_S) / _DAY_S)
     return urgency
 

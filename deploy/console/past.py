@@ -214,12 +214,12 @@ def _letter(topics: Topics, recording: str, reject: Reject) -> TopicRecord:
 
 
 def _marks(timeline: Timeline) -> list[Mark]:
-    """Return the calls of a recording in order of time; an incident that is over calls nobody."""
+    """Return the calls of a recording in order of time; puts that succeed again, and what is over, call nobody."""
     incidents = Incidents()
     marks = []
     for alert in timeline.alerts:
         for change in incidents.take(read_alert_record(alert.record())):
-            if change.is_notice and change.change is not Change.OVER:
+            if change.is_notice and change.change not in (Change.OVER, Change.RECOVERED):
                 root = change.incident.root.data
                 marks.append(mark_of(alert.time / _MICROSECONDS, root, str(change.change)))
     return marks

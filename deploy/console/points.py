@@ -8,13 +8,16 @@ the shorter ones in it, so a peak is never lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 MIN_POINTS = 60
 MAX_POINTS = 480  # of a store: about a point per two pixels of a chart
 MAX_TOTAL_POINTS = 200_000  # of all stores
 _SHORTEST_S = 1.0  # interval of the first thinning
+_LEAST_FALL_PCT = 0.5  # of a resource, by which it has to be below its peak to be called falling
+_LEAST_FALL_S = 60.0  # since its peak
+_LAST_POINTS = 3  # in which it may not have risen
 _SHARE_LEFT = 0.75  # share of the bound that a thinning may leave
 
 
@@ -58,6 +61,16 @@ class History:
             extremes = list(_extremes(extremes, self._interval_s))
         step = -(-len(extremes) // (max_extremes - 1))  # above 1 only where a store has more resources than points
         self._points = [*extremes[::step], last]
+
+    def falling_since(self, name: str) -> float | None:
+        """Return the time at which a resource was last fullest, seconds since 1970; None: it does not fall."""
+        known = [(point.pct[name], point.time_s) for point in self._points if name in point.pct]
+        if not known:
+            return None
+        pct, time_s = max(known)
+        is_falling = pct - known[-1][0] >= _LEAST_FALL_PCT and known[-1][1] - time_s >= _LEAST_FALL_S
+        is_falling = is_falling and all(before[0] >= after[0] for before, after in pairwise(known[-_LAST_POINTS:]))
+        return time_s if is_falling else None
 
     def columns(self) -> dict[str, Any]:
         """Return the points as columns for a chart, JSON-ready."""

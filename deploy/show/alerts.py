@@ -112,20 +112,23 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word, resources = _word(alert), ", ".join(data.resources)
-    first, *others = data.brief or (data.condition,)
-    text = _fold(
-        [(f" {alert.change if alert.change == CLEARED else word} ", style), (f" {printable(first)}", "bold")], width
-    )
-    for line in others:
-        text.append(f"\n{_INDENT}{printable(line)}", "bold")
     usage = "" if data.usage_pct is None else f"{data.usage_pct:.1f}%"
-    heading = [
-        f"{_INDENT}{data.time}",
-        *(f" {word}" for word in (data.store, resources, data.condition, usage) if word),
-    ]
+    tag = (f" {alert.change if alert.change == CLEARED else word} ", style)
+    names = [(f" {data.store}", "bold"), *((f" {word}", "") for word in (resources, data.condition, usage) if word)]
     if note or alert.change == UPDATED:
-        heading.append(f" ({note or 'updated'})")
-    text.append("\n").append(_fold([(printable(piece), "dim") for piece in heading], width))
+        names.append((f" ({note or 'updated'})", "dim"))
+    text = Text()
+    if data.brief:  # what a person who was woken reads
+        first, *others = data.brief
+        text.append_text(_fold([tag, *((f" {word}", "bold") for word in printable(first).split(" "))], width))
+        for line in others:
+            indented = f"{_INDENT}{printable(line)}"
+            text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)), "bold")
+        heading = [(f"{_INDENT}{data.time}", "dim"), *names]
+        text.append("\n")
+    else:
+        heading = [(f"{data.time} ", "dim"), tag, *names]
+    text.append_text(_fold([(printable(piece), piece_style) for piece, piece_style in heading], width))
     lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):
         lines.append(f"filled by {fillers}")

@@ -115,12 +115,12 @@ def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:
     else:
         pct = usage.pct if usage.maximum_pct is None else usage.maximum_pct
         style = "green" if pct < 70 else "yellow" if pct < 90 else "red"
-        used, total = int(usage.used), int(usage.maximum)
+        used, total = int(usage.used), int(usage.total)
         bar = ProgressBar(total=max(1, total), completed=min(used, total), complete_style=style, finished_style="red")
         unit = "blocks" if usage.resource.pool == Pool.SMDS else ""
         details = f"{used:,} of {total:,} {unit}"
-        if usage.maximum > usage.total:
-            details = f"{details.rstrip()} it can grow to"
+        if usage.can_grow:
+            details = f"{details.rstrip()}, up to {usage.maximum:,.0f}"
         if usage.note:
             details += f", {usage.note.replace('(', ' ').rstrip(')')}"
         rows.add_row(usage.label, bar, Text(f"{pct:.1f}%", style=style), details)

@@ -21,7 +21,7 @@ from twin.records import (
 )
 from twin.units import as_estimate, as_text
 
-_UNLIKELY = 0.05  # a probability below which no time is said
+_UNLIKELY = 0.3  # a probability below which no time is said
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
 _RIGHT = frozenset({"messages", "used", "total"})

@@ -43,9 +43,12 @@ def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
     alert = alerts.get(note.alert_id)
     if alert is None:
         open_ids = [alert_id for alert_id, own in alerts.items() if own.is_open]
-        named = ", ".join(open_ids[-_MAX_NAMED:]) or "none is open"
+        unknown = f"alert {note.alert_id[:100]}: there is no such alert"
+        if not open_ids:
+            raise UsageError(f"{unknown}, and none is open")
+        named = ", ".join(open_ids[-_MAX_NAMED:])
         more = f" and {len(open_ids) - _MAX_NAMED} more" if len(open_ids) > _MAX_NAMED else ""
-        raise UsageError(f"alert {note.alert_id[:100]}: the topic has none of this id; expected: {named}{more}")
+        raise UsageError(f"{unknown}; expected: {named}{more}")
     if note.kind == ACTED and note.action not in alert.actions:
         expected = f"one of {', '.join(alert.actions)}" if alert.actions else "a comment, as it proposes none"
         raise UsageError(f"action {note.action}: alert {note.alert_id[:100]} has none of this id; expected: {expected}")

@@ -75,8 +75,8 @@ def test_who_acted_and_who_acknowledged_is_in_the_topic(
     ("arguments", "expected"),
     [
         (["acted", ALERT, "b"], f"action b: alert {ALERT} has none of this id; expected: one of a"),
-        (["acted", "X", "a"], f"alert X: the topic has none of this id; expected: {ALERT}"),
-        (["acknowledge", "X"], f"alert X: the topic has none of this id; expected: {ALERT}"),
+        (["acted", "X", "a"], f"alert X: there is no such alert; expected: {ALERT}"),
+        (["acknowledge", "X"], f"alert X: there is no such alert; expected: {ALERT}"),
         (["acknowledge", ALERT, "--who", " "], "who = '' has 0 characters; expected: 1 to 64"),
         (["acknowledge", ALERT, "--comment", "x" * 501], "has 501 characters; expected: 1 to 500"),
     ],
@@ -99,14 +99,14 @@ def test_an_alert_that_has_cleared_keeps_the_actions_that_it_had(
     send(kafka, topics.alerts, [alert(3, UPDATED).record(), json.dumps(cleared).encode()])
     assert run(topics, kafka, "acted", ALERT, "a", "--who", "ann") == 0
     assert run(topics, kafka, "acted", "X", "a", "--who", "ann") == 2
-    assert capsys.readouterr().err.rstrip().endswith("expected: none is open")
+    assert capsys.readouterr().err.rstrip().endswith("there is no such alert, and none is open")
 
 
 def test_without_topics_a_note_names_the_missing_alert(
     kafka: str, topic_prefix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(Topics(topic_prefix), kafka, "acknowledge", ALERT, "--who", "ann") == 2
-    assert capsys.readouterr().err.rstrip().endswith("expected: none is open")
+    assert capsys.readouterr().err.rstrip().endswith("there is no such alert, and none is open")
 
 
 def test_a_note_of_the_page_reaches_every_console(topics: Topics, kafka: str) -> None:

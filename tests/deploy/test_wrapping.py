@@ -20,7 +20,7 @@ from twin.records import AlertRecord
 
 WIDTHS = range(40, 121)
 CAUSE = (
-    "Entries of QSG1/APP1: 80.3 % in use, at the current rate full in 29 min (21 to 37 min, probability 71 %), then"
+    "Entries of QSG1/APP1: 80.3 % in use, full in about 29 min (21 to 37 min, probability 71 %), then"
     " puts fail with 2192. A.QUEUE: 1.5 puts/s, no get for 45 s, 4 GB of it in 2 h, 512 bytes each."
 )
 BROKEN = re.compile(r"[0-9][\s│]*\n[\s│]*(?:(?:s|min|h|Gi?B|bytes|puts/s)\b|%)")

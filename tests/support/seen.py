@@ -10,7 +10,7 @@ _NOTHING = re.compile(r"\b(?:nan|inf|NaN|Infinity|None|null|undefined)\b")
 _PLACEHOLDER = re.compile(r"\.\.\.|\bnn\b|<[^>]*>|\([a-z][a-z ]*\)|\{[^}]*\}|=[a-z]+\b")
 _PERCENT = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) ?%")
 _SPACES = re.compile(r"\S {2,}\S")
-_CLOCK = re.compile(r"(?<![0-9T:-])(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
+_CLOCK = re.compile(r"(?<![0-9T:~-])(?<!falling since )(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
 # A load, a sum of maxima, what all structures of a facility use.
 _REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted|SCM of CF[0-9]+: all")
 
@@ -40,6 +40,6 @@ def _offences(text: str, is_distributed: bool, is_table: bool) -> list[str]:
         "a time without a date": _CLOCK.search(text) is not None,
         "2192 of a distributed queue manager": is_distributed and "2192" in text,
         "more than 100 % without a reason": any(pct > 100 for pct in percentages) and not _REASON_ABOVE.search(text),
-        "two percentages of one usage": "% in use" in text and "of the present" in text,
+        "a size that DISPLAY does not have": "of what it can grow to" in text or "of the present" in text,
     }
     return [what for what, holds in rules.items() if holds]

@@ -35,7 +35,7 @@ from twin.forecast.remedies import effects
 from twin.records import GETTERS, Action, Filler
 from twin.stores.queue_view import depth_actions
 from twin.testing import Driver
-from twin.units import GIB, as_rate, as_usage, readable_size
+from twin.units import GIB, as_rate, as_times, as_usage, readable_size
 
 FILLERS = (Filler("ORDERS", 0.8), Filler("AUDIT", 0.2))
 FULL = """
@@ -131,21 +131,23 @@ def test_no_number_of_an_alert_has_an_exponent(exponent: int) -> None:
         assert not [sentence for sentence in sentences if re.search(r"[0-9]e[+-]", sentence)]
 
 
-def test_usage_is_of_what_a_resource_can_grow_to_where_that_is_more_than_it_has() -> None:
-    assert as_usage(89.04) == as_usage(89.04, 89.01) == "89.0 % in use"
-    assert as_usage(89.04, 80.0, "blocks") == "80.0 % of what it can grow to (89.0 % of the present blocks)"
+def test_usage_is_the_number_of_display_whatever_a_resource_can_grow_to() -> None:
+    assert as_usage(89.04) == "89.0 % in use"
+    assert [as_times(factor) for factor in (1.1, 1.96, 2.0, 4.02, 153.2)] == [
+        *("1.1 times", "twice", "twice", "4 times", "153 times"),
+    ]
     assert as_usage(104.2) == "104.2 % in use (the system took more than the twin has room for)"
 
 
-def test_a_structure_below_its_size_says_what_it_can_grow_to() -> None:
+def test_a_structure_below_its_size_says_what_size_allows() -> None:
     driver = TwinDriver(size=1 << 22, init_size=1 << 21)
     driver.put(100, count=100)
     view = driver.twin.view(ENTRIES)
     assert view.maximum_pct == pytest.approx(view.usage_pct / 2)
-    assert view.usage.endswith("% of the present entries)")
+    assert (view.usage, view.growth) == (as_usage(view.usage_pct), "SIZE allows twice as much")
     driver.alter(size=1 << 22)
     driver.wait(10)
-    assert driver.twin.view(ENTRIES).usage.endswith("% in use")
+    assert driver.twin.view(ENTRIES).growth == ""
 
 
 def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:

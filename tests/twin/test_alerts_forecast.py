@@ -162,7 +162,7 @@ def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> 
     story.go_on(30, puts=10, gets=10)
     story.go_on(45, puts=10, gets=0)
     [opened, *_] = story.foreseen()
-    assert "at the current rate full in" in opened.cause
+    assert "% in use, full in about " in opened.cause
     assert "puts/s, no get for" in opened.cause
     assert any("(then not full within the horizon)" in action for action in opened.actions)
     assert any("SETXCF START,ALTER" in action and "instead of" in action for action in opened.actions)

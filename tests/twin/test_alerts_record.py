@@ -98,7 +98,9 @@ def test_its_data_are_those_of_the_contract() -> None:
             "id": "QSG1/APP1/1795176000000123",
             "role": "root",
             "opened": "2026-11-20T12:00:00.000123Z",
+            "recovered": None,
         },
+        "brief": ("80.0 % of the entries are in use", "DISPLAY QSTATUS(Q)"),
     }
     assert cleared.status == "cleared"
 

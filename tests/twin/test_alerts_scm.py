@@ -65,7 +65,7 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
     [alert] = alerts_of(driver, *SCM)
     assert alert.cause.startswith(
         f"SCM of {STORE}: 8 KB of 8 KB in use, no room for the next message. The structure is 91.0 % full, at 100 %"
-        " puts fail with 2192. B.QUEUE: 100 % of the growth of 10 messages in the last "
+        " puts fail with 2192. B.QUEUE alone fills it: 10 messages in "
     )
     assert alert.actions[0].startswith("Start more getters on B.QUEUE")
     assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy to ")

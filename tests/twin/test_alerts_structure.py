@@ -225,7 +225,7 @@ def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
     last = driver.time
     driver.wait(290)
     driver.wait(600)
-    assert len(driver.alerts) == 1
+    assert [alert.change for alert in driver.alerts] == [OPENED, UPDATED]  # puts succeed again
     driver.wait(30)
     assert driver.alerts[-1].change == CLEARED
     assert 900 * SECOND_US <= driver.alerts[-1].time - last <= 920 * SECOND_US
@@ -449,7 +449,7 @@ def test_growth_of_a_young_recording_names_the_span_that_was_recorded() -> None:
     driver.wait(240)
     driver.reopen()
     driver.put(queue="A.QUEUE", count=79)
-    assert "A.QUEUE: 99 % of the growth of 80 entries in the last 4 min" in driver.alerts[0].cause
+    assert "A.QUEUE fills it most: 99 % of 80 entries in 4 min" in driver.alerts[0].cause
 
 
 def test_growth_is_of_half_an_hour_at_most() -> None:
@@ -458,7 +458,7 @@ def test_growth_is_of_half_an_hour_at_most() -> None:
     driver.wait(3_600)
     driver.put(queue="A.QUEUE", count=79)
     span = driver.time % (900 * SECOND_US) // (60 * SECOND_US) + 15
-    assert f"of the growth of 79 entries in the last {span} min" in driver.alerts[0].cause
+    assert f"A.QUEUE alone fills it: 79 entries in {span} min" in driver.alerts[0].cause
 
 
 def test_a_queue_that_shrinks_is_no_filler() -> None:
@@ -507,7 +507,8 @@ def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
     first = run()
     assert first == run()
     ids = [msgspec.json.decode(record)["id"] for record in first]
-    assert len(ids) == len(set(ids)) == 15  # threshold, full; threshold as a part of the incident; both cleared
+    # threshold, full; threshold as a part of the incident; puts succeed again; both cleared
+    assert len(ids) == len(set(ids)) == 18
 
 
 def test_open_alerts_outlast_a_restart_of_the_twin() -> None:

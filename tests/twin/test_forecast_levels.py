@@ -168,3 +168,21 @@ def test_lost_events_make_the_forecast_of_an_unconfirmed_model_wider_and_it_says
     assert "lost" not in none
     assert "no measurement has confirmed what the store holds, and 37 %" in reason
     assert reason.endswith("% of the events are lost: the times are wider")
+
+
+@pytest.mark.parametrize("kind", ["structure", "page_set"])
+def test_an_alert_of_levels_that_fall_says_so_and_clears(kind: str) -> None:
+    """The rise that the alert extends is over: levels that fall were never looked at again."""
+    driver = TwinDriver(**LARGE)
+    if kind == "page_set":
+        driver.open(page_set(pages=20_000))
+    level_fed(driver, lambda minute: 0.012 * minute, 75)
+    top = driver.time
+    level_fed(driver, lambda minute: 0.888 - 0.02 * minute, 14)
+    foreseen = [alert for alert in driver.alerts if alert.condition == "full-forecast"]
+    assert foreseen[0].change == "opened" and foreseen[0].time_to_full_s is not None
+    falling = [alert for alert in foreseen if "falling since" in alert.cause]
+    assert falling and all(alert.time_to_full_s is None and not alert.runbook for alert in falling)
+    assert all(alert.severity in ("info", "warning") and "full in" not in alert.cause for alert in falling)
+    assert top < falling[0].time < foreseen[-1].time
+    assert foreseen[-1].change == "cleared"

@@ -220,3 +220,25 @@ def test_whatever_comes_an_incident_calls_once_and_holds_its_open_alerts(records
         held = [alert_id for incident in those.by_id.values() for alert_id in incident.alerts]
         assert sorted(held) == sorted(still_open)
         assert all(latest[key].data.incident.id == incident.id for incident in those.open() for key in incident.alerts)
+
+
+def recovered(alert: AlertRecord) -> AlertRecord:
+    """Return a record of an incident whose puts succeed again."""
+    incident = msgspec.structs.replace(alert.data.incident, recovered="2026-11-20T12:20:00.000000Z")
+    return msgspec.structs.replace(alert, data=msgspec.structs.replace(alert.data, incident=incident))
+
+
+def test_puts_that_succeed_again_are_told_once_and_what_gets_worse_then_is_told_anew() -> None:
+    those = Incidents()
+    changes(*STORY[:7], into=those)
+    eased = (recovered(record("full", WARNING)), recovered(record("full", WARNING)))
+    assert changes(*eased, into=those) == [(A, Change.RECOVERED), (A, Change.UPDATED)]
+    assert those.by_id[A].urgency == URGENCIES.index(PAGE)
+    assert changes(recovered(record("full", FULL)), into=those) == [(A, Change.ESCALATED)]
+    over = (recovered(FORECAST_OVER), recovered(FULL_OVER))
+    assert changes(*over, into=those)[-1] == (A, Change.OVER)
+
+
+def test_who_never_heard_that_puts_fail_is_not_told_that_they_succeed() -> None:
+    notices = [change.change for change in Incidents().take(recovered(record("full", WARNING))) if change.is_notice]
+    assert notices == [Change.PAGED]

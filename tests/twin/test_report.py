@@ -100,7 +100,11 @@ def test_getters_that_come_back_are_an_action_without_minutes(reports: dict[str,
     """The scenario's getter is away from 00:30 to 02:30."""
     [page] = reports["full"].pages
     [back] = page.actions
-    assert (back.text, back.id, back.time) == ("Getters of ORDERS are back", "getters", "2026-11-20T02:30:00.000000Z")
+    assert (back.text, back.id, back.time) == (
+        "Getters of ORDERS have been back",
+        "getters",
+        "2026-11-20T02:30:00.000000Z",
+    )
     assert back.alert_id.startswith(f"{STORE}/")
     assert (back.before_s, back.after_s) == (0.0, None)
     assert back.effect == "not full within 8.0 h instead of now"

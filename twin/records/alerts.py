@@ -158,7 +158,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[str, ...] = ()
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
-    brief: tuple[str, ...] = ()  # at most three lines, the first that a page shows
+    brief: tuple[str, ...] = ()  # what a page says first, at most three lines; early records have none
 
     def __post_init__(self) -> None:
         """Add what early records do not have; each of their alerts is an incident of its own."""
@@ -169,8 +169,6 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
         if not self.incident.id:
             own = IncidentRole(id=self.alert_id, role=ROOT, opened=self.time)
             msgspec.structs.force_setattr(self, "incident", own)
-        if not self.brief and self.cause:
-            msgspec.structs.force_setattr(self, "brief", (self.cause.partition(". ")[0].removesuffix("."),))
 
     @property
     def instructions(self) -> list[str]:

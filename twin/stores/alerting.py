@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from kernels import clock, watch
+from kernels import clock, layout, watch
 from kernels.resources import ENTRIES as ENTRIES_TIDE
 from kernels.resources import SPACE as ELEMENTS_TIDE
 from twin.alerts import texts
@@ -219,11 +219,13 @@ def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int
         resources: resources that are said to be full, besides those of open alerts.
         now: event time, microseconds.
     """
-    refused_at = view.monitor.memory.refused_at
-    if refused_at is not None and now - refused_at * clock.TICK < 2 * CALM_AFTER_FULL:
+    noted = view.monitor.memory.refused_at  # at the end of its tick
+    full = [resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources]
+    views = [view.view(resource) for resource in dict.fromkeys((*resources, *full))]
+    refused_at = max([of.last_refused for of in views] + ([] if noted is None else [noted * clock.TICK]))
+    if refused_at != layout.NEVER and now - refused_at < 2 * CALM_AFTER_FULL:
         return False
-    full = (resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources)
-    return all(view.view(resource).usage_pct <= NEARLY_FULL_PCT for resource in {*resources, *full})
+    return all(of.usage_pct <= NEARLY_FULL_PCT for of in views)
 
 
 def _recover(view: AlertedStore, now: int) -> list[Alert]:

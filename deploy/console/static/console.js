@@ -1,13 +1,13 @@
 // The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, setAttribute, setText, setWords, span } from "./page.js";
+import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, runsOut, setAttribute, setText, setWords, span } from "./page.js";
 import { bandOf, StoreMap } from "./map.js";
 import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
 import { WhatIf } from "./whatif.js";
 
-const LIKELY = 0.5;
+const LIKELY = 0.5, POSSIBLE = 0.3; // probabilities, as in model.py
 const MAX_POINTS = 2000; // of a chart, until its history is asked for again
 const LOST_S = 8; // without any event from the server
 const LATE_S = 20; // since the job has written
@@ -28,7 +28,7 @@ const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
 const toneOf = (store) => (!hasPage(store) && isFilling(store) ? "warning" : store.severity);
 const wordOf = (store) => (hasPage(store) || !isFilling(store) ? null : "forecast");
 
-const isFilling = (store) => store.first !== null && store.first.full_probability >= LIKELY;
+const isFilling = (store) => store.is_filling === true; // the server leaves out what is not so
 const isUrgent = (store) => isFilling(store) || hasPage(store) || store.full.length > 0;
 
 // Incidents: those that call for somebody first, of those the worst, then the one that opened first; closed ones last, the latest first.
@@ -38,9 +38,10 @@ const incidentsOf = (name) => state.ofStore.get(name) || [];
 const openOf = (store) => incidentsOf(store.store).filter((incident) => incident.is_open);
 const pageOf = (store) => openOf(store).find((incident) => incident.is_page);
 const alertsOf = (incident) => [incident.root, ...incident.parts].filter((alert) => alert.is_open);
-// True for a forecast that is likely, or that an alert tells of: others are a few words, never the largest thing on the page.
-const isForeseen = (store) => isFilling(store) || (store.first !== null && openOf(store).flatMap(alertsOf).some((alert) => alert.condition === "full-forecast"
-  && alert.resources.includes(store.first.resource)));
+// True for a forecast that is likely, or that an alert has, and that nothing contradicts: others are a few words, never the largest thing on the page.
+const isForeseen = (store) => store.is_foreseen === true;
+// When a resource was last fullest, in seconds since 1970; undefined: it does not fall.
+const fallingSince = (store, resource) => (store.falling || {})[resource];
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
 const labelOf = (store, name) => store.resources.find((item) => item.name === name)?.label ?? name;
@@ -81,9 +82,14 @@ function meter() {
   } };
 }
 
-function unlikely(store, top) {
-  const first = store.first, what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`;
-  return `${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${Math.round(100 * first.full_probability)} %`;
+// What the page says of a resource whose time it does not: since when it falls, or how unlikely full is.
+function ahead(store, top) {
+  const first = store.first, since = fallingSince(store, top.name);
+  if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
+  if (!first) return pageOf(store) ? "" : ", nothing predicted to fill";
+  const what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`, chance = `${Math.round(100 * first.full_probability)} %`;
+  if (first.full_probability < POSSIBLE) return `, ${what} is unlikely (probability ${chance})`;
+  return `, ${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${chance}`;
 }
 
 const failing = (store) => `puts fail with ${store.full_reason}`;
@@ -97,15 +103,14 @@ function timeLeft() {
       setText(rest, `${store.full.join(", ") || labelOf(store, first.resource)}: ${failing(store)}`);
     } else if (page && page.root.condition === "queue-full") {
       setText(big, "Queue full");
-      setText(rest, `${page.root.label}: puts fail with 2053${top && top.pct !== null ? `; ${percent(top.maximum_pct)} ${top.in_use}` : ""}`);
+      setText(rest, `${page.root.label}: puts fail with 2053${top && top.pct !== null ? `; ${percent(top.pct)} ${top.in_use}` : ""}`);
     } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
-      setText(rest, `until ${labelOf(store, first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
+      setText(rest, `until ${labelOf(store, first.resource)} ${runsOut(labelOf(store, first.resource))} (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
-      setText(big, top && top.pct !== null ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "no usage");
-      const ahead = wasFull(page) ? ", was full, puts succeed again" : first ? `, ${unlikely(store, top)}` : page ? "" : ", nothing predicted to fill";
-      setText(rest, top && top.pct !== null ? `${top.in_use}${ahead}` : "");
+      setText(big, top && top.pct !== null ? percent(top.pct) : store.resources.length ? "not measured" : "no usage");
+      setText(rest, top && top.pct !== null ? `${top.in_use}${wasFull(page) ? ", was full, puts succeed again" : ahead(store, top)}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
   } };
@@ -120,7 +125,8 @@ function leftOfAlert(alert) {
   if (!store || !alert.is_open) return "";
   if (alert.condition === "full") return store.full.length ? "full now" : "was full, puts succeed again";
   const ahead = store.forecasts.find((item) => item.resource === alert.resource && item.time_to_full_s);
-  if (!ahead || (alert.condition !== "full-forecast" && ahead.full_probability < LIKELY)) return "";
+  if (!ahead || ahead.full_probability < (alert.condition === "full-forecast" ? POSSIBLE : LIKELY)) return "";
+  if (fallingSince(store, alert.resource) !== undefined && !isFullNow(ahead.time_to_full_s)) return "falling";
   return isFullNow(ahead.time_to_full_s) ? "full now" : `${span(ahead.time_to_full_s.p50)} left`;
 }
 
@@ -331,7 +337,7 @@ function takenText(incident) {
 // What the map shows of a store: the time left, else its usage.
 function cellOf(store) {
   const top = mainResource(store), isFull = store.full.length > 0, seconds = isFull ? 0 : leftOf(store), incident = openOf(store)[0], taken = takenText(incident);
-  const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.maximum_pct) : "", severity = toneOf(store);
+  const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.pct) : "", severity = toneOf(store);
   const value = band === "steady" || band === "call" ? usage || "-" : seconds < 5400 ? span(seconds) : `${(seconds / 3600).toFixed(1)} h`;
   const ahead = isFull ? "full now" : band === "steady" || band === "call" ? "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
   const parts = [store.store, severity ? wordOf(store) || (severity === "info" ? "watch" : severity) : "", ahead, usage && `${top.label} ${usage}`, taken];
@@ -485,10 +491,10 @@ class Overview {
       match.set(store);
       const incident = openOf(store)[0];
       setWords(watch, incident ? `watch: ${titleOf(incident.root)} since ${moment(incident.root.opened)}` : "");
-      setText(label, top ? top.maximum_label || top.label : "");
-      setText(value, top ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "");
+      setText(label, top ? top.label : "");
+      setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first && store.first.full_probability >= 0.005 ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(left, store.first && store.first.full_probability >= POSSIBLE && fallingSince(store, store.first.resource) === undefined ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });

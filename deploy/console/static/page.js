@@ -98,6 +98,8 @@ export const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(1
 export const dayAndClock = (text) => `${text.slice(0, 10)} ${text.slice(11, 19)}`;
 const shares = [1, 2].map((digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${shares[digits - 1].format(value)} %`);
+// Entries, elements, pages and blocks run out; anything else is full.
+export const runsOut = (label) => (["entries", "elements", "pages", "blocks"].includes(label) ? "run out" : "is full");
 export const kindOf = (kind) => kind.replace("_", " ");
 
 export const GLYPHS = { cleared: "\u2713", full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };

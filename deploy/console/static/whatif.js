@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { actionParts, announce, count, h, isFullNow, post, range, setText, span } from "./page.js";
+import { actionParts, announce, count, h, isFullNow, post, range, runsOut, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -123,7 +123,7 @@ function outcome(title) {
       setText(more, `${result.label}: puts fail`);
     } else {
       setText(big, span(times.p50));
-      setText(more, `until ${result.label} is full (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);
+      setText(more, `until ${result.label} ${runsOut(result.label)} (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);
     }
     setText(fits, result.messages_that_fit === null ? "" : `${count(result.messages_that_fit)} messages fit without gets`);
   } };

@@ -366,15 +366,15 @@ def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what
     [
         (
             1_200,
-            "75.0 % of what it can grow to (100.0 % of the present pages)",
-            "of what pages can grow to in use",
+            "100.0 % in use",
+            "of pages in use, can grow to 1.3 times as many pages",
             "1,200 of 1,200 pages, can grow to 1,600",
             "pages, of what it can grow to",
         ),
         (1_600, "75.0 % in use", "of pages in use", "1,200 of 1,600 pages", "pages"),
     ],
 )
-def test_a_usage_is_of_what_the_resource_can_grow_to_beside_its_present_size(total, usage, in_use, amount, label):
+def test_a_usage_is_of_the_present_size_beside_what_the_resource_can_grow_to(total, usage, in_use, amount, label):
     state = msgspec.convert(page_set("QM01/PS04", 1_200, pages_total=total, pages_max=1_600), PageSetState)
     [pages] = resources_of(state)
     assert (pages.text, pages.share_text, pages.amount_text, pages.maximum_label) == (
