@@ -13,6 +13,7 @@ from twin.units import format_size
 MAX_SEEN = 100_000  # objects
 MAX_CONFLICTS = 100
 
+MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 
 
@@ -31,6 +32,10 @@ class EstateFacts:
     objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
     # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
     conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
+    allocated: set[str] = field(default_factory=set)  # structures whose size was seen allocated
+    ungrouped: set[str] = field(default_factory=set)  # queue managers with shared stores, whose group was not seen
+    memberless: set[str] = field(default_factory=set)  # queue-sharing groups of which no queue manager was seen
+    unplaced: set[str] = field(default_factory=set)  # first four letters of structures of no known group
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.
@@ -44,6 +49,8 @@ class EstateFacts:
         if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
             return
         facts = self.objects.setdefault((section, key), {})
+        if section == "structure" and "size" in attributes and source.startswith(MEASURED):
+            self.allocated.add(key)
         for name, value in attributes.items():
             if value is not None:
                 fact = Fact(value, source)
