@@ -37,6 +37,7 @@ from streams.query.job import Job, start_job
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
+from twin.outputs import OwnFolder
 from twin.recordings.files import Chunk
 from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
@@ -57,12 +58,16 @@ class DemoRun:
 
     Attributes:
         outcome: Outcome of the simulation.
+        estate: File of the estate.
+        recording: The recording.
         address: Address of the page in the browser; None: no page.
         alerts: Alerts of the job, in their order.
         compared: Results of fixed lines and of the twin on the same recording.
     """
 
     outcome: Outcome
+    estate: Path
+    recording: Path
     address: str | None = None
     alerts: list[AlertRecord] = field(default_factory=list)
     compared: list[MethodResult] = field(default_factory=list)
@@ -122,7 +127,7 @@ def run_demo(
 
     Args:
         folder: Scratch folder.
-        output: Folder that receives the estate and the recording; it is made.
+        output: Folder that receives the estate and the recording; it is made. What is another's there stays.
         seconds: Wall time for the whole recording, from when the job is ready; longer where the job cannot follow.
         seed: Seed of the simulation.
         on_ready: Called with the broker's address when the broker is ready.
@@ -133,12 +138,15 @@ def run_demo(
         MqtwinError: The broker, the job or the publishing fails.
     """
     console = Console()
-    estate, recording = _write_estate(output), output / RECORDING
+    results = OwnFolder(output)
+    described, recording = results.write(ESTATE, side_by_side_estate_text()), results.free(RECORDING)
+    estate = load_estate(described)
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
     with _activity(console, _kernel_text()):
         warm()
     with _activity(console, "simulating six hours of three structures"):
         outcome = simulate(SideBySide(), estate, recording, seed)
+    results.note_written(recording)
     _print_line(f"Simulated {outcome.events:,} events, {as_span((outcome.last - outcome.first) / 1e6)} of event time.")
     with _activity(console, "starting Kafka"):
         broker = Broker(data=folder / "kafka").start()
@@ -152,7 +160,7 @@ def run_demo(
             parts.callback(job.session.stop)
             parts.callback(job.stop)
             _print_line(f"The streaming job is running. Its log: {folder / 'job.log'}")
-            run = DemoRun(outcome)
+            run = DemoRun(outcome, described, recording)
             if console_port is not None:
                 run.address = _open_console(parts, estate, broker.bootstrap_servers, console_port)
                 _print_line(f"The console is running: {run.address}")
@@ -162,17 +170,6 @@ def run_demo(
             yield run
     finally:
         broker.stop()
-
-
-def _write_estate(output: Path) -> Estate:
-    """Write the estate of the demo into a folder and return it."""
-    path = output / ESTATE
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        path.write_text(side_by_side_estate_text(), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--output {output}: {error.strerror}; expected: a folder that can be written") from None
-    return load_estate(path)
 
 
 def _kernel_text() -> str:

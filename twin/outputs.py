@@ -6,18 +6,25 @@ Files that grow while they are read, such as `mqtwin record --follow`, are not w
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from twin.errors import UsageError
 
 _STREAMS = ("/dev/", "/proc/")  # links there name what is open, not a file
 _MAX_LINKS = 40
+_WRITTEN = ".mqtwin-written.json"
+_COMPARED_BYTES = 64 << 20
 
 
 class Draft:
@@ -74,6 +81,65 @@ class Draft:
             self.discard()
 
 
+class OwnFolder:
+    """Folder of the results of a command, under fixed names.
+
+    A file of such a name stays if the command did not write it, if it was changed since, or if it is read: then the
+    result gets another name, such as estate.new.toml. The digests of what was written are in `.mqtwin-written.json`.
+
+    Args:
+        path: the folder; it is made when something is written.
+        reads: files that the command reads.
+    """
+
+    def __init__(self, path: Path, reads: Iterable[Path] = ()) -> None:
+        self.path = path
+        self._reads = tuple(reads)
+
+    def free(self, name: str) -> Path:
+        """Return the path for a result of that name. Raise UsageError if the folder cannot be written or read."""
+        self._make()
+        stem, dot, suffix = name.partition(".")
+        written = self._written()
+        for number in count():
+            place = f".new{number if number > 1 else ''}" if number else ""
+            path = self.path / f"{stem}{place}{dot}{suffix}"
+            if not os.path.lexists(path):
+                return path
+            is_read = any(is_same_file(path, other) for other in self._reads)
+            if not is_read and _digest(path) == written.get(path.name, "none"):
+                return path
+        raise AssertionError
+
+    def note_written(self, path: Path) -> None:
+        """Note that a file of the folder is a result as it is now."""
+        written = self._written() | {path.name: _digest(path)}
+        write_output(self.path / _WRITTEN, msgspec.json.format(msgspec.json.encode(written)) + b"\n")
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a text, if it is not there already; return its path. Raise UsageError."""
+        named = self.path / name
+        if named.is_file() and named.stat().st_size < _COMPARED_BYTES and named.read_bytes() == text.encode():
+            return named
+        path = self.free(name)
+        write_output(path, text)
+        self.note_written(path)
+        return path
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = "it is a file" if self.path.is_file() else error.strerror
+            raise UsageError(f"{self.path} cannot be written: {reason}; expected: a folder") from None
+
+    def _written(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode((self.path / _WRITTEN).read_bytes(), type=dict[str, str])
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}  # then nothing is known to be a result, and everything stays
+
+
 def write_output(path: str | Path, content: str | bytes) -> None:
     """Write a whole file. Raise UsageError if it cannot be written; what was there stays then."""
     with Draft(path) as draft:
@@ -112,6 +178,15 @@ def is_same_file(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except OSError:
         return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file, "" if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _create_beside(target: Path) -> Path:

@@ -20,7 +20,7 @@ from contextlib import suppress
 
 import structlog
 
-from deploy.show.alerts import printable
+from deploy.show.terminal import printable
 from twin.errors import UsageError
 from twin.records import AlertRecord
 

@@ -6,7 +6,7 @@ import getpass
 import time
 
 from deploy.options.common import KafkaOptions
-from deploy.show.alerts import printable
+from deploy.show.terminal import printable
 from streams.kafka.notes import check_note, read_noted_alerts, write_note
 from streams.kafka.topics import Topics
 from streams.log import configure_logging

@@ -12,10 +12,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
-from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
+from deploy.demo import DemoRun, run_demo
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import OutputFolder
-from deploy.show.terminal import print_table, print_wrapped
+from deploy.show.terminal import command_line, print_table, print_wrapped
 from deploy.show.verdict import comparison_lines, next_commands
 from streams.host.signals import StopRequestedError, raise_on_stop
 
@@ -46,7 +46,7 @@ def demo(
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
             port = None if no_console else DEFAULT_PORT
             for run in run_demo(Path(folder), output, seconds=seconds, seed=seed, console_port=port):
-                passed = _report(run, output)
+                passed = _report(run)
                 _wait(run, keep=keep)
     except StopRequestedError:
         if passed is None:
@@ -54,14 +54,14 @@ def demo(
     return 0 if passed else 1
 
 
-def _report(run: DemoRun, output: Path) -> bool:
+def _report(run: DemoRun) -> bool:
     """Print the results of a run; return True if the alert opened in time."""
     passed, line = run.judge()
     print_wrapped(line, "  ")
     headings, lines = comparison_lines(run.compared)
     print_table(headings, lines, right=set(headings[1:]))
-    print(f"\nEstate and recording are in {output}. To try next:")
-    for text, command in next_commands(_program(), run.outcome, output / ESTATE, output / RECORDING):
+    print(f"\nEstate and recording are in {run.recording.parent}. To try next:")
+    for text, command in next_commands(_program(), run.outcome, run.estate, run.recording):
         print(f"\n  # {text}\n  {command}")
     sys.stdout.flush()
     return passed
@@ -71,8 +71,8 @@ def _program() -> str:
     """Return how this program was called."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
-        return f"{sys.executable} -m deploy"
-    return called.name if shutil.which(called.name) == str(called.absolute()) else str(called)
+        return command_line((sys.executable, "-m", "deploy"))
+    return command_line([called.name if shutil.which(called.name) == str(called.absolute()) else str(called)])
 
 
 def _wait(run: DemoRun, *, keep: bool) -> None:

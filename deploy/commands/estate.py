@@ -15,8 +15,8 @@ from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
-from twin.outputs import write_output
 from twin.feeds.site import SiteFile, site_file
+from twin.outputs import write_output
 from twin.units import as_count
 
 _WRONG_USE = 2

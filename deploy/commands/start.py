@@ -12,29 +12,43 @@ from cyclopts.validators import Number
 
 from deploy.commands.console import console
 from deploy.console.server import DEFAULT_PORT
+from deploy.options.common import GIVEN
 from deploy.options.feeds import FeedChoices, parse_groups
+from deploy.options.files import FileUse, OutputFolder
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_intake, print_not_understood
-from deploy.show.terminal import print_line
+from deploy.show.terminal import kinds, print_command, print_line, printable
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, load_estate
 from twin.feeds.estate_import import CFRM
 from twin.feeds.formats import FORMATS
 from twin.feeds.importing import recorded
+from twin.feeds.intake import Intake
 from twin.feeds.protocol import FeedOptions
-from twin.feeds.site import MQSC, RECORDING, SiteFile, recognise, record_site, see_estate, site_file
+from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
+from twin.outputs import OwnFolder, is_same_file
 from twin.units import as_count
 
 _DEFAULTS = FeedChoices()
 _FOLDER = Path("mqtwin-site")
+_ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
+_RISK = "risk: "  # of an estate's warning about something that is known
 _WRONG_USE = 2
 
 
+def _path_of(name: str) -> Path:
+    """Return the path in FILE, FORMAT:FILE, mqsc:OWNER=FILE or cfrm:NAME=FILE."""
+    prefix, colon, rest = name.partition(":")
+    if not colon or prefix not in (RECORDING, CFRM, MQSC, *FORMATS):
+        return Path(name)
+    return site_file(prefix, rest).path
+
+
 def start(
-    files: Annotated[tuple[str, ...], Parameter(name="FILE", negative="")] = (),
+    files: Annotated[tuple[Annotated[str, FileUse(path_of=_path_of)], ...], Parameter(name="FILE", negative="")] = (),
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
     group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
     no_console: Annotated[bool, Parameter(negative="")] = False,
@@ -46,6 +60,7 @@ def start(
 
     Without files it asks for them. Each is recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE
     whose definitions a file of MQSC has, and a file .toml is an estate to use instead of the one that the data show.
+    A file of the folder that it did not write, or that was changed since, stays: the new one is estate.new.toml.
 
     Args:
         files: Files: SMF, job logs with DISPLAYs, CFRM policies, MQSC, statistics, an estate.
@@ -58,72 +73,110 @@ def start(
         choices: Facts that the data lack.
     """
     options = choices.feed_options(flows=flows)
-    names, folder = (files, output or _FOLDER) if files else _ask(output)
+    names, path = (files, output or _FOLDER) if files else _ask(output)
+    again = GIVEN.get() or ("start", *names)
+    if not files:
+        again = (*again, *names, *(() if output else ("-o", str(path))))
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")
     site_files = _site_files(names, options)
-    folder.mkdir(parents=True, exist_ok=True)
-    missing: tuple[str, ...] = ()
-    path = estates[0] if estates else folder / "estate.toml"
-    if not estates:
-        seen = see_estate(site_files, folder, options, parse_groups(group))
-        path.write_text(seen.text, encoding="utf-8")
-        missing = seen.missing
+    folder = OwnFolder(path, [*(own.path for own in site_files), *estates])
+    lines: tuple[str, ...] = ()
+    if estates:
+        described = estates[0]
+    else:
+        seen = see_estate(site_files, path, options, parse_groups(group))
+        _say_causes(seen.groups, again)
+        if any(own.is_needed for own in seen.groups):
+            return _WRONG_USE
+        described, lines = _write(folder, _ESTATE, seen.text), seen.missing
+        if described.name != _ESTATE:
+            print_line("mqtwin: to use the one that stays, run")
+            print_command((*again, str(path / _ESTATE)))
     try:
-        estate = load_estate(path)
+        estate = load_estate(described)
     except EstateError as error:
-        for message in (str(error), *error.others, *missing):
+        for message in (str(error), *error.others, *kinds(lines)):
             print_line(f"mqtwin: {message}")
-        print_line(f"mqtwin: correct {path}, then give it too: mqtwin start {' '.join(names)} {path}")
+        print_line(f"mqtwin: correct {described}, then run")
+        print_command(again if estates else (*again, str(described)))
         return _WRONG_USE
-    recording = _record(site_files, folder, estate, options, missing)
+    recording = _record(site_files, folder, estate, options, lines)
     if not no_console:
-        console(recording=recording, estate=path, port=port, open_=open_)
+        console(recording=recording, estate=described, port=port, open_=open_)
     return None
+
+
+def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
+    """Print which groups no file describes, and the command that does."""
+    for own in groups:
+        print_line(f"mqtwin: {own.text}")
+    if groups:
+        print_command((*again, *(word for own in groups for word in ("--group", own.option))))
+
+
+def _write(folder: OwnFolder, name: str, text: str) -> Path:
+    """Write a result into the folder and return its path; a file of that name that is not as `start` wrote it stays."""
+    path = folder.write(name, text)
+    _say_kept(folder, name, path)
+    return path
+
+
+def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
+    if path.name != name:
+        print_line(f"mqtwin: {folder.path / name} is read, or not as `mqtwin start` wrote it: it stays; see {path}")
 
 
 def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
     """Return the files that are no estate, and print what each is. UsageError: none of them has events."""
     files = [_site_file(name, options) for name in names if not name.endswith(".toml")]
     for own in files:
-        print(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}")
+        print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
     if not any(own.format_name in (RECORDING, *FORMATS) for own in files):
         raise UsageError(f"{', '.join(names)}: no file has events; expected: one of {RECORDING}, {', '.join(FORMATS)}")
     return files
 
 
 def _record(
-    files: Sequence[SiteFile], folder: Path, estate: Estate, options: FeedOptions, missing: tuple[str, ...]
+    files: Sequence[SiteFile], folder: OwnFolder, estate: Estate, options: FeedOptions, lines: tuple[str, ...]
 ) -> Path:
     """Write recording.arrow and missing.txt, and say what is in them; return the recording.
 
     Args:
         files: the files.
-        folder: where they are written.
+        folder: where they are written. Its own recording is used as it is, if no other file has events.
         estate: the estate.
         options: facts that the data lack.
-        missing: lines about what the data do not show of the estate.
+        lines: about what the data do not show of the estate.
 
     Raises:
         MqtwinError: no event was made.
     """
-    recording = folder / "recording.arrow"
-    with show_progress("import") as advance:
-        intakes = record_site(files, recording, estate, options, lambda events: advance(None, events))
+    with_events = [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
+    if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
+        recording = with_events[0]
+        intakes, events = list[Intake](), sum(1 for _ in recorded(recording))
+    else:
+        recording = folder.free(_RECORDING)
+        with show_progress("import") as advance:
+            intakes, events = record_site(files, recording, estate, options, lambda events: advance(None, events))
+        if events:
+            folder.note_written(recording)
+            _say_kept(folder, _RECORDING, recording)
     for intake in intakes:
-        print_intake(intake)
-        missing += tuple(intake.notes)
-    missing += tuple(estate.warnings)
-    (folder / "missing.txt").write_text("".join(f"{line}\n" for line in missing), encoding="utf-8")
-    for line in missing:
-        print_line(f"mqtwin: not known: {line}")
-    events = sum(1 for _ in recorded(recording))
-    unknown = as_count(len(missing), "line")
-    print(f"{as_count(events, 'event')} in {recording}; {unknown} about what is not known in {folder / 'missing.txt'}")
-    print_not_understood(*intakes)
+        print_intake(intake, printed=len(intake.complaints))
+        lines += (*map(str, intake.complaints), *intake.notes)
+    missing = tuple(dict.fromkeys((*lines, *estate.warnings)))
+    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
+    for line in kinds(missing):
+        print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
     if not events:
-        raise MqtwinError(f"{recording}: no event was made; the lines above say why")
+        print_not_understood(*intakes)
+        raise MqtwinError(f"{', '.join(map(str, with_events))}: no event was made; the lines above say why")
+    summary = f"{as_count(events, 'event')} in {recording}"
+    print(printable(f"{summary}; {as_count(len(missing), 'line')} about what is not known in {place}"))
+    print_not_understood(*intakes)
     return recording
 
 
@@ -143,7 +196,7 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
         )
     names = []
     while name := input("File (SMF, job log, CFRM policy, MQSC, statistics; Enter ends): ").strip():
-        if Path(name.rpartition("=")[2].rpartition(":")[2]).is_file():
+        if _path_of(name).is_file():
             names.append(name)
         else:
             print_line(f"mqtwin: {name} is not a file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +13,12 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile
+from deploy.show.terminal import command_line
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 KAFKA = Group("Kafka", sort_key=1)
+GIVEN: ContextVar[tuple[str, ...]] = ContextVar("GIVEN", default=())  # arguments of mqtwin, to print the next command
 MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
 MAX_SECONDS = 3600 * MAX_HOURS
 
@@ -122,7 +125,8 @@ class KafkaOptions:
         read_kafka_file(path)
         mode = path.stat().st_mode & 0o777
         if mode & 0o044:
-            _warn(f"--kafka-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
+            right = command_line(["chmod", "600", str(path)])
+            _warn(f"--kafka-file {path} can be read by others (mode {mode:o}); expected: {right}")
 
 
 def record_events(kafka: KafkaOptions, folder: Path) -> Path:

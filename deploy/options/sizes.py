@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter
 
 from deploy.options.files import EstateFile
-from deploy.show.terminal import print_warnings
+from deploy.show.terminal import command_line, print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
 from twin.sizing import Mix, at_max_depth, bare_structure
@@ -58,7 +58,8 @@ class SizeOptions:
             raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}; expected: {expected}")
         if estate.warnings:
             count = as_count(len(estate.warnings), "warning")
-            print_warnings([f"{self.estate}: {count}, see mqtwin estate check {self.estate}"])
+            command = command_line(["mqtwin", "estate", "check", str(self.estate)])
+            print_warnings([f"{self.estate}: {count}, see {command}"])
         return estate, config
 
     def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from deploy.show.terminal import fill
+from deploy.show.terminal import fill, printable
 from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, PAGE, UPDATED, WARNING, WATCH
 from twin.records import ROOT, AlertData, AlertRecord, Change, Filler, IncidentChange
 
@@ -22,7 +22,6 @@ _NOTES = {
     Change.REOPENED: "a page again",
     Change.OVER: "over",
 }
-_NO_BREAK_SPACE = "\u00a0"
 
 
 def alert_line(alert: AlertRecord) -> str:
@@ -87,16 +86,6 @@ def _parts_texts(change: IncidentChange) -> list[str]:
 def _word(alert: AlertRecord) -> str:
     """Return how bad an alert is in one word."""
     return WATCH if alert.data.level == WATCH else alert.data.severity
-
-
-def printable(text: str) -> str:
-    """Return a text whose control characters are escaped, as in JSON: whoever writes a topic could steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter == _NO_BREAK_SPACE else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
 
 
 def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") -> Text:

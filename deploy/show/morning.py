@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from deploy.show.alerts import printable
-from deploy.show.terminal import print_table, print_wrapped
+from deploy.show.terminal import print_table, print_wrapped, printable
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
 from twin.scoring.score import TWIN
 from twin.units import as_count, as_span

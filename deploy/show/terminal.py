@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -22,6 +24,38 @@ _MAX_UNBROKEN = 30  # characters of a word or number that is not broken while th
 _OBJECT = re.compile(r"[^\s,/\"]+/[^\s:,\"]+")  # the first name of a warning: QM01/PS04, QSG1/APP1/QM01
 _MAX_ALIKE = 3  # warnings that differ in a name only are printed one by one up to this number
 _MAX_NAMES = 8
+_NO_BREAK_SPACE = "\u00a0"
+_PLACE = re.compile(r"^.+, (?:line|byte) [0-9]+: ")  # in front of a complaint about a file
+_VARIABLE = re.compile(r"[^\s,:]*[0-9/][^\s,:]*|\b[A-Z][A-Z0-9_.$#@]+\b(?!\()")  # names and numbers in a line
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters are escaped, as in JSON: whoever chose a name could steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == _NO_BREAK_SPACE else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def command_line(arguments: Iterable[str]) -> str:
+    """Return a command to paste into a shell; control characters are escaped as bash, ksh and zsh read them."""
+    return " ".join(map(_shell_word, arguments))
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    letters = (
+        "\\" + letter if letter in "\\'" else letter if letter.isprintable() else _escaped_bytes(letter)
+        for letter in word
+    )
+    return f"$'{''.join(letters)}'"
+
+
+def _escaped_bytes(letter: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
 
 
 def words(text: str) -> list[str]:
@@ -137,7 +171,7 @@ def merged(warnings: Iterable[str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     names: dict[str, list[str]] = {}
     for warning in warnings:
-        match = _OBJECT.search(warning)
+        match = None if _PLACE.match(warning) else _OBJECT.search(warning)
         text = warning.replace(match[0], "\0") if match else warning
         alike.setdefault(text, []).append(warning)
         names.setdefault(text, []).extend([match[0]] if match else [])
@@ -151,6 +185,22 @@ def merged(warnings: Iterable[str]) -> list[str]:
     return lines
 
 
+def kinds(lines: Iterable[str]) -> list[str]:
+    """Return lines in order, `merged`; of more than three that differ in names and numbers only, the first."""
+    alike: dict[str, list[str]] = {}
+    for line in merged(dict.fromkeys(lines)):
+        alike.setdefault(_VARIABLE.sub("\0", _PLACE.sub("", line)), []).append(line)
+    shown = []
+    for same in alike.values():
+        shown += same if len(same) <= _MAX_ALIKE else [f"{same[0]} (and {len(same) - 1} more like it)"]
+    return shown
+
+
+def print_command(arguments: Iterable[str]) -> None:
+    """Print a command of mqtwin to standard error, to paste into a shell: it is never broken into lines."""
+    print(f"  {command_line(('mqtwin', *arguments))}", file=sys.stderr)
+
+
 def print_line(line: str) -> None:
     """Print a line to standard error; on a terminal it is wrapped between words."""
-    print(wrapped(line, is_terminal=sys.stderr.isatty()), file=sys.stderr)
+    print(wrapped(printable(line), is_terminal=sys.stderr.isatty()), file=sys.stderr)

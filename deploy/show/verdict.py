@@ -7,12 +7,12 @@ elements of a structure, as DISPLAY CFSTATUS and D XCF,STR show them, and a stra
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from deploy.show.terminal import command_line
 from deploy.show.usage import full_in
 from kernels.clock import SECOND
 from twin.conditions import CLEARED, Condition
@@ -131,9 +131,9 @@ def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path)
     """
     full_at, store = outcome.first_full or (outcome.last, outcome.fullest)
     time = as_text(max(outcome.first, full_at - _BEFORE_S * SECOND))[:19] + "Z"
-    files = f"--estate {shlex.quote(str(estate))} --recording {shlex.quote(str(recording))} --at {time}"
-    report = shlex.quote(str(recording.with_name("advice.html")))
-    again = f"{shlex.quote(str(recording))} --estate {shlex.quote(str(estate))}"
+    files = command_line(["--estate", str(estate), "--recording", str(recording), "--at", time])
+    report = command_line([str(recording.with_name("advice.html"))])
+    again = command_line([str(recording), "--estate", str(estate)])
     return [
         (f"{store} at {time[11:16]}, if twice as much is put", f"{program} whatif {store} {files} --traffic puts=2"),
         ("what would have been enough, as a page to hand on", f"{program} advise {store} {files} --html {report}"),

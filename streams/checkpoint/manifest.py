@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import os
 import pickle
+import shlex
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -256,9 +257,8 @@ def check_belongs(
     frozen = newest[1] if newest is not None else {}
     for key, value in conf.items():
         if key in frozen and frozen[key] != value:
-            rescale = (
-                f", run `mqtwin checkpoint repartition {location} --partitions {value}`" if key == PARTITIONS else ""
-            )
+            command = f"mqtwin checkpoint repartition {shlex.quote(location)} --partitions {shlex.quote(value)}"
+            rescale = f", run `{command}`" if key == PARTITIONS else ""
             raise UsageError(
                 f"--conf {key}={value}: checkpoint {location} was begun with {frozen[key]}, which no restart changes: "
                 f"leave the setting out{rescale}, or name another --checkpoint"
@@ -284,7 +284,7 @@ def check_ended(location: str, files: BatchLogs) -> None:
     if partitions is not None:
         raise UsageError(
             f"checkpoint {location}: its repartition to {partitions} state partitions has not ended: "
-            f"`mqtwin checkpoint repartition {location} --partitions {partitions}` ends it"
+            f"`mqtwin checkpoint repartition {shlex.quote(location)} --partitions {partitions}` ends it"
         )
 
 

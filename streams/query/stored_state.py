@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -198,7 +199,7 @@ def _read_twins(
 def _unreadable(directory: Path, error: Exception) -> MqtwinError:
     return MqtwinError(
         f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
-        f"`mqtwin checkpoint check {directory}` says what is damaged"
+        f"`mqtwin checkpoint check {shlex.quote(str(directory))}` says what is damaged"
     )
 
 

@@ -362,7 +362,14 @@ class Terminal(io.StringIO):
 
 def run_command(monkeypatch: pytest.MonkeyPatch, story: Story, stdin: io.StringIO, *arguments: str) -> int:
     """Run `mqtwin demo` with a run that has ended."""
-    run = DemoRun(story.outcome, "http://127.0.0.1:8470/", story.alerts, [MethodResult("twin", 1, 0, {STORE: (60.0,)})])
+    run = DemoRun(
+        story.outcome,
+        Path("mqtwin-demo/estate.toml"),
+        Path("mqtwin-demo/recording.ndjson"),
+        "http://127.0.0.1:8470/",
+        story.alerts,
+        [MethodResult("twin", 1, 0, {STORE: (60.0,)})],
+    )
     monkeypatch.setattr("deploy.commands.demo.run_demo", lambda *_, **__: iter([run]))
     monkeypatch.setattr(sys, "stdin", stdin)
     return main(["demo", *arguments])
@@ -401,4 +408,4 @@ def test_with_keep_broker_and_job_stay_until_they_are_interrupted(
 
 def test_an_output_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--output", "/proc/none"]) == 2
-    assert "--output /proc/none: " in capsys.readouterr().err
+    assert "/proc/none cannot be written: " in capsys.readouterr().err

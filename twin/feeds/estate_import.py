@@ -18,7 +18,7 @@ from twin.estate.attributes import LEVELS, SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
-from twin.feeds.facts import EstateFacts, Fact
+from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
@@ -41,7 +41,6 @@ _NEEDED = {
 }
 _REMEDIES = {"smds": " (MQ's limit of 16 TB is assumed)", "queue_sharing_group": f"; expected: {NAME_GROUP}"}
 _ALLOCATED = "CFSTATUS"  # source of sizes now, SIZEMAX
-_MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
 
 
@@ -124,6 +123,9 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         short = name[_GROUP_LENGTH:]
         if group is None:
             unknown.append(name)
+            intake.facts.unplaced.add(name[:_GROUP_LENGTH])
+            if short == ADMINISTRATION:
+                intake.facts.memberless.add(name[:_GROUP_LENGTH].rstrip("@"))
         elif short:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
@@ -176,7 +178,7 @@ def _missing(estate_facts: EstateFacts, section: str, key: str, values: dict[str
     if section == "storage_class":
         page_set = f"{key.split('/', maxsplit=1)[0]}/{values.get('page_set')}"
         if estate_facts.value("page_set", page_set, "pages") is None:
-            return f"page set {page_set} was not seen"
+            return f"page set {_page_set(page_set)} was not seen"
     return None
 
 
@@ -220,8 +222,17 @@ def _checked(section: str, key: str, facts: dict[str, Fact], warnings: list[str]
     return values
 
 
+def toml_string(text: str) -> str:
+    """Return a basic string of TOML. Raise UsageError if the text is not Unicode, as a file's name may be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold") from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _key(key: str) -> str:
-    return key if key.isascii() and key.isalnum() else json.dumps(key)
+    return key if key.isascii() and key.isalnum() else toml_string(key)
 
 
 def _value(name: str, value: Any) -> str:
@@ -233,32 +244,59 @@ def _value(name: str, value: Any) -> str:
 # --- advice and differences ------------------------------------------------------------------------------------------
 
 
-def unverified(estate_facts: EstateFacts) -> Iterator[str]:
-    """Yield a warning per capacity that sources disagree about, or that nothing has shown."""
+def unverified(estate_facts: EstateFacts, *, is_loaded: bool = False) -> Iterator[str]:
+    """Yield a warning per capacity that sources disagree about, or that nothing has shown.
+
+    Args:
+        estate_facts: what was seen.
+        is_loaded: without those that the estate's own warnings repeat once it is loaded.
+    """
     for section, key, name, before, after in estate_facts.conflicts:
+        if _is_growth(estate_facts, key, name, before, after):
+            continue
         before_text, after_text = _text(name, before.value), _text(name, after.value)
         yield f"{section} {key}: {name} differs: {before_text} in {before.source}, {after_text} in {after.source}"
     for key, facts in estate_facts.section("page_set"):
-        if "expand" in facts and facts["expand"].value != "NONE":
-            yield f"page set {key}: {_unverified_expansion(facts)}"
+        if "expand" in facts and facts["expand"].value != "NONE" and not (is_loaded and _cannot_expand(facts)):
+            yield f"page set {_page_set(key)}: {_unverified_expansion(facts)}"
     for key, facts in estate_facts.section("structure"):
-        yield from _unverified_structure(estate_facts, key, facts)
+        if "size" in facts and key not in estate_facts.allocated:
+            size = format_size(facts["size"].value)
+            yield f"structure {key}: its size {size} is of {facts['size'].source}; it was not seen allocated"
+        if not is_loaded:
+            yield from _unverified_data_sets(estate_facts, key, facts)
     for key, facts in estate_facts.section("queue_file"):
         if "max_size" not in facts:
             yield f"queue file {key}: its maximum size was not seen, MQ's default of 2 TB is assumed"
 
 
+def _is_growth(estate_facts: EstateFacts, structure: str, name: str, before: Fact, after: Fact) -> bool:
+    """Return True for sizes of a structure that do not contradict each other: allocated, from INITSIZE to SIZE."""
+    if name != "size" or before.source.startswith(MEASURED) == after.source.startswith(MEASURED):
+        return False
+    allocated, defined = (before, after) if before.source.startswith(MEASURED) else (after, before)
+    initial = estate_facts.value("structure", structure, "init_size") or defined.value
+    return bool(initial <= allocated.value <= defined.value)
+
+
+def _page_set(key: str) -> str:
+    """Return the store of a page set's key: QM01/PS04 of QM01/4."""
+    qmgr, _, number = key.partition("/")
+    return f"{qmgr}/PS{int(number):02d}" if number.isdecimal() else key
+
+
+def _cannot_expand(facts: dict[str, Fact]) -> bool:
+    return facts["expand"].value == "USER" and "secondary_pages" not in facts
+
+
 def _unverified_expansion(facts: dict[str, Fact]) -> str:
-    if facts["expand"].value == "USER" and "secondary_pages" not in facts:
+    if _cannot_expand(facts):
         return "EXPAND(USER), and its secondary extent was not seen: it does not expand here; set secondary_pages"
     limit = "MQ's limit of 64 GB is assumed; set max_pages"
     return f"EXPAND({facts['expand'].value}), and the space on its volumes was not seen: {limit}"
 
 
-def _unverified_structure(estate_facts: EstateFacts, key: str, facts: dict[str, Fact]) -> Iterator[str]:
-    if "size" in facts and not facts["size"].source.startswith(_MEASURED):
-        size = format_size(facts["size"].value)
-        yield f"structure {key}: its size {size} is of {facts['size'].source}; it was not seen allocated"
+def _unverified_data_sets(estate_facts: EstateFacts, key: str, facts: dict[str, Fact]) -> Iterator[str]:
     group, _, structure = key.partition("/")
     if structure == ADMINISTRATION or ("offload" in facts and facts["offload"].value != "SMDS"):
         return
@@ -290,8 +328,7 @@ def _differences_of(section: str, key: str, facts: dict[str, Fact], estate: Esta
         config = getattr(store, "smds", {}).get(qmgr)
         name = f"SMDS {key}"
     else:
-        owner, _, rest = key.partition("/")
-        name = f"{owner}/PS{int(rest):02d}" if section == "page_set" and rest.isdecimal() else key
+        name = _page_set(key) if section == "page_set" else key
         config = estate.stores.get(name)
     if config is None:
         if section != "smds":

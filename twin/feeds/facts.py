@@ -16,6 +16,7 @@ MAX_CONFLICTS = 100
 
 _OF_QUEUES = frozenset(("queue", "queue_file"))
 _DYNAMIC = re.compile(r"[0-9A-F]{16}\Z")  # what MQ puts in place of the * of DynamicQName, behind CSQ. or AMQ.
+MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 
 
@@ -40,6 +41,10 @@ class EstateFacts:
     # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
     conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
     active_policy: str | None = None  # name of the CFRM policy that D XCF,POLICY shows
+    allocated: set[str] = field(default_factory=set)  # structures whose size was seen allocated
+    ungrouped: set[str] = field(default_factory=set)  # queue managers with shared stores, whose group was not seen
+    memberless: set[str] = field(default_factory=set)  # queue-sharing groups of which no queue manager was seen
+    unplaced: set[str] = field(default_factory=set)  # first four letters of structures of no known group
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.
@@ -55,6 +60,8 @@ class EstateFacts:
         if section in _OF_QUEUES and is_dynamic(key):
             return
         facts = self.objects.setdefault((section, key), {})
+        if section == "structure" and "size" in attributes and source.startswith(MEASURED):
+            self.allocated.add(key)
         for name, value in attributes.items():
             if value is not None:
                 fact = Fact(value, source)

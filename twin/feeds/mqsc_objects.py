@@ -84,6 +84,7 @@ class MqscObjects:
         if group is None:
             text = f"{structure} of {qmgr}, whose queue-sharing group is not known; expected: {NAME_GROUP}"
             self._intake.complain("no-group", place, text)
+            self._intake.facts.ungrouped.add(qmgr)
             return None
         return f"{group}/{structure}"
 

@@ -6,16 +6,17 @@ import heapq
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from twin.errors import UsageError
-from twin.estate import Estate
-from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
+from twin.estate import Estate, group_prefix
+from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, toml_string, unverified
+from twin.feeds.facts import EstateFacts
 from twin.feeds.file_types import describe_file
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import import_files, read_pages, recorded
@@ -62,11 +63,33 @@ def site_file(format_name: str, file: str) -> SiteFile:
     return SiteFile(format_name, Path(file))
 
 
+class MissingGroup(NamedTuple):
+    """A queue-sharing group that no file describes.
+
+    Attributes:
+        text: what is missing, and the option to add.
+        option: value of --group, with the queue managers that were seen.
+        is_needed: the estate cannot be read without it.
+    """
+
+    text: str
+    option: str
+    is_needed: bool
+
+
 class SiteEstate(NamedTuple):
-    """An estate as its file's text, and a line for each thing that the data do not show."""
+    """An estate as its file's text, a line for each thing that the data do not show, and groups to describe first."""
 
     text: str
     missing: tuple[str, ...]
+    groups: tuple[MissingGroup, ...]
+
+
+class SiteRecording(NamedTuple):
+    """What went into a recording: an intake a format, and the number of events."""
+
+    intakes: list[Intake]
+    events: int
 
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
@@ -124,29 +147,68 @@ def see_estate(
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups)
     definitions = [own for own in files if own.format_name == MQSC]
-    if is_empty(intake.facts) and not definitions:
+    facts, owners = intake.facts, [_owner(own, options.qmgr) for own in definitions]
+    groups_to_add = _missing_groups(facts, owners)
+    if is_empty(facts) and not definitions:
+        if groups_to_add:
+            return SiteEstate("", (), tuple(own._replace(is_needed=True) for own in groups_to_add))
         names = ", ".join(str(own.path) for own in files)
         raise UsageError(
             f"{names}: nothing of an estate was found; expected: data that show a queue manager or a store"
         )
-    seen = estate_text(intake.facts)
-    known_groups = {key for key, _ in intake.facts.section("queue_sharing_group")}
-    text = seen.text + "".join(_import_of(own, folder, known_groups, options.qmgr) for own in definitions)
+    known_groups = {key for key, _ in facts.section("queue_sharing_group")}
+    for owner in set(owners) - known_groups - _queue_managers(facts):
+        facts.add("queue_manager", owner, MQSC)
+    seen = estate_text(facts)
+    imports = map(_import_of, definitions, owners, repeat(folder), repeat(known_groups))
     complaints = (str(complaint) for complaint in intake.complaints)
-    return SiteEstate(text, (*seen.warnings, *unverified(intake.facts), *complaints))
+    lines = (*seen.warnings, *unverified(facts, is_loaded=True), *complaints)
+    return SiteEstate(seen.text + "".join(imports), lines, groups_to_add)
 
 
-def _import_of(file: SiteFile, folder: Path, groups: set[str], qmgr: str | None) -> str:
-    """Return the table of an estate that reads a file of MQSC. UsageError: whose definitions they are is not known."""
+def _queue_managers(facts: EstateFacts) -> set[str]:
+    """Return the queue managers that were seen."""
+    members = (
+        own["queue_managers"].value for _, own in facts.section("queue_sharing_group") if "queue_managers" in own
+    )
+    return {key for key, _ in facts.section("queue_manager")}.union(*members)
+
+
+def _missing_groups(facts: EstateFacts, owners: Iterable[str]) -> tuple[MissingGroup, ...]:
+    """Return the queue-sharing groups that no file describes: those of definitions, and of queue managers with data."""
+    strangers = set(owners) - _queue_managers(facts) - facts.ungrouped
+    needed = {owner for owner in strangers if facts.ungrouped or group_prefix(owner) in facts.unplaced}
+    others = facts.memberless - needed if facts.ungrouped and not needed else set[str]()
+    members = ",".join(sorted(facts.ungrouped))
+    found = []
+    for group in sorted(needed | others):
+        option = f"{group}={members or 'QM01,QM02'}"
+        more = " and its other members, with commas" if members else ""
+        text = f"no file names the members of {group}: add --group {option}{more}"
+        found.append(MissingGroup(text, option, group in needed))
+    if members and not found:
+        option = f"QSG1={members}"
+        text = f"no file names the queue-sharing group of {members}: add --group {option} with its name and all members"
+        found.append(MissingGroup(text, option, is_needed=False))
+    return tuple(found)
+
+
+def _owner(file: SiteFile, qmgr: str | None) -> str:
+    """Return whose definitions a file of MQSC has. UsageError: nothing says it."""
     owner = file.owner or qmgr
     if not owner:
         raise UsageError(
             f"{file.path}: MQSC does not say whose definitions it has; expected: {MQSC}:QM01={file.path.name} or, of a"
             f" queue-sharing group, {MQSC}:QSG1={file.path.name}"
         )
+    return owner
+
+
+def _import_of(file: SiteFile, owner: str, folder: Path, groups: Container[str]) -> str:
+    """Return the table of an estate that reads a file of MQSC."""
     kind = "queue_sharing_group" if owner in groups else "queue_manager"
     path = os.path.relpath(file.path.absolute(), folder.absolute())
-    return f'\n[[import]]\nmqsc = "{path}"\n{kind} = "{owner}"\n'
+    return f"\n[[import]]\nmqsc = {toml_string(path)}\n{kind} = {toml_string(owner)}\n"
 
 
 def record_site(
@@ -155,8 +217,8 @@ def record_site(
     estate: Estate,
     options: FeedOptions,
     progress: Callable[[int], None] | None = None,
-) -> list[Intake]:
-    """Write the events of all files into one recording, in order of time; return an intake a format.
+) -> SiteRecording:
+    """Write the events of all files into one recording, in order of time. Without any, what was there stays.
 
     Where no file has puts and gets, the twin takes over every measurement.
 
@@ -186,4 +248,6 @@ def record_site(
         with RecordingWriter(recording) as writer:
             while batch := list(islice(merged, _WRITE_EVENTS)):
                 writer.write(batch)
-    return intakes
+            if not writer.events:
+                writer.discard()
+    return SiteRecording(intakes, writer.events)

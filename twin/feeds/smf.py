@@ -212,6 +212,7 @@ class SmfFeed(Feed):
         if not group or not structure:
             text = f"{record.qmgr} has an SMDS of {structure!r} but no known queue-sharing group; expected: an estate"
             self.intake.complain("no-group", record.place, text)
+            self.intake.facts.ungrouped.add(record.qmgr)
             return
         used = values.blocks_used
         if used + values.blocks_free + values.blocks_map == total:
