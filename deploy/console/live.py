@@ -22,8 +22,9 @@ from deploy.console.model import MAX_LETTERS, MAX_NOTES_OF_ALERT, ConsoleModel
 from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
 from streams.kafka.notes import check_note, write_note
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import TopicReader, is_left_out
 from streams.kafka.topics import Topics
+from streams.query.past import JobPast
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Decoder
@@ -154,10 +155,9 @@ class LiveTwins(Answers):
         self._thread: threading.Thread | None = None
         self._problem = ""
 
-    def follow(self, kafka: Mapping[str, str], topics: Topics) -> Self:
-        """Follow the events topic from its beginning. Arguments: client settings, names of the topics."""
-        arguments = (dict(kafka), topics.events)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="mqtwin-console-twins", daemon=True)
+    def follow(self, source: JobPast) -> Self:
+        """Follow the events topic from its beginning. source: the job, with the estates that it had before."""
+        self._thread = threading.Thread(target=self._run, args=(source,), name="mqtwin-console-twins", daemon=True)
         self._thread.start()
         return self
 
@@ -196,32 +196,35 @@ class LiveTwins(Answers):
     def problem(self) -> str:
         return self._problem
 
-    def _run(self, kafka: dict[str, str], topic: str) -> None:
+    def _run(self, source: JobPast) -> None:
         while not self._stopping.is_set():
             try:
                 warm()
-                self._follow_once(kafka, topic)
+                self._follow_once(source)
             except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz and answers say why
                 self._problem = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
                 self._stopping.wait(_RETRY_SECONDS)
 
-    def _follow_once(self, kafka: dict[str, str], topic: str) -> None:
-        last_error = LastError()
-        consumer = new_consumer(kafka, {"auto.offset.reset": "earliest"}, last_error)
+    def _follow_once(self, source: JobPast) -> None:
+        last_error, topic = LastError(), source.topics.events
+        consumer = new_consumer(source.kafka, {"auto.offset.reset": "earliest"}, last_error)
         try:
-            numbers = partitions_of(consumer, topic, kafka, last_error)
+            numbers = partitions_of(consumer, topic, source.kafka, last_error)
             if not numbers:
                 raise MqtwinError(f"topic {topic} does not exist yet")
+            player, begin = source.last_stretch()
+            skipped = source.skipped
             with self._lock:
-                self._player = Player(self._estate)
-            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+                self._player = player
+            consumer.assign([TopicPartition(topic, number, begin.get(number, OFFSET_BEGINNING)) for number in numbers])
             self._problem = ""
             while not self._stopping.is_set():
                 messages = [
                     item for item in consumer.consume(_BATCH, _EVENTS_READ_SECONDS) if check(item.error(), topic)
                 ]
-                if messages:
-                    self.feed([item.value() for item in messages], [content_type_of(item) for item in messages])
+                own = [item for item in messages if not is_left_out(item, skipped)]
+                if own:
+                    self.feed([item.value() for item in own], [content_type_of(item) for item in own])
                 if len(messages) < _BATCH:
                     with self._lock:
                         self._player.catch_up()
