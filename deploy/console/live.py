@@ -59,8 +59,8 @@ class TopicFeed:
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
         self._stopping = threading.Event()
-        own = {topics.state: None, topics.alerts: None, topics.notes: None, topics.dlq: MAX_LETTERS}
-        self._reader = TopicReader(kafka, own)
+        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
+        self._reads_notes = False  # only once their alerts are known
         self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
         self._thread.start()
 
@@ -71,6 +71,9 @@ class TopicFeed:
                 records = self._reader.read(_TOPICS_READ_SECONDS)
                 if records:
                     self._model.fold(records)
+                if self._reader.is_caught_up and not self._reads_notes:
+                    self._reader.add(self._topics.notes)
+                    self._reads_notes = True
                 idle = 0 if records else idle + 1
                 if idle == 0 or idle % _CHECK_READS == 1:
                     self._report(connected=bool(records) or self._reader.is_answering())
@@ -83,7 +86,7 @@ class TopicFeed:
     def _report(self, *, connected: bool) -> None:
         reader = self._reader
         problem = "" if connected else f"no Kafka answers at {self._kafka.get('bootstrap.servers', '')}"
-        caught_up = reader.is_caught_up and self._topics.state not in reader.missing
+        caught_up = self._reads_notes and reader.is_caught_up and self._topics.state not in reader.missing
         missing = list(reader.missing)
         self._model.set_source(connected=connected, caught_up=caught_up, missing=missing, problem=problem)
 
@@ -120,6 +123,8 @@ class NoteTaker:
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
+        self._lock = threading.Lock()
+        self._unread: dict[str, list[Note]] = {}  # by alert: on their way to the topic, or back from it
 
     def take(self, content: Any) -> Note:
         """Write the decoded body of POST /note, and return the note.
@@ -131,11 +136,22 @@ class NoteTaker:
         asked = converted(content, NoteRequest)
         now = as_text(round(time.time() * 1e6))
         note = new_note(asked.alert_id, asked.kind, asked.who, now, action=asked.action, text=asked.text)
-        check_note(note, self._model.noted_alerts())
-        number = len(self._model.notes_on(note.alert_id))
-        if number >= MAX_NOTES_OF_ALERT:
-            raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
-        write_note(self._kafka, self._topics, note)
+        alerts = self._model.noted_alerts()
+        check_note(note, alerts)
+        with self._lock:
+            self._unread = {alert_id: notes for alert_id, notes in self._unread.items() if alert_id in alerts}
+            shown = self._model.notes_on(note.alert_id)
+            unread = [own for own in self._unread.get(note.alert_id, ()) if own not in shown]
+            number = len(shown) + len(unread)
+            if number >= MAX_NOTES_OF_ALERT:
+                raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
+            self._unread[note.alert_id] = [*unread, note]
+        try:
+            write_note(self._kafka, self._topics, note)
+        except MqtwinError:
+            with self._lock:
+                self._unread[note.alert_id].remove(note)
+            raise
         return note
 
 

@@ -62,12 +62,8 @@ def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
             [f"{store}: the topic has {present.lost:,} of its events no more; it holds what its state record says"]
         )
     if present.differs:
-        print_warnings(
-            [
-                f"{store}: its state record has other figures, as the job had another estate for some of its events; "
-                "expected: --checkpoint FOLDER, which has its state"
-            ]
-        )
+        why = "as the job had another estate for some of its events"
+        print_warnings([f"{store}: its state record has other figures, {why}; --checkpoint FOLDER has its state"])
     return present.twin
 
 

@@ -174,6 +174,11 @@ class TopicReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def add(self, topic: str) -> None:
+        """Begin to read one more topic, from its beginning, or once it exists. Errors as of the constructor."""
+        if not self._assign(topic, None):
+            self.missing.append(topic)
+
     def _assign_missing(self) -> None:
         """Begin to read the topics that exist meanwhile."""
         for topic in tuple(self.missing):
