@@ -34,6 +34,7 @@ from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.definition import JobSettings
 from streams.query.job import Job, start_job
+from streams.query.past import JobPast
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
@@ -193,7 +194,8 @@ def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> 
     kafka, topics = {"bootstrap.servers": servers}, Topics()
     model = ConsoleModel(topics)
     parts.enter_context(TopicFeed(kafka, topics, model))
-    twins = parts.enter_context(LiveTwins(estate).follow(kafka, topics))
+    source = JobPast(kafka=kafka, topics=topics, estate=estate)
+    twins = parts.enter_context(LiveTwins(estate).follow(source))
     take_note = NoteTaker(kafka, topics, model).take
     try:
         server = ConsoleServer(model, Listen(port=port), twins, take_note=take_note)

@@ -114,8 +114,15 @@ def _live(
     if estate is None:
         return ConsoleServer(model, listen, take_note=take_note)
     loaded_estate = load_estate(estate)
-    twins = parts.enter_context(LiveTwins(loaded_estate).follow(client, topics))
-    source = JobPast(kafka=client, topics=topics, estate=loaded_estate, checkpoint=checkpoint, java=find_spark_java())
+    source = JobPast(
+        kafka=client,
+        topics=topics,
+        estate=loaded_estate,
+        checkpoint=checkpoint,
+        java=find_spark_java(),
+        warn=lambda text: print_warnings([text]),
+    )
+    twins = parts.enter_context(LiveTwins(loaded_estate).follow(source))
     past = LivePast(source, twins, lambda: [mark_of(*call) for call in model.calls()])
     return ConsoleServer(model, listen, past, past, take_note)
 

@@ -99,5 +99,6 @@ def _past(
         estate=estate,
         checkpoint=checkpoint,
         java=find_spark_java(),
+        warn=lambda text: print_warnings([text]),
     )
     return past.states(time_us, store).values()

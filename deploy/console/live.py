@@ -22,8 +22,9 @@ from deploy.console.model import MAX_LETTERS, MAX_NOTES_OF_ALERT, ConsoleModel
 from kernels.layout import NEVER
 from streams.kafka.clients import LastError, check, content_type_of, new_consumer, partitions_of
 from streams.kafka.notes import check_note, write_note
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import TopicReader, is_left_out
 from streams.kafka.topics import Topics
+from streams.query.past import JobPast
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Decoder
@@ -58,8 +59,8 @@ class TopicFeed:
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
         self._stopping = threading.Event()
-        own = {topics.state: None, topics.alerts: None, topics.notes: None, topics.dlq: MAX_LETTERS}
-        self._reader = TopicReader(kafka, own)
+        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
+        self._reads_notes = False  # only once their alerts are known
         self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
         self._thread.start()
 
@@ -70,6 +71,9 @@ class TopicFeed:
                 records = self._reader.read(_TOPICS_READ_SECONDS)
                 if records:
                     self._model.fold(records)
+                if self._reader.is_caught_up and not self._reads_notes:
+                    self._reader.add(self._topics.notes)
+                    self._reads_notes = True
                 idle = 0 if records else idle + 1
                 if idle == 0 or idle % _CHECK_READS == 1:
                     self._report(connected=bool(records) or self._reader.is_answering())
@@ -82,7 +86,7 @@ class TopicFeed:
     def _report(self, *, connected: bool) -> None:
         reader = self._reader
         problem = "" if connected else f"no Kafka answers at {self._kafka.get('bootstrap.servers', '')}"
-        caught_up = reader.is_caught_up and self._topics.state not in reader.missing
+        caught_up = self._reads_notes and reader.is_caught_up and self._topics.state not in reader.missing
         missing = list(reader.missing)
         self._model.set_source(connected=connected, caught_up=caught_up, missing=missing, problem=problem)
 
@@ -119,6 +123,8 @@ class NoteTaker:
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
+        self._lock = threading.Lock()
+        self._unread: dict[str, list[Note]] = {}  # by alert: on their way to the topic, or back from it
 
     def take(self, content: Any) -> Note:
         """Write the decoded body of POST /note, and return the note.
@@ -130,11 +136,22 @@ class NoteTaker:
         asked = converted(content, NoteRequest)
         now = as_text(round(time.time() * 1e6))
         note = new_note(asked.alert_id, asked.kind, asked.who, now, action=asked.action, text=asked.text)
-        check_note(note, self._model.noted_alerts())
-        number = len(self._model.notes_on(note.alert_id))
-        if number >= MAX_NOTES_OF_ALERT:
-            raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
-        write_note(self._kafka, self._topics, note)
+        alerts = self._model.noted_alerts()
+        check_note(note, alerts)
+        with self._lock:
+            self._unread = {alert_id: notes for alert_id, notes in self._unread.items() if alert_id in alerts}
+            shown = self._model.notes_on(note.alert_id)
+            unread = [own for own in self._unread.get(note.alert_id, ()) if own not in shown]
+            number = len(shown) + len(unread)
+            if number >= MAX_NOTES_OF_ALERT:
+                raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
+            self._unread[note.alert_id] = [*unread, note]
+        try:
+            write_note(self._kafka, self._topics, note)
+        except MqtwinError:
+            with self._lock:
+                self._unread[note.alert_id].remove(note)
+            raise
         return note
 
 
@@ -154,10 +171,9 @@ class LiveTwins(Answers):
         self._thread: threading.Thread | None = None
         self._problem = ""
 
-    def follow(self, kafka: Mapping[str, str], topics: Topics) -> Self:
-        """Follow the events topic from its beginning. Arguments: client settings, names of the topics."""
-        arguments = (dict(kafka), topics.events)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="mqtwin-console-twins", daemon=True)
+    def follow(self, source: JobPast) -> Self:
+        """Follow the events topic from its beginning. source: the job, with the estates that it had before."""
+        self._thread = threading.Thread(target=self._run, args=(source,), name="mqtwin-console-twins", daemon=True)
         self._thread.start()
         return self
 
@@ -196,32 +212,35 @@ class LiveTwins(Answers):
     def problem(self) -> str:
         return self._problem
 
-    def _run(self, kafka: dict[str, str], topic: str) -> None:
+    def _run(self, source: JobPast) -> None:
         while not self._stopping.is_set():
             try:
                 warm()
-                self._follow_once(kafka, topic)
+                self._follow_once(source)
             except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz and answers say why
                 self._problem = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
                 self._stopping.wait(_RETRY_SECONDS)
 
-    def _follow_once(self, kafka: dict[str, str], topic: str) -> None:
-        last_error = LastError()
-        consumer = new_consumer(kafka, {"auto.offset.reset": "earliest"}, last_error)
+    def _follow_once(self, source: JobPast) -> None:
+        last_error, topic = LastError(), source.topics.events
+        consumer = new_consumer(source.kafka, {"auto.offset.reset": "earliest"}, last_error)
         try:
-            numbers = partitions_of(consumer, topic, kafka, last_error)
+            numbers = partitions_of(consumer, topic, source.kafka, last_error)
             if not numbers:
                 raise MqtwinError(f"topic {topic} does not exist yet")
+            player, begin = source.last_stretch()
+            skipped = source.skipped
             with self._lock:
-                self._player = Player(self._estate)
-            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+                self._player = player
+            consumer.assign([TopicPartition(topic, number, begin.get(number, OFFSET_BEGINNING)) for number in numbers])
             self._problem = ""
             while not self._stopping.is_set():
                 messages = [
                     item for item in consumer.consume(_BATCH, _EVENTS_READ_SECONDS) if check(item.error(), topic)
                 ]
-                if messages:
-                    self.feed([item.value() for item in messages], [content_type_of(item) for item in messages])
+                own = [item for item in messages if not is_left_out(item, skipped)]
+                if own:
+                    self.feed([item.value() for item in own], [content_type_of(item) for item in own])
                 if len(messages) < _BATCH:
                     with self._lock:
                         self._player.catch_up()

@@ -42,7 +42,8 @@ from twin.records import (
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
-MAX_NOTES = 2_000
+MAX_NOTES = 2_000  # on alerts that are known
+MAX_EARLY_NOTES = 200  # on others, whose alert may be read later
 MAX_NOTES_OF_ALERT = 50
 MAX_LETTERS = 200
 MAX_REASONS = 100
@@ -144,6 +145,41 @@ class _Letter(msgspec.Struct, frozen=True):
     written_s: float
 
 
+class _NoteBook:
+    """Notes by alert, at most so many. Of too many the alert goes whose last note was added first.
+
+    That is their order in the topic: the time in a note is what its writer says.
+    """
+
+    def __init__(self, max_notes: int) -> None:
+        self._max_notes = max_notes
+        self._by_alert: dict[str, list[Note]] = {}  # the last added at the end
+        self._count = 0
+
+    def of(self, alert_id: str) -> Sequence[Note]:
+        """Return the notes on an alert, in their order."""
+        return self._by_alert.get(alert_id, ())
+
+    def add(self, note: Note) -> list[str]:
+        """Add a note, and return the alerts whose notes changed; none for one that is there already."""
+        if note in self.of(note.alert_id):
+            return []  # delivered twice
+        own = [*self.forget(note.alert_id), note][-MAX_NOTES_OF_ALERT:]
+        self._by_alert[note.alert_id] = own
+        self._count += len(own)
+        changed = [note.alert_id]
+        while self._count > self._max_notes:
+            changed.append(next(iter(self._by_alert)))
+            self.forget(changed[-1])
+        return changed
+
+    def forget(self, alert_id: str) -> list[Note]:
+        """Forget the notes on an alert, and return them."""
+        own = self._by_alert.pop(alert_id, [])
+        self._count -= len(own)
+        return own
+
+
 class ConsoleModel:
     """The content of the page. Its methods may be called from several threads.
 
@@ -168,7 +204,8 @@ class ConsoleModel:
         self._fold = Incidents()
         self._incidents: dict[str, _IncidentEntry] = {}
         self._incidents_of: dict[str, dict[str, _IncidentEntry]] = {}  # by store
-        self._notes: dict[str, list[Note]] = {}  # by alert id
+        self._notes = _NoteBook(MAX_NOTES)  # on alerts that are known
+        self._early_notes = _NoteBook(MAX_EARLY_NOTES)  # on others: they push out none of those
         self._letters: deque[_Letter] = deque(maxlen=MAX_LETTERS)
         self._reasons: dict[str, int] = {}
         self._letters_version = 0
@@ -252,33 +289,31 @@ class ConsoleModel:
             raise ValueError(f"{alert_id} belongs to {before.record.data.store}, not to {data.store}")
         opened = data.time if before is None or record.change == OPENED else before.opened
         noted = NotedAlert.after(None if before is None else before.noted, record)
-        entry = _AlertEntry(record, noted, opened, self._notes.get(alert_id, ()))
+        early = self._early_notes.of(alert_id)
+        entry = _AlertEntry(record, noted, opened, early or self._notes.of(alert_id))
         self._fold.take(record)
         self._alerts[alert_id] = entry
         self._show(self._fold.by_id[data.incident.id], {**({} if known is None else known.alerts), alert_id: entry})
         if before is not None and before.record.data.incident.id != data.incident.id:
             self._hide_alert(before)
+        self._early_notes.forget(alert_id)
+        for note in early:
+            self._fold_note(note)
         while len(self._alerts) > MAX_ALERTS:
             self._forget_alert()
 
     def _fold_note(self, note: Note) -> None:
-        """Fold a note; its alert may be read later, or never. Of too many notes the oldest are forgotten."""
-        own = self._notes.get(note.alert_id, [])
-        if note in own:
-            return  # delivered twice
-        self._notes[note.alert_id] = [*own, note][-MAX_NOTES_OF_ALERT:]
-        self._show_notes(note.alert_id)
-        while sum(map(len, self._notes.values())) > MAX_NOTES:
-            oldest = min(self._notes, key=lambda alert_id: self._notes[alert_id][-1].time)
-            del self._notes[oldest]
-            self._show_notes(oldest)
+        """Fold a note; its alert may be read later, or never. Of too many, those first in the topic are forgotten."""
+        book = self._notes if note.alert_id in self._alerts else self._early_notes
+        for alert_id in book.add(note):
+            self._show_notes(alert_id)
 
     def _show_notes(self, alert_id: str) -> None:
         """Make the entry of an alert anew with its notes, and that of its incident, if it is known."""
         alert = self._alerts.get(alert_id)
         if alert is None:
             return
-        entry = _AlertEntry(alert.record, alert.noted, alert.opened, self._notes.get(alert_id, ()))
+        entry = _AlertEntry(alert.record, alert.noted, alert.opened, self._notes.of(alert_id))
         self._alerts[alert_id] = entry
         incident = self._incidents[alert.record.data.incident.id]
         self._show(incident.incident, {**incident.alerts, alert_id: entry})
@@ -319,7 +354,7 @@ class ConsoleModel:
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
         alert = self._alerts.pop(oldest)
-        self._notes.pop(oldest, None)
+        self._notes.forget(oldest)
         self._fold.forget_alert(oldest)
         self._hide_alert(alert)
 
@@ -425,7 +460,7 @@ class ConsoleModel:
     def notes_on(self, alert_id: str) -> list[Note]:
         """Return the notes on an alert, in their order."""
         with self._lock:
-            return list(self._notes.get(alert_id, ()))
+            return list(self._notes.of(alert_id) or self._early_notes.of(alert_id))
 
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
         """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""

@@ -237,7 +237,7 @@ def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> 
 
 
 def seconds_of(text: str) -> float:
-    """Return a time of the page, RFC 3339 with zone or seconds, as seconds since 1970. UsageError: it is neither."""
+    """Return a time of the page, RFC 3339 with its zone or seconds, as seconds. UsageError: it is neither."""
     try:
         seconds = as_microseconds(text) / _MICROSECONDS
     except ValueError:

@@ -61,6 +61,9 @@ def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
         print_warnings(
             [f"{store}: the topic has {present.lost:,} of its events no more; it holds what its state record says"]
         )
+    if present.differs:
+        why = "as the job had another estate for some of its events"
+        print_warnings([f"{store}: its state record has other figures, {why}; --checkpoint FOLDER has its state"])
     return present.twin
 
 

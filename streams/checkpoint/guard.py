@@ -137,6 +137,7 @@ class CheckpointGuard:
         newest = self._guard.files.newest
         frozen = newest[1].get(PARTITIONS) if newest is not None else None
         kafka = describe_cluster(self._client, self._topics.read)
+        begin = next_offsets(self._location, self._guard.files).get(self._topics.events, {})
         self._guard.write(
             Manifest.of_this_start(
                 self._estate,
@@ -145,8 +146,14 @@ class CheckpointGuard:
                 kafka.cluster,
                 int(frozen) if frozen else partitions,
                 self._guard.manifest if self._guard.files.has_begun else None,
+                self._guard.note_estate(self._estate, begin),
             )
         )
+
+    def note_skipped(self, place: str) -> None:
+        """Remember, for readers of the past, a record that the job leaves out. UsageError: it cannot be written."""
+        if self._guard is not None and self._guard.manifest is not None:
+            self._guard.write(self._guard.manifest.with_skipped(place))
 
     def check_held(self) -> None:
         """Check that the checkpoint still belongs to this job. MqtwinError: another job has taken it."""

@@ -113,6 +113,7 @@ class LocalFolder:
     def write(self, name: str, data: bytes) -> None:
         """Replace a file; a reader sees the previous or the new content, and so does Spark after a crash."""
         path = self._directory / name
+        path.parent.mkdir(exist_ok=True)
         draft = write_draft(path, data)
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop reads a file without checksums, too
         draft.replace(path)

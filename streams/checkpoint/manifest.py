@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import importlib.metadata
 import os
-import pickle
 import shlex
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -25,14 +23,17 @@ import msgspec
 import structlog
 from typing_extensions import override
 
+from streams.checkpoint.estates import EstateSince, EventOffsets, note_estate
 from streams.checkpoint.files import LOCK, MANIFEST, PARTITIONS, BatchLogs, DamagedFileError, Folder, Offsets
 from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
+from twin.estate.saved import save_estate
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 
 _MAX_FINDINGS = 3  # per error message
+_MAX_SKIPPED = 1_000  # places of records that are remembered
 WRITABLE = "expected: a folder that the job can write"
 _log = structlog.get_logger("mqtwin.stream")
 
@@ -68,6 +69,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         kinds: kind by store, those of stores that the estate no longer describes among them; empty in early versions.
         partitions: partitions of the state.
         written: wall-clock time, ISO 8601.
+        estates: those of the job in their order, this one among them; empty in early versions.
+        skipped: places of records that were left out by --skip, TOPIC/PARTITION/OFFSET.
         format: version of this record.
     """
 
@@ -82,7 +85,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     written: str
     kinds: dict[str, str] = {}
+    estates: tuple[EstateSince, ...] = ()
+    skipped: tuple[str, ...] = ()
     format: int = 1
+
+    def skipped_of(self, topic: str) -> frozenset[tuple[int, int]]:
+        """Return (partition, offset) of the records of a topic that were left out by --skip."""
+        places = (place.rsplit("/", 2) for place in self.skipped)
+        return frozenset((int(partition), int(offset)) for name, partition, offset in places if name == topic)
+
+    def with_skipped(self, place: str) -> Manifest:
+        """Return the manifest with one more record that is left out."""
+        skipped = (*(own for own in self.skipped if own != place), place)
+        return msgspec.structs.replace(self, skipped=skipped[-_MAX_SKIPPED:])
 
     @classmethod
     def of_this_start(
@@ -93,6 +108,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         cluster: str,
         partitions: int,
         before: Manifest | None = None,
+        estates: Sequence[EstateSince] = (),
     ) -> Manifest:
         """Return the manifest of a job that starts now.
 
@@ -103,6 +119,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             cluster: Kafka's id of the cluster.
             partitions: partitions of the state.
             before: manifest of the start before.
+            estates: estates of the job in their order, this one last.
         """
         kinds = before.kinds if before is not None else {}
         return cls(
@@ -112,11 +129,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             prefix=topics.prefix,
             topics={name: ids.get(name, "") for name in topics.read},
             cluster=cluster,
-            estate=hashlib.sha256(pickle.dumps(estate, protocol=5)).hexdigest(),
+            estate=save_estate(estate)[0],
             stores=sorted(estate.stores),
             partitions=partitions,
             written=_now(),
             kinds={**kinds, **{name: store.kind for name, store in sorted(estate.stores.items())}},
+            estates=tuple(estates),
+            skipped=before.skipped if before is not None else (),
         )
 
 
@@ -178,12 +197,30 @@ class Guard(ABC):
 
     def write(self, manifest: Manifest) -> None:
         """Write the manifest; a reader sees the previous or the new one. UsageError: it cannot be written."""
-        folder = self.files.folder
+        with self._writing():
+            self.files.folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+        self.manifest = manifest
+
+    def note_estate(self, estate: Estate, begin: EventOffsets) -> tuple[EstateSince, ...]:
+        """Keep the estate of this start; return all of the job, in order. UsageError: it cannot be written.
+
+        Args:
+            estate: estate of the job.
+            begin: offsets of the events of the next batch.
+        """
+        before = self.manifest.estates if self.manifest is not None and self.files.has_begun else ()
+        with self._writing():
+            return note_estate(self.files.folder, estate, begin, before)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise UsageError where the checkpoint cannot be written."""
         try:
-            folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+            yield
         except OSError as error:
             why = error.strerror or error
-            raise UsageError(f"checkpoint {folder.location} cannot be written: {why}; {WRITABLE}") from error
+            location = self.files.folder.location
+            raise UsageError(f"checkpoint {location} cannot be written: {why}; {WRITABLE}") from error
 
     @abstractmethod
     def release(self) -> None:

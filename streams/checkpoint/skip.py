@@ -7,7 +7,7 @@ is the first of the next batch, that batch begins behind it. So no other record 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,9 @@ class Place:
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
-def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics: Topics) -> None:
+def skip_record(
+    directory: Path, place: Place, kafka: Mapping[str, str], topics: Topics, remember: Callable[[str], None]
+) -> None:
     """Take the next step past a record; nothing is changed if the job has passed it, or has not come to it yet.
 
     Args:
@@ -56,6 +58,7 @@ def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics:
         place: place of the record.
         kafka: client settings, ``bootstrap.servers`` among them.
         topics: topics of the job; the record becomes a dead letter.
+        remember: called with the place before the job passes it, for readers of its past.
 
     Raises:
         UsageError: the file of offsets is damaged.
@@ -75,6 +78,7 @@ def skip_record(directory: Path, place: Place, kafka: Mapping[str, str], topics:
         end = _read(folder, end_file).get(place.topic, {}).get(place.partition) if is_planned else None
         if start == place.offset:
             _write_letter(place, kafka, topics)
+            remember(str(place))
             _write(folder, start_file, place, place.offset + 1)
             if end is not None and end <= place.offset:
                 _write(folder, end_file, place, place.offset + 1)

@@ -35,10 +35,13 @@ class Present(NamedTuple):
     Attributes:
         twin: its twin.
         lost: events of the store that the record counts and the topic has no more.
+        differs: True if all events of the topic, played by this estate, lead elsewhere than the job was: it had another
+            estate for some of them.
     """
 
     twin: Twin
     lost: int
+    differs: bool = False
 
 
 def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:
@@ -65,10 +68,12 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
             pass
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
-    lost = max(0, state.events - player.twins[store].state().events)
+    played, measured = player.twins[store].state(), measurement_of(state, estate)
+    lost = max(0, state.events - played.events)
+    differs = played.events == state.events and measurement_of(played, estate) != measured
     if lost:
-        player.feed(decoder.json([msgspec.json.encode(measurement_of(state, estate))]))
-    return Present(player.twins[store], lost)
+        player.feed(decoder.json([msgspec.json.encode(measured)]))
+    return Present(player.twins[store], lost, differs)
 
 
 def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, StateRecord]:

@@ -10,7 +10,7 @@ Records and content types: docs/events.md, Records.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,12 +67,14 @@ def record(
     topics: Topics,
     *,
     follow: bool = False,
+    skipped: Collection[tuple[int, int]] = (),
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[RecordResult], None] | None = None,
 ) -> RecordResult:
     """Record the events topic from its beginning, or, with `follow`, from the end of the recording.
 
     Only records of committed transactions are read, in each partition up to the first transaction that is still open.
+    Those that the job leaves out, as Spark cannot read their own time, are left out here and counted as lost.
 
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
@@ -80,6 +82,7 @@ def record(
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         follow: read on beyond the present end of the topic, until `stop`.
+        skipped: partition and offset of records that the job was told to skip, `Manifest.skipped_of`.
         stop: polled several times per second.
         on_progress: called after each batch of records.
 
@@ -91,7 +94,7 @@ def record(
     result = RecordResult()
     path = Path(path)
     suffix_of(path)
-    with EventReader(kafka, topics.events, follow=follow) as reader:
+    with EventReader(kafka, topics.events, follow=follow, skipped=skipped) as reader:
         target: WholeRecording | GrowingRecording
         if follow:
             target = GrowingRecording(path, topics.events, topic_id(kafka, topics.events))
@@ -141,6 +144,8 @@ def _copy(
             converter.add(messages)
             result.records += len(messages)
             result.events = target.events
+        for message in reader.left_out:
+            result.lose(Reason.BAD_TIME, message)
         target.note_written(messages)
         if messages and on_progress is not None:
             on_progress(result)

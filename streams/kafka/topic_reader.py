@@ -7,7 +7,7 @@ not exist yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -41,6 +41,10 @@ _EVENT_SETTINGS = {
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 128 * 1024,
 }
+
+# Spark turns the time of a record from milliseconds into microseconds of 64 bits, and fails beyond them [Spark 4.2:
+# KafkaRecordToRowConverter, DateTimeUtils.millisToMicros].
+MAX_RECORD_MS = (2**63 - 1) // 1000
 
 _T = TypeVar("_T")
 
@@ -170,6 +174,11 @@ class TopicReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def add(self, topic: str) -> None:
+        """Begin to read one more topic, from its beginning, or once it exists. Errors as of the constructor."""
+        if not self._assign(topic, None):
+            self.missing.append(topic)
+
     def _assign_missing(self) -> None:
         """Begin to read the topics that exist meanwhile."""
         for topic in tuple(self.missing):
@@ -208,43 +217,70 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
             yield from reader.read(_PRESENT_READ_SECONDS)
 
 
+def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> bool:
+    """Return True if a record is none for the job, but a dead letter: one whose own time Spark cannot read.
+
+    Only --skip brings a job past such a record, and so past any that ends it otherwise.
+
+    Args:
+        message: the record.
+        skipped: partition and offset of records that the job was told to skip, `Manifest.skipped_of`.
+    """
+    kind, written_ms = message.timestamp()
+    is_readable = kind == TIMESTAMP_NOT_AVAILABLE or abs(written_ms) <= MAX_RECORD_MS
+    return not is_readable or (message.partition(), message.offset()) in skipped
+
+
 class EventReader:
-    """A reader of a topic. A context manager; `start` comes first.
+    """A reader of a topic, without the records that the job leaves out. A context manager; `start` comes first.
 
     Args:
         kafka: client settings.
         topic: its name.
         follow: read without end; False: up to the end that the topic has now.
+        skipped: see `is_left_out`.
 
     Attributes:
         ranges: offset of the first record of each partition, and the one after its last record, as of now.
+        left_out: records of the last `read` that the job leaves out.
 
     Raises:
         UsageError: a setting is wrong, or the user may not read the topic.
         MqtwinError: no Kafka answers, or there is no such topic.
     """
 
-    def __init__(self, kafka: Mapping[str, str], topic: str, *, follow: bool) -> None:
+    def __init__(
+        self, kafka: Mapping[str, str], topic: str, *, follow: bool, skipped: Collection[tuple[int, int]] = ()
+    ) -> None:
         self._topic = topic
+        self._skipped = skipped
+        self.left_out: list[Message] = []
         self._last_error = LastError()
         self._consumer: Consumer = new_consumer(kafka, _EVENT_SETTINGS, self._last_error)
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
         self.ranges = {number: offset_range(self._consumer, topic, number) for number in numbers}
-        ends = {} if follow else {number: end for number, (begin, end) in self.ranges.items() if end > begin}
-        self._ends: dict[int, int] = ends  # of unfinished partitions
+        self._ends: dict[int, int] = {}  # of unfinished partitions
         self._held: set[int] = set()  # partitions that wait for others
         self._follow = follow
         self._numbers = numbers
         self._last_read_s = time.monotonic()
 
-    def start(self, offsets: Mapping[int, int] | None = None, recording: Path | None = None) -> None:
+    def start(
+        self,
+        offsets: Mapping[int, int] | None = None,
+        recording: Path | None = None,
+        *,
+        until: Mapping[int, int] | None = None,
+    ) -> None:
         """Start reading.
 
         Args:
             offsets: first offset by partition; other partitions are read from their beginning.
             recording: the file to continue, for the error.
+            until: offset by partition of the first record that is not read, of others that at their beginning; None:
+                they are read to their ends.
 
         Raises:
             UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
@@ -257,7 +293,15 @@ class EventReader:
                     f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
                     "a hole; expected: a new name"
                 )
-        begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
+        numbers = self._numbers
+        if not self._follow:
+            ends = {
+                number: last if until is None else min(last, until.get(number, 0))
+                for number, (_, last) in self.ranges.items()
+            }
+            numbers = [number for number in numbers if ends[number] > offsets.get(number, self.ranges[number][0])]
+            self._ends = {number: ends[number] for number in numbers}
+        begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in numbers}
         self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
 
     @property
@@ -286,7 +330,8 @@ class EventReader:
 
     def read(self) -> list[Message]:
         """Return the next records, possibly none; those of a partition are in its order."""
-        messages = []
+        messages: list[Message] = []
+        self.left_out = []
         for message in self._consumer.consume(_EVENT_BATCH, _EVENT_READ_SECONDS):
             error = message.error()
             partition, offset = message.partition(), message.offset()
@@ -296,9 +341,9 @@ class EventReader:
                 self._mark_read(partition, offset)
             elif check(error, self._topic):
                 if self._follow or offset < self._ends.get(partition, 0):
-                    messages.append(message)
+                    (self.left_out if is_left_out(message, self._skipped) else messages).append(message)
                 self._mark_read(partition, offset + 1)
-        self._check_stalled(has_read=bool(messages))
+        self._check_stalled(has_read=bool(messages or self.left_out))
         return messages
 
     def _check_stalled(self, *, has_read: bool) -> None:
@@ -311,7 +356,7 @@ class EventReader:
 
     def _mark_read(self, partition: int, next_offset: int) -> None:
         if next_offset >= self._ends.get(partition, next_offset + 1):
-            del self._ends[partition]
+            self.finish(partition)
 
     def __enter__(self) -> Self:
         return self

@@ -126,7 +126,7 @@ def _start_guarded(
         guard.claim_through(session)
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
-    _skip_records(settings)
+    _skip_records(settings, guard)
     session = session or _open_session(settings)
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each of which costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
@@ -177,12 +177,12 @@ def _start_guarded(
     return Job(session, query, log, directories, read_reports, explain_failure, guard, sources)
 
 
-def _skip_records(settings: JobSettings) -> None:
+def _skip_records(settings: JobSettings, guard: CheckpointGuard) -> None:
     directory = local_directory(settings.checkpoint)
     for place in settings.skip:
         if directory is None:
             raise UsageError(f"--skip {place}: checkpoint {settings.checkpoint}; expected: one on this machine")
-        skip_record(directory, place, settings.client, settings.topics)
+        skip_record(directory, place, settings.client, settings.topics, guard.note_skipped)
 
 
 def _batch_log(

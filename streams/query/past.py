@@ -6,15 +6,16 @@ later than the time. Without a snapshot the topic is played from its beginning, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernels.layout import NEVER
+from streams.checkpoint.estates import EventOffsets, Stretch, stretches_from
 from streams.checkpoint.files import DamagedFileError, Offsets
 from streams.checkpoint.local_files import LocalFolder
-from streams.checkpoint.manifest import read_manifest
+from streams.checkpoint.manifest import Manifest, read_manifest
 from streams.checkpoint.snapshots import Snapshot, list_snapshots
 from streams.kafka.admin import topic_id
 from streams.kafka.event_range import events_until
@@ -27,17 +28,21 @@ from streams.query.stored_state import read_twins
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.playback.replays import Player, chunks_of, play
+from twin.playback.replays import Player, chunks_of
 from twin.playback.timeline import Timeline
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin, open_store
+from twin.stores.open import Twin, open_store, reopened
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
+from twin.stores.warm_up import warm
 from twin.units import as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LAST_RECORDS = 100  # of a partition before a change of the estate, for its time
 
 
 class Beginning(NamedTuple):
@@ -62,9 +67,11 @@ class JobPast:
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         estate: estate of the job.
-        checkpoint: its checkpoint on this machine, for its snapshots; None: the topic alone.
+        checkpoint: its checkpoint on this machine, for its snapshots, its earlier estates and the records that it left
+            out by --skip; None: the topic alone.
         java: see `streams.query.session.open_session`.
         session: Spark session to use; None: a temporary one where a snapshot is read.
+        warn: called with a line about what cannot be known of the past.
     """
 
     kafka: Mapping[str, str]
@@ -73,6 +80,9 @@ class JobPast:
     checkpoint: Path | None = None
     java: SparkJava | None = None
     session: SparkSession | None = None
+    warn: Callable[[str], None] = lambda _: None
+    _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _change_times: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def states(self, time_us: int, store: str | None = None) -> dict[str, StateRecord]:
         """Return the state records as of a time, by store, sorted: those of a replay of all events up to it.
@@ -87,14 +97,11 @@ class JobPast:
         """
         is_shared = store is not None and self.estate.stores[store].kind in SHARED_KINDS
         own = None if is_shared else store  # others report to a shared store
-        decoder = Decoder(self.estate)
-        with self._open_reader() as reader:
-            beginning, twins = self._open(reader, time_us, own)
-            player = Player(self.estate, twins)
-            reader.start(beginning.offsets)
-            chunks = events_until(time_us, reader, decoder)
-            for _ in play(chunks if own is None else chunks_of(chunks, self.estate, own), player):
-                pass
+        _, stretches, twins = self._open(time_us, own)
+        for stretch in stretches:
+            player = self._play(stretch, twins, time_us, own)
+            twins = player.twins
+        player.catch_up()
         states = player.states()
         if store is None:
             return states
@@ -115,14 +122,23 @@ class JobPast:
             MqtwinError: as for `states`.
         """
         recording = folder / f"{self.topics.events}.ndjson.zst"
+        beginning, stretches, twins = self._open(begin_us, None)
+        latest = beginning.time
+        while len(stretches) > 1 and (change_us := self._time_before(stretches[0])) <= begin_us:
+            twins = self._play(stretches.pop(0), twins, -NEVER, None).twins
+            latest = max(latest, change_us)
+        stretch = stretches[0]
+        estate = self._estate_of(stretch)
         with self._open_reader() as reader:
-            beginning, twins = self._open(reader, begin_us, None)
-            reader.start(beginning.offsets)
-            record_until(recording, end_us, reader, Decoder(self.estate))
-        return Timeline(recording, self.estate, twins=twins, begin=beginning.time)
+            reader.start(stretch.begin, until=stretch.end)
+            record_until(recording, end_us, reader, Decoder(estate))
+        own = {name: reopened(twin, estate) for name, twin in twins.items() if name in estate.stores}
+        return Timeline(recording, estate, twins=own, begin=latest)
 
     def begins(self) -> list[int]:
         """Return the event times at which a replay can begin, microseconds since 1970, ascending; none: it cannot.
+
+        Those of changes of the estate are among them.
 
         Raises:
             UsageError: the user may not read the topic.
@@ -134,23 +150,108 @@ class JobPast:
                 reader.start()
                 first = next((own for own in events_until(-NEVER, reader, Decoder(self.estate)) if len(own)), None)
                 times[:1] = [] if first is None else [int(first.events["time"].min())]
-        return sorted(times)
+            first_offsets = {number: begin for number, (begin, _) in reader.ranges.items()}
+        changes = [self._time_before(own) for own in self._stretches(first_offsets)[:-1]] if times else []
+        return sorted({*times, *(change for change in changes if change > min(times))})
+
+    def last_stretch(self) -> tuple[Player, EventOffsets]:
+        """Return a player of today's estate that has played what the topic has of earlier ones, and where it continues.
+
+        Raises:
+            UsageError: the user may not read the topic.
+            MqtwinError: no Kafka answers, or there is no such topic.
+        """
+        with self._open_reader() as reader:
+            first = {number: begin for number, (begin, _) in reader.ranges.items()}
+        *earlier, last = self._stretches(first)
+        twins: Mapping[str, Twin] = {}
+        for stretch in earlier:
+            twins = self._play(stretch, twins, -NEVER, None).twins
+        own = {name: reopened(twin, self.estate) for name, twin in twins.items() if name in self.estate.stores}
+        return Player(self.estate, own), last.begin
+
+    @property
+    def skipped(self) -> frozenset[tuple[int, int]]:
+        """Partition and offset of the events that the job left out by --skip, as far as its checkpoint has them."""
+        manifest = self._manifest()
+        return frozenset() if manifest is None else manifest.skipped_of(self.topics.events)
+
+    # --- stretches of one estate -----------------------------------------------------------------------------------
+
+    def _stretches(self, begin: EventOffsets) -> list[Stretch]:
+        """Return the stretches of the events from some offsets on, each with its estate."""
+        if self.checkpoint is None:
+            return [Stretch(begin, None, "", None)]
+        manifest = self._manifest()
+        return stretches_from(LocalFolder(self.checkpoint), () if manifest is None else manifest.estates, begin)
+
+    def _estate_of(self, stretch: Stretch) -> Estate:
+        """Return the estate of a stretch; today's with a warning where the job's is not known."""
+        if stretch.estate is not None:
+            return stretch.estate
+        if self.checkpoint is None:
+            text = "without --checkpoint it is not known whether the job had another estate then: by the one given"
+        else:
+            until = "" if stretch.end is None else f" of the events before {_places(self.topics.events, stretch.end)}"
+            digest = f" (digest {stretch.digest[:12]})" if stretch.digest else ""
+            text = (
+                f"{self.checkpoint} does not have the estate{until}{digest}, which may have changed since: by today's"
+            )
+        if text not in self._warned:
+            self._warned.add(text)
+            self.warn(text)
+        return self.estate
+
+    def _play(self, stretch: Stretch, twins: Mapping[str, Twin], time_us: int, store: str | None) -> Player:
+        """Return a player that has played a stretch up to a time. store: a single store; None: all."""
+        estate = self._estate_of(stretch)
+        player = Player(estate, earlier=twins)
+        warm()
+        with self._open_reader() as reader:
+            reader.start(stretch.begin, until=stretch.end)
+            chunks = events_until(time_us, reader, Decoder(estate))
+            for decoded in chunks if store is None else chunks_of(chunks, estate, store):
+                player.feed(decoded)
+        return player
+
+    def _time_before(self, stretch: Stretch) -> int:
+        """Return the latest time in the last records of a stretch, microseconds since 1970; NEVER: it has none."""
+        assert stretch.end is not None
+        key = str(sorted(stretch.end.items()))
+        if key not in self._change_times:
+            begin = {number: max(0, offset - _LAST_RECORDS) for number, offset in stretch.end.items()}
+            latest = NEVER
+            with self._open_reader() as reader:
+                reader.start({n: max(own, reader.ranges[n][0]) for n, own in begin.items()}, until=stretch.end)
+                for decoded in events_until(-NEVER, reader, Decoder(self._estate_of(stretch))):
+                    latest = max(latest, int(decoded.events["time"].max())) if len(decoded) else latest
+            self._change_times[key] = latest
+        return self._change_times[key]
 
     # --- where to begin --------------------------------------------------------------------------------------------
 
     def _open_reader(self) -> EventReader:
-        return EventReader(self.kafka, self.topics.events, follow=False)
+        return EventReader(self.kafka, self.topics.events, follow=False, skipped=self.skipped)
 
-    def _open(self, reader: EventReader, time_us: int, store: str | None) -> tuple[Beginning, dict[str, Twin]]:
-        """Return the last beginning that has no event later than a time, and its twins. UsageError: there is none."""
-        beginnings = self._beginnings(reader)
+    def _manifest(self) -> Manifest | None:
+        return None if self.checkpoint is None else read_manifest(LocalFolder(self.checkpoint))
+
+    def _open(self, time_us: int, store: str | None) -> tuple[Beginning, list[Stretch], Mapping[str, Twin]]:
+        """Return the last beginning that has no event later than a time, the stretches from there on, and its twins.
+
+        Raises:
+            UsageError: there is none.
+        """
+        with self._open_reader() as reader:
+            beginnings = self._beginnings(reader)
         for beginning in reversed(beginnings):
+            stretches = self._stretches(beginning.offsets)
             if beginning.snapshot is None:
-                return beginning, {}
+                return beginning, stretches, {}
             if beginning.time <= time_us:
-                twins = self._twins(beginning.snapshot, store)
+                twins = self._twins(beginning.snapshot, self._estate_of(stretches[0]), store)
                 if all(twin.clock <= time_us for twin in twins.values() if isinstance(twin, MessageStore)):
-                    return beginning, twins
+                    return beginning, stretches, twins
         sources = f"the snapshots of {self.checkpoint} and" if self.checkpoint is not None else "without --checkpoint"
         reach = f"back to {as_text(beginnings[0].time)}" if beginnings else "to no time, as Kafka has deleted its begin"
         raise UsageError(
@@ -177,7 +278,7 @@ class JobPast:
         """Return the snapshots; none where the topic is not the one that they are of."""
         if self.checkpoint is None:
             return []
-        manifest = read_manifest(LocalFolder(self.checkpoint))
+        manifest = self._manifest()
         known = "" if manifest is None else manifest.topics.get(self.topics.events, "")
         is_own = not known or known == topic_id(self.kafka, self.topics.events)
         return list_snapshots(self.checkpoint) if is_own else []
@@ -190,19 +291,19 @@ class JobPast:
                 f"{self.topics.events} only, as others cannot be played again"
             )
 
-    def _twins(self, snapshot: Snapshot, store: str | None) -> dict[str, Twin]:
+    def _twins(self, snapshot: Snapshot, estate: Estate, store: str | None) -> dict[str, Twin]:
         """Return the twins of a snapshot, shared stores with the reports that were on their way to them."""
-        twins = read_twins(snapshot.directory, self.estate, store, java=self.java, session=self.session)
-        if store is not None or not any(config.kind in SHARED_KINDS for config in self.estate.stores.values()):
+        twins = read_twins(snapshot.directory, estate, store, java=self.java, session=self.session)
+        if store is not None or not any(config.kind in SHARED_KINDS for config in estate.stores.values()):
             return twins
-        reports = self._reports_on_the_way(snapshot, twins)
+        reports = self._reports_on_the_way(snapshot, estate, twins)
         for name in sorted({report.target for report in reports}):
-            shared = twins.setdefault(name, open_store(self.estate, name))
+            shared = twins.setdefault(name, open_store(estate, name))
             assert isinstance(shared, SharedStore)
             shared.take([report for report in reports if report.target == name])
         return twins
 
-    def _reports_on_the_way(self, snapshot: Snapshot, twins: Mapping[str, Twin]) -> list[Report]:
+    def _reports_on_the_way(self, snapshot: Snapshot, estate: Estate, twins: Mapping[str, Twin]) -> list[Report]:
         """Return the reports that the job had written up to a snapshot and not yet read. UsageError: Kafka has not."""
         topic, reports = self.topics.reports, []
         with EventReader(self.kafka, topic, follow=False) as reader:
@@ -218,13 +319,17 @@ class JobPast:
             while not reader.is_at_end:
                 for message in reader.read():
                     number = message.partition() or 0
-                    own = [] if number in ended else _reports_of(message.value(), self.estate)
+                    own = [] if number in ended else _reports_of(message.value(), estate)
                     if any(_is_later(report, twins.get(report.source)) for report in own):
                         ended.add(number)  # of a later batch, as is all that follows
                         reader.finish(number)
                     elif number not in ended:
                         reports += own
         return reports
+
+
+def _places(topic: str, offsets: EventOffsets) -> str:
+    return ", ".join(f"{topic}/{partition}/{offset}" for partition, offset in sorted(offsets.items()))
 
 
 def _reports_of(value: bytes | None, estate: Estate) -> list[Report]:

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from streams.kafka.notes import read_notes
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, everything, send
 from tests.streams.test_subscribe import alert
+from tests.support.alert_entries import topic_record
 from twin.conditions import CLEARED, UPDATED
 from twin.errors import UsageError
 from twin.records import Note, new_note
@@ -142,6 +144,27 @@ def test_a_body_that_is_no_note_of_an_alert_is_refused(body: object, expected: s
         with pytest.raises(UsageError, match=re.escape(expected)):
             NoteTaker({"bootstrap.servers": kafka}, topics, model).take(body)
     assert everything(kafka, topics.notes) == []
+
+
+def test_notes_sent_at_once_are_counted_before_they_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, topics = ConsoleModel(Topics()), Topics()
+    model.fold([topic_record(topics.alerts, alert(1).record())])
+    written: list[Note] = []
+    monkeypatch.setattr("deploy.console.live.write_note", lambda _, __, note: written.append(note))
+    taker = NoteTaker({}, topics, model)
+    body = {"alert_id": ALERT, "kind": "comment", "who": "ann"}
+
+    def take(number: int) -> bool:
+        try:
+            taker.take({**body, "text": f"comment {number}"})
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(take, range(60))) == len(written) == MAX_NOTES_OF_ALERT
+    model.fold([topic_record(topics.notes, msgspec.json.encode(note)) for note in written])
+    assert model.notes_on(ALERT) == written and not take(61)
 
 
 def test_an_alert_takes_a_bounded_number_of_notes(topics: Topics, kafka: str) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import msgspec
 
+from streams.checkpoint.estates import EstateSince, note_estate
+from streams.checkpoint.local_files import LocalFolder
 from streams.kafka.topics import Topics
 from streams.query import past as module
 from streams.query.past import JobPast
@@ -18,6 +20,7 @@ from streams.query.report_records import ReadMark, read_record, report_records
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.playback.timeline import _copied, _CopiedTwin
+from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
@@ -63,9 +66,12 @@ class MemoryReader:
         self.held: set[int] = set()
         self.reads = 0
 
-    def start(self, offsets: Mapping[int, int] | None = None) -> None:
+    def start(self, offsets: Mapping[int, int] | None = None, *, until: Mapping[int, int] | None = None) -> None:
         self._next = {number: (offsets or {}).get(number, begin) for number, (begin, _) in self.ranges.items()}
-        self.unread = [number for number, (_, end) in self.ranges.items() if self._next[number] < end]
+        self._ends = {
+            number: end if until is None else until.get(number, 0) for number, (_, end) in self.ranges.items()
+        }
+        self.unread = [number for number, end in self._ends.items() if self._next[number] < end]
 
     @property
     def is_at_end(self) -> bool:
@@ -76,11 +82,11 @@ class MemoryReader:
         begin = self._next[number]
         messages = [
             Message(number, begin + place, content)
-            for place, content in enumerate(self._topic[number][begin : begin + self._at_once])
+            for place, content in enumerate(self._topic[number][begin : min(begin + self._at_once, self._ends[number])])
         ]
         self.reads += len(messages)
         self._next[number] += len(messages)
-        if self._next[number] >= len(self._topic[number]):
+        if self._next[number] >= self._ends[number]:
             self.finish(number)
         return messages
 
@@ -120,21 +126,43 @@ class MemoryJob:
         events: the events topic, of each partition its records.
         first: first offset that the events topic still has, of each partition.
         at_once: see `MemoryReader`.
+        folder: where its estates are kept; None: they are not.
     """
 
     estate: Estate
     events: list[list[bytes]]
     first: int = 0
     at_once: int = 7
+    folder: Path | None = None
     reports: list[bytes] = field(default_factory=list)
     snapshots: list[MemorySnapshot] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._decoder = Decoder(self.estate)
         self._twins: dict[str, Twin] = {}
         self._next = [0] * len(self.events)
         self._next_report = 0
+        self._saved: dict[str, _CopiedTwin] = {}
+        self._published: dict[str, StateRecord] = {}
         self._batches = 0
+        self._estates: tuple[EstateSince, ...] = ()
+        self._keep_estate({})
+
+    def restart(self, estate: Estate) -> None:
+        """Continue with another estate: each twin is opened anew, in the next batch with something for it."""
+        self.estate, self._decoder = estate, Decoder(estate)
+        self._saved = {name: _copied(twin) for name, twin in self._twins.items()} | self._saved
+        self._twins = {}
+        self._keep_estate(dict(enumerate(self._next)))
+
+    def states(self) -> dict[str, StateRecord]:
+        """Return the states as last published."""
+        return dict(sorted(self._published.items()))
+
+    def _keep_estate(self, begin: dict[int, int]) -> None:
+        if self.folder is not None:
+            self._estates = note_estate(LocalFolder(self.folder), self.estate, begin, self._estates)
 
     def run_batch(self, ends: Sequence[int], *, is_kept: bool) -> None:
         """Process the events up to an offset of each partition, and write a snapshot if `is_kept`."""
@@ -154,15 +182,19 @@ class MemoryJob:
             shared.take(content)
         self.reports += [value for _, value in report_records(reports, _REPORT_BYTES)]
         self._batches += 1
+        self._published |= {name: twin.state() for name, twin in self._twins.items()}
         clocks = [twin.clock for twin in self._twins.values() if isinstance(twin, MessageStore)]
         if is_kept and clocks:
-            twins = {name: _copied(twin) for name, twin in self._twins.items()}
+            twins = {**self._saved, **{name: _copied(twin) for name, twin in self._twins.items()}}
             places = {TOPICS.events: dict(enumerate(self._next)), TOPICS.reports: {0: self._next_report}}
             folder = Path(f"snapshot-{self._batches}")
             self.snapshots.append(MemorySnapshot(max(clocks), self._batches, folder, twins, places))
 
     def _twin(self, name: str) -> Twin:
-        return self._twins.setdefault(name, open_store(self.estate, name))
+        if name not in self._twins:
+            saved = self._saved.pop(name, None)
+            self._twins[name] = open_store(self.estate, name) if saved is None else saved.open(self.estate, name)
+        return self._twins[name]
 
     @contextmanager
     def past(self) -> Iterator[JobPast]:
@@ -173,8 +205,8 @@ class MemoryJob:
             names = snapshot.twins if store is None else {store} & snapshot.twins.keys()
             return {name: snapshot.twins[name].open(estate, name) for name in names}
 
-        def open_reader(_: object, topic: str, *, follow: bool) -> MemoryReader:
-            assert not follow
+        def open_reader(_: object, topic: str, *, follow: bool, skipped: Collection[object] = ()) -> MemoryReader:
+            assert not follow and not skipped
             is_events = topic == TOPICS.events
             return MemoryReader(self.events if is_events else [self.reports], self.at_once, self.first * is_events)
 
@@ -182,8 +214,15 @@ class MemoryJob:
             patch.object(module, "read_twins", read_twins),
             patch.object(module, "EventReader", open_reader),
             patch.object(JobPast, "_snapshots", lambda _: self.snapshots),
+            patch.object(JobPast, "_manifest", lambda _: Mock(estates=self._estates, skipped_of=lambda _: ())),
         ):
-            yield JobPast(kafka={}, topics=TOPICS, estate=self.estate, checkpoint=Path("checkpoint"))
+            yield JobPast(
+                kafka={},
+                topics=TOPICS,
+                estate=self.estate,
+                checkpoint=self.folder or Path("checkpoint"),
+                warn=self.warnings.append,
+            )
 
 
 def lines(events: Sequence[Mapping[str, Any]]) -> list[bytes]:

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from streams.checkpoint.estates import EstateSince, note_estate, stretches_from
 from streams.checkpoint.files import LOCK, MANIFEST
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.local_files import CheckpointFiles, LocalFolder
@@ -242,6 +244,32 @@ def test_other_partitions_are_refused(tmp_path: Path, partitions: str) -> None:
     belongs(directory, None, conf={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "true"})
     with pytest.raises(UsageError, match=rf"partitions={partitions}: .* begun with 2.* --partitions {partitions}`"):
         belongs(directory, None, conf={"spark.sql.shuffle.partitions": partitions})
+
+
+def test_the_estates_of_a_job_and_what_it_left_out_are_remembered(tmp_path: Path, described: Estate) -> None:
+    other = replace(described, max_depths={"QSG1/APP1": {"ORDERS": 5}})
+    folder = LocalFolder(tmp_path)
+    known: tuple[EstateSince, ...] = ()
+    for estate, begin in (
+        (described, {}),
+        (described, {0: 10}),  # a restart
+        (other, {0: 20}),  # its job has processed nothing
+        (described, {0: 20}),
+        (other, {0: 20, 1: 5}),
+        (replace(described, source="elsewhere", warnings=("x",)), {0: 30, 1: 5}),
+    ):
+        known = note_estate(folder, estate, begin, known)
+    assert [own.begin for own in known] == [{}, {0: 20, 1: 5}, {0: 30, 1: 5}]
+    stretches = stretches_from(folder, known, {0: 25, 1: 5})
+    assert [(own.begin, own.end) for own in stretches] == [({0: 25, 1: 5}, {0: 30, 1: 5}), ({0: 30, 1: 5}, None)]
+    assert [own.estate and own.estate.max_depths for own in stretches] == [other.max_depths, described.max_depths]
+    assert [own.begin for own in stretches_from(folder, known, {0: 30, 1: 5})] == [{0: 30, 1: 5}] * 2  # an empty one
+    assert [own.estate for own in stretches_from(folder, (), {0: 3})] == [None]
+    manifest = manifest_of(described, estates=known).with_skipped("a.events/0/7").with_skipped("b.events/1/8")
+    again = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
+    assert again == manifest and again.skipped_of("a.events") == {(0, 7)} and not again.skipped_of("events")
+    after = Manifest.of_this_start(described, Topics(), {}, "", 2, again, known)
+    assert after.skipped == again.skipped and after.estate == manifest.estate == known[-1].digest
 
 
 def test_stores_that_are_no_longer_described_are_logged(described: Estate, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,14 +30,14 @@ STORES = sorted(QUEUES)
 COUNT = 250
 
 
-def events_of(seed: int) -> list[list[dict[str, Any]]]:
+def events_of(seed: int, late_us: int = 20_000_000) -> list[list[dict[str, Any]]]:
     """Return events of five stores in two partitions, some of them a little late."""
     chance = random.Random(seed)
     partitions: list[list[dict[str, Any]]] = [[], []]
     for number in range(COUNT):
         store = chance.choice(STORES)
         qmgr, queue = QUEUES[store]
-        late = chance.choice((0, 0, 0, 20_000_000))
+        late = chance.choice((0, 0, 0, late_us))
         event: dict[str, Any] = {"time": START_US + number * 3_000_000 - late, "qmgr": qmgr}
         if number % 50 == 49:
             event |= {"op": "HEARTBEAT", "store": store}
@@ -46,7 +48,7 @@ def events_of(seed: int) -> list[list[dict[str, Any]]]:
     return partitions
 
 
-def replayed(estate: Estate, partitions: list[list[dict[str, Any]]], time_us: int) -> dict[str, StateRecord]:
+def replayed(estate: Estate, partitions: list[list[dict[str, Any]]], time_us: int = 2**62) -> dict[str, StateRecord]:
     """Return the states of a replay of the whole stream up to a time."""
     decoder, player = Decoder(estate), Player(estate)
     for own in partitions:
@@ -166,6 +168,84 @@ def test_every_moment_of_a_period_is_that_of_a_replay(
     expected = replayed(estate, events_of(seed), time_us)
     states = {name: timeline.twin_at(name, time_us) for name in estate.stores}
     assert {name: twin.state() for name, twin in states.items() if twin is not None} == expected
+
+
+# --- restarts with another estate -----------------------------------------------------------------------------------
+
+
+def changed(estate: Estate, **settings: Any) -> Estate:
+    """Return the estate with other settings of its first structure."""
+    config = estate.stores["QSG1/APP1"]
+    return replace(estate, stores={**estate.stores, config.name: replace(config, **settings)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("snapshots", [(), (0,), (1,), (0, 1), (0, 1, 2)])
+def test_each_stretch_is_played_by_the_estate_of_its_time(
+    estate: Estate, tmp_path: Path, snapshots: tuple[int, ...], is_whole: bool
+):
+    """Two estates, and the first again: what `state --at` says is what the job published, of every batch."""
+    other = changed(estate, offld1_th=0, offld1_sz=0)
+    events = events_of(3, late_us=0)
+    job = MemoryJob(estate, [lines(own) for own in events], at_once=11, folder=tmp_path)
+    published = {}
+    for number, own in enumerate((estate, other, estate)):
+        if number:
+            job.restart(own)
+        for part in (1, 2):
+            time_us = START_US + COUNT * 3_000_000 * (2 * number + part) // 6
+            ends = [sum(event["time"] <= time_us for event in records) for records in events]
+            job.run_batch(ends, is_kept=part == 2 and number in snapshots)
+            published[time_us] = job.states()
+    if not is_whole and snapshots:
+        job.first = 1
+        published = {time_us: states for time_us, states in published.items() if time_us >= job.snapshots[0].time}
+    for own in (estate, other):
+        assert replayed(own, events) != published[time_us]
+    for today in (estate, other):
+        job.estate = today
+        with job.past() as past:
+            for time_us, states in published.items():
+                for store in ("QSG1/APP1", *FILES):
+                    assert past.states(time_us, store) == {store: states[store]}
+    assert not job.warnings
+
+
+def test_a_period_ends_at_a_change_of_the_estate(estate: Estate, tmp_path: Path):
+    other = changed(estate, offld1_th=0, offld1_sz=0)
+    job = MemoryJob(estate, [lines(own) for own in events_of(3)], folder=tmp_path)
+    half = [len(own) // 2 for own in job.events]
+    job.run_batch(half, is_kept=False)
+    job.restart(other)
+    job.run_batch([len(own) for own in job.events], is_kept=False)
+    with job.past() as past:
+        first, change = past.begins()
+        assert change == max(event["time"] for own, end in zip(events_of(3), half, strict=True) for event in own[:end])
+        until, since = past.timeline(first, change, tmp_path), past.timeline(change, change + 10**9, tmp_path)
+    twins = [timeline.twin_at("QSG1/APP1", change + 10**12) for timeline in (until, since)]
+    assert [own.config for own in twins if own is not None] == [own.stores["QSG1/APP1"] for own in (estate, other)]
+    assert twins[1] is not None and twins[1].state() == job.states()["QSG1/APP1"]
+
+
+def test_an_estate_that_was_not_kept_is_said(estate: Estate, tmp_path: Path):
+    """Checkpoints of earlier versions have none, and a file may be gone."""
+    job = MemoryJob(estate, [lines(own) for own in events_of(1)])
+    job.folder = tmp_path
+    half = [len(own) // 2 for own in job.events]
+    job.run_batch(half, is_kept=False)
+    job.restart(changed(estate, offld1_th=0))
+    time_us, unknown = START_US + 10**9, f"{tmp_path} does not have the estate of the events before "
+    with job.past() as past:
+        past.states(time_us)
+        place = f"mqtwin.events/0/{half[0]}, mqtwin.events/1/{half[1]}"
+        assert job.warnings == [f"{unknown}{place}, which may have changed since: by today's"]
+        for path in (tmp_path / "estates").iterdir():
+            path.write_bytes(b"damaged")
+        past.states(time_us)
+        assert "(digest " in job.warnings[-1]
+        past = replace(past, checkpoint=None)
+        past.states(time_us)
+    assert job.warnings[-1].startswith("without --checkpoint it is not known whether")
 
 
 # --- how far a topic is read ----------------------------------------------------------------------------------------

@@ -12,13 +12,15 @@ from structlog.testing import capture_logs
 
 from streams.checkpoint.skip import Place
 from streams.kafka.admin import prepare_topics
+from streams.kafka.record import record
 from streams.query.definition import JobSettings
 from streams.query.job import start_job
-from tests.streams.kafka_help import PATIENCE, create, new_producer
+from streams.query.past import JobPast
+from tests.streams.kafka_help import PATIENCE, create, new_producer, send
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, Structure, load_estate
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
@@ -73,6 +75,39 @@ def test_a_record_of_a_time_beyond_sparks_range_is_skipped_and_nothing_else(
     (letter,) = stream.letters()
     assert (letter.headers["reason"], letter.headers["offset"]) == ("bad-time", str(BAD_OFFSET))
     assert json.loads(letter.value)["time"] == 1_795_176_000_000_000 + BAD_OFFSET
+    check_past(stream, settings, tmp_path)
+
+
+def check_past(stream: Stream, settings: JobSettings, tmp_path: Path) -> None:
+    """Start the job with another estate, and compare what it published before and since with its past.
+
+    The record is left out of that, and of a recording, as of the job.
+    """
+    servers = {"bootstrap.servers": stream.servers}
+    before, time_us = stream.states()[STORE], 1_795_176_000_000_000 + EVENTS
+    structure = stream.estate.stores[STORE]
+    assert isinstance(structure, Structure)
+    rules = replace(structure, offld1_th=0, offld1_sz=0)
+    changed = replace(stream.estate, stores={**stream.estate.stores, STORE: rules})
+    event = {"time": time_us + 1, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1000}
+    send(stream.servers, stream.topics.events, [json.dumps(event).encode()])
+    run(stream, replace(settings, estate=changed))
+    after = stream.states()[STORE]
+    assert (after.messages, after.offloaded_messages, before.offloaded_messages) == (EVENTS + 1, 1, 0)
+    for checkpoint, today in ((stream.checkpoint, changed), (stream.checkpoint, stream.estate), (None, stream.estate)):
+        past = JobPast(kafka=servers, topics=stream.topics, estate=today, checkpoint=checkpoint, session=stream.session)
+        assert past.states(time_us, STORE) == {STORE: before}
+        if checkpoint is not None:
+            assert past.states(time_us + 1, STORE) == {STORE: after}
+    result = record(tmp_path / "topic.ndjson", servers, stream.topics)
+    assert (result.events, result.lost, result.first_lost) == (
+        EVENTS + 1,
+        {"bad-time": 1},
+        f"partition 0 offset {BAD_OFFSET}",
+    )
+    place = (0, BAD_OFFSET + 1)  # of one that is skipped for another reason
+    assert record(tmp_path / "topic.ndjson", servers, stream.topics, skipped={place}).events == EVENTS
+    assert past.skipped == frozenset() and replace(past, checkpoint=stream.checkpoint).skipped == {(0, BAD_OFFSET)}
 
 
 @pytest.mark.parametrize("text", ["mqtwin.events/0", "mqtwin.events/0/x", "a b/0/1", "mqtwin.events:0:1"])

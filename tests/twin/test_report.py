@@ -50,7 +50,7 @@ def report_of(site: Site, since: str | int | None = None, until: str | int | Non
 
 
 def test_alerts_that_somebody_else_wrote_end_no_report(full: Site) -> None:
-    """What can be read as an alert may be of a store, resource or condition that there is not."""
+    """A record that can be read may be of a store, resource or condition that there is not."""
     site, own = full, twin.replay(full.recording, full.estate, course=False).alerts[0]
     odd: list[dict[str, object]] = [{"store": "QSG9/NONE"}, {"store": "CF01"}, {"resource": "x/y"}, {"condition": "?"}]
     odd += [{"severity": "?"}, {"level": "?"}, {"time": "2000-01-01T00:00:00Z"}, {"time": "2100-12-31T23:59:59Z"}]

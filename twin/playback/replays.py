@@ -29,7 +29,7 @@ from twin.playback.samples import Samples, Usage, forecast_table, split_by_step,
 from twin.recordings.files import Chunk, open_recording
 from twin.records import ReplayedLetter, StateRecord
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin, open_store
+from twin.stores.open import Twin, open_store, reopened
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
@@ -120,16 +120,26 @@ class Player:
     sources, until `catch_up` says that what there is has been fed.
     """
 
-    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None, *, demands: bool = False) -> None:
+    def __init__(
+        self,
+        estate: Estate,
+        twins: Mapping[str, Twin] | None = None,
+        *,
+        earlier: Mapping[str, Twin] | None = None,
+        demands: bool = False,
+    ) -> None:
         """Go on with `twins`, by store name. Those of other stores are opened at their first event.
 
         Args:
             estate: the estate.
             twins: twins by store name.
+            earlier: twins of an earlier estate; each stays as it is until its next event, as in a job that was started
+                again with another estate.
             demands: True takes puts as demands, which the estate may refuse; `refusals` then has the outcome.
         """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
+        self._earlier = dict(earlier or {})
         self._demands = demands
         self._caught_up = False
         self.refusals: dict[str, StoreRefusals] = {}
@@ -159,7 +169,7 @@ class Player:
         has fallen silent, or was never heard of, nothing is expected any more.
         """
         self._caught_up = True
-        shared = [twin for _, twin in sorted(self._twins.items()) if isinstance(twin, SharedStore)]
+        shared = [twin for _, twin in sorted(self.twins.items()) if isinstance(twin, SharedStore)]
         return [alert for twin in shared for alert in twin.take((), caught_up=True)]
 
     def _demand(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
@@ -174,17 +184,19 @@ class Player:
     @property
     def twins(self) -> Mapping[str, Twin]:
         """The twins of all stores with an event or a report, by store name."""
-        return self._twins
+        return {**self._earlier, **self._twins} if self._earlier else self._twins
 
     def _twin(self, name: str) -> Twin:
         twin = self._twins.get(name)
         if twin is None:
-            twin = self._twins[name] = open_store(self._estate, name)
+            before = self._earlier.pop(name, None)
+            twin = open_store(self._estate, name) if before is None else reopened(before, self._estate)
+            self._twins[name] = twin
         return twin
 
     def states(self) -> dict[str, StateRecord]:
         """Return the state records of all stores with an event or a report, by store name, sorted."""
-        return {name: twin.state() for name, twin in sorted(self._twins.items())}
+        return {name: twin.state() for name, twin in sorted(self.twins.items())}
 
 
 def replay(

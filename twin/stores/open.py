@@ -54,6 +54,17 @@ def open_store(
     return open_message_store(estate, name, arrays, header, pages)
 
 
+def reopened(twin: Twin, estate: Estate) -> Twin:
+    """Return a twin as a job of another estate continues with it, from a copy of its state.
+
+    Args:
+        twin: the twin, which stays as it is.
+        estate: the estate, which has its store.
+    """
+    arrays = twin.tables.copied_arrays() if isinstance(twin, MessageStore) else None
+    return open_store(estate, twin.name, arrays, twin.header(), None)
+
+
 def open_message_store(
     estate: Estate,
     name: str,

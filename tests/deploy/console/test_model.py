@@ -253,6 +253,10 @@ def note(number: int, alert_id: str = "QM01/PS04/threshold/pages/1") -> Note:
     return new_note(alert_id, "comment", "ann", f"2026-11-20T12:{number:02}:00Z", text="x")
 
 
+def shown_notes(model: ConsoleModel) -> dict[str, list[dict]]:
+    return {own["root"]["alert_id"]: own["root"]["notes"] for own in changes(model)["incidents"]}
+
+
 def test_a_note_changes_its_alert_and_may_be_read_before_it():
     model = ConsoleModel(TOPICS)
     model.fold([note_record(note(1)), note_record(note(1)), alert_record(alert_event())])
@@ -276,12 +280,51 @@ def test_notes_are_bounded_and_go_with_their_alert(monkeypatch):
     alert_id = "QM01/PS04/threshold/pages/1"
     model.fold([alert_record(alert_event()), *(note_record(note(number)) for number in range(5))])
     assert model.notes_on(alert_id) == [note(2), note(3), note(4)]
-    model.fold([note_record(note(number, "other")) for number in (5, 6)])
-    assert (len(model.notes_on(alert_id)), len(model.notes_on("other"))) == (0, 2)
-    (incident,) = changes(model)["incidents"]
-    assert incident["root"]["notes"] == []
-    model.fold([note_record(note(7)), *(alert_record(alert_event(number)) for number in (2, 3))])
+    other = alert_event(2)["data"]["alert_id"]
+    model.fold([alert_record(alert_event(2)), *(note_record(note(number, other)) for number in (5, 6))])
+    assert (len(model.notes_on(alert_id)), len(model.notes_on(other))) == (0, 2)
+    assert [len(notes) for _, notes in sorted(shown_notes(model).items())] == [0, 2]
+    model.fold([note_record(note(7)), *(alert_record(alert_event(number)) for number in (3, 4))])
     assert model.notes_on(alert_id) == []
+
+
+def test_notes_that_somebody_else_writes_hide_none_of_an_alert(monkeypatch):
+    """Neither those on alerts that there are not, nor a time that lies ahead: the order is that of the topic."""
+    monkeypatch.setattr(module, "MAX_NOTES", 10)
+    monkeypatch.setattr(module, "MAX_EARLY_NOTES", 5)
+    model = ConsoleModel(TOPICS)
+    alert_id = "QM01/PS04/threshold/pages/1"
+    ahead = [new_note(f"none/{i}", "comment", "eve", "2099-01-01T00:00:00Z", text="x") for i in range(100)]
+    model.fold([alert_record(alert_event()), note_record(note(1)), *map(note_record, ahead), note_record(note(2))])
+    assert model.notes_on(alert_id) == [note(1), note(2)]
+    assert sum(len(model.notes_on(own.alert_id)) for own in ahead) == 5
+    second = alert_event(2)["data"]["alert_id"]
+    late = [new_note(second, "comment", "eve", "2099-01-01T00:00:00Z", text=str(i)) for i in range(9)]
+    model.fold([alert_record(alert_event(2)), *map(note_record, late), note_record(note(3))])
+    assert model.notes_on(alert_id)[-1:] == [note(3)]  # the last in the topic is shown, whatever its time
+    model.fold([note_record(note(4, "QM01/PS04/threshold/pages/3")), alert_record(alert_event(3))])
+    assert [own["time"] for own in shown_notes(model)["QM01/PS04/threshold/pages/3"]] == [note(4).time]
+
+
+def test_a_note_costs_the_same_however_many_there_are():
+    """Each looked at all of them: a million took minutes."""
+    looked_at = 0
+
+    class Counting(list):
+        def __len__(self) -> int:
+            nonlocal looked_at
+            looked_at += 1
+            return super().__len__()
+
+    book = module._NoteBook(1_000)
+    counts = []
+    for _ in range(2):
+        looked_at = 0
+        for number in range(2_000):
+            book.add(note(number % 60, f"alert {number}"))
+            book._by_alert[f"alert {number}"] = Counting(book.of(f"alert {number}"))
+        counts.append(looked_at)
+    assert counts[1] <= 2 * counts[0] <= 8_000
 
 
 def test_a_client_is_told_which_incidents_were_forgotten(monkeypatch):

@@ -126,8 +126,8 @@ def test_a_time_is_seconds_or_has_its_zone(client: TestClient, path: str, time: 
 
 def test_a_time_may_be_written_with_any_zone(client: TestClient):
     answers = [
-        client.get("/api/state", params={"store": STORE, "at": at}).json()
-        for at in (MOMENT, "2026-11-20T01:40Z", "2026-11-19T20:40:00-05:00", f"{seconds_of(MOMENT):.0f}")
+        client.get("/api/state", params={"store": STORE, "at": time}).json()
+        for time in (MOMENT, "2026-11-20T01:40Z", "2026-11-19T20:40:00-05:00", f"{seconds_of(MOMENT):.0f}")
     ]
     assert len(answers[0]) == 1 and all(answer == answers[0] for answer in answers)
 
