@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
-from deploy.options.files import OutputFile
+from deploy.options.files import InputFolder, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import recorded_summary
 from streams.checkpoint.guard import open_stopped
@@ -23,7 +23,7 @@ def record(
     /,
     *,
     kafka: KafkaOptions,
-    checkpoint: Path | None = None,
+    checkpoint: InputFolder | None = None,
     follow: Annotated[bool, Parameter(negative="--until-end")] = False,
 ) -> None:
     """Record the events topic into a file: the events there now, with --follow also new ones until Ctrl-C.
