@@ -19,7 +19,9 @@ from twin.capacity.statements import (
     change_policy,
     copy_data_set,
     display_facility,
+    display_queue_status,
     display_structure,
+    display_structure_status,
     expand_data_set,
     rebuild,
     structure_sizes,
@@ -167,8 +169,8 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, i
             summary=f"Start more getters on {queue}, or find out why its getters stopped",
             effect=effects.get(GETTERS),
             steps=(
-                Step("See when it was last got from", f"DISPLAY QSTATUS({queue}) TYPE(QUEUE){scope} ALL"),
-                Step("See who has it open, and where", f"DISPLAY QSTATUS({queue}) TYPE(HANDLE){scope} ALL"),
+                Step("See when it was last got from", display_queue_status(queue, f"TYPE(QUEUE){scope} ALL")),
+                Step("See who has it open, and where", display_queue_status(queue, f"TYPE(HANDLE){scope} ALL")),
                 Step("Start the application that gets from it; where it runs, start more of it"),
             ),
         )
@@ -306,7 +308,7 @@ def level_actions(config: Structure, size_now: int, room: int | None) -> tuple[A
         steps=(
             Step("See the units of work and how old they are", "DISPLAY CONN(*) TYPE(CONN) ALL"),
             Step("See shared queues at their MAXDEPTH", "DISPLAY QSTATUS(*) TYPE(QUEUE) CURDEPTH CMDSCOPE(*)"),
-            Step("See its entries", f"DISPLAY CFSTATUS({config.short_name}) TYPE(SUMMARY)"),
+            Step("See its entries", display_structure_status(config)),
         ),
     )
     return (size, users)

@@ -17,9 +17,14 @@ from twin.units import KIB, MIB
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
 
 
+def mqsc_name(name: str) -> str:
+    """Return a name as MQSC takes it: it folds one without quotes to capitals [IBM: MQ, Rules for using MQSC]."""
+    return name if name == name.upper() else f"'{name}'"
+
+
 def alter_structure(config: Structure, words: str) -> str:
     """Return the MQSC command that changes a CF structure object. words: its attributes."""
-    return f"ALTER CFSTRUCT({config.short_name}) {words}"
+    return f"ALTER CFSTRUCT({mqsc_name(config.short_name)}) {words}"
 
 
 def alter_rules(config: Structure, rules: Iterable[OffloadRule]) -> str:
@@ -35,7 +40,27 @@ def alter_page_set(psid: int, expand: str) -> str:
 
 def alter_queue(queue: str, words: str) -> str:
     """Return the MQSC command that changes a local queue. words: its attributes."""
-    return f"ALTER QLOCAL({queue}) {words}"
+    return f"ALTER QLOCAL({mqsc_name(queue)}) {words}"
+
+
+def display_queue(queue: str, words: str) -> str:
+    """Return the MQSC command that displays attributes of a local queue. words: the attributes."""
+    return f"DISPLAY QLOCAL({mqsc_name(queue)}) {words}"
+
+
+def display_queue_status(queue: str, words: str) -> str:
+    """Return the MQSC command that displays the status of a queue. words: what of it."""
+    return f"DISPLAY QSTATUS({mqsc_name(queue)}) {words}"
+
+
+def display_structure_object(config: Structure, words: str) -> str:
+    """Return the MQSC command that displays attributes of a CF structure object. words: the attributes."""
+    return f"DISPLAY CFSTRUCT({mqsc_name(config.short_name)}) {words}"
+
+
+def display_structure_status(config: Structure) -> str:
+    """Return the MQSC command that displays entries and size of a CF structure."""
+    return f"DISPLAY CFSTATUS({mqsc_name(config.short_name)}) TYPE(SUMMARY)"
 
 
 def alter_max_file_size(queue: str, megabytes: int) -> str:
@@ -45,16 +70,16 @@ def alter_max_file_size(queue: str, megabytes: int) -> str:
 
 def expand_data_set(config: Structure, qmgr: str) -> str:
     """Return the MQSC command that lets a shared message data set expand again after a failed expansion."""
-    return f"ALTER SMDS({qmgr}) CFSTRUCT({config.short_name}) DSEXPAND(YES)"
+    return f"ALTER SMDS({mqsc_name(qmgr)}) CFSTRUCT({mqsc_name(config.short_name)}) DSEXPAND(YES)"
 
 
 def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
     """Return the steps that copy a shared message data set to a larger one [IBM: MQ 9.2, RESET SMDS]."""
-    reset = f"RESET SMDS({qmgr}) CFSTRUCT({config.short_name})"
+    reset = f"RESET SMDS({mqsc_name(qmgr)}) CFSTRUCT({mqsc_name(config.short_name)})"
     return (
         Step(
             "See its name, which has the queue manager in place of the asterisk",
-            f"DISPLAY CFSTRUCT({config.short_name}) DSGROUP",
+            display_structure_object(config, "DSGROUP"),
         ),
         Step("Close it in all members", f"{reset} ACCESS(DISABLED)"),
         Step("Copy it to a larger data set, and give that one its name"),

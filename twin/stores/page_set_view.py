@@ -13,7 +13,7 @@ from kernels import layout, page_set, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_page_set
+from twin.capacity.statements import alter_page_set, display_queue
 from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
 from twin.records import Action, Filler, Step
@@ -138,9 +138,7 @@ def _actions(
                 steps=(
                     Step("Find a page set with free pages", "DISPLAY USAGE TYPE(PAGESET)"),
                     Step("Find a storage class on it; if there is none, define one", "DISPLAY STGCLASS(*) PSID"),
-                    Step(
-                        "Look up the storage class of the queue, for the way back", f"DISPLAY QLOCAL({queue}) STGCLASS"
-                    ),
+                    Step("Look up the storage class of the queue, for the way back", display_queue(queue, "STGCLASS")),
                     Step("Define an empty local queue LIKE it with the new storage class, and MOVE QLOCAL to it"),
                     Step("Give the queue the new storage class, and MOVE QLOCAL back"),
                 ),

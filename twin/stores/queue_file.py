@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
+from twin.capacity.statements import display_queue_status
 from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.events import Measured
@@ -170,7 +171,7 @@ class QueueFileTwin(MessageStore):
 
     @override
     def _displays(self) -> tuple[Step, ...]:
-        return (Step("See depth and file", f"DISPLAY QSTATUS({self.config.queue}) CURDEPTH CURFSIZE CURMAXFS"),)
+        return (Step("See depth and file", display_queue_status(self.config.queue, "CURDEPTH CURFSIZE CURMAXFS")),)
 
     @staticmethod
     @override

@@ -13,7 +13,7 @@ from kernels import layout, queue_file, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_max_file_size
+from twin.capacity.statements import alter_max_file_size, display_queue_status
 from twin.conditions import BLOCKS, FILE, Condition, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
@@ -102,7 +102,7 @@ def _actions(config: QueueFile, ranked: tuple[Filler, ...], effects: Mapping[str
                     Step("Alter the queue", alter_max_file_size(config.queue, -(-larger // MIB))),
                     Step(
                         "See that CURMAXFS has followed; if not, the queue must first be empty once",
-                        f"DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS",
+                        display_queue_status(config.queue, "CURFSIZE CURMAXFS"),
                     ),
                 ),
                 undo=alter_max_file_size(config.queue, config.max_size // MIB),

@@ -15,7 +15,7 @@ from kernels import layout, watch
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_queue
+from twin.capacity.statements import alter_queue, display_queue
 from twin.conditions import FULL, Resource
 from twin.estate.attributes import MAX_DEPTH
 from twin.records import Action, Filler, Step
@@ -118,7 +118,7 @@ def depth_actions(
         room: what the store has room for, as part of a sentence.
         is_shared: True for a shared queue.
     """
-    look, undo = f"DISPLAY QLOCAL({queue}) MAXDEPTH", None
+    look, undo = display_queue(queue, "MAXDEPTH"), None
     steps: tuple[Step, ...] = ()
     if 0 < limit < MAX_DEPTH:
         steps = (Step("Alter the queue", alter_queue(queue, f"MAXDEPTH({min(2 * limit, MAX_DEPTH)})")),)

@@ -28,6 +28,7 @@ from kernels import clock, layout, scm
 from kernels.pools import elements_in_use, entries_in_use, exceeds
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.capacity.statements import display_structure_object
 from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, INFO, SCM, Condition
 from twin.estate import Estate, Structure
@@ -168,7 +169,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             Action(
                 id=texts.OFFLOAD,
                 summary="Offload data to SMDS before it reaches SCM, by lower thresholds",
-                steps=(Step("See the offload rules", f"DISPLAY CFSTRUCT({config.short_name}) ALL"),),
+                steps=(Step("See the offload rules", display_structure_object(config, "ALL")),),
             ),
         ),
     )

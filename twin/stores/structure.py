@@ -13,7 +13,7 @@ from typing_extensions import override
 from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
-from twin.capacity.statements import display_structure
+from twin.capacity.statements import display_structure, display_structure_status
 from twin.capacity.structures import Allocation, Usage, allocate, room_to_grow
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
@@ -311,7 +311,7 @@ class StructureTwin(MessageStore):
     @override
     def _displays(self) -> tuple[Step, ...]:
         return (
-            Step("See entries and size", f"DISPLAY CFSTATUS({self.config.short_name}) TYPE(SUMMARY)"),
+            Step("See entries and size", display_structure_status(self.config)),
             Step("See what is allocated", display_structure(self.config.policy_name)),
         )
 
