@@ -165,21 +165,20 @@ def percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
     return round(100.0 * part / whole, 3) if whole > 0 else of_nothing
 
 
-def as_usage(pct: float, maximum_pct: float | None = None, noun: str = "size") -> str:
-    """Format a usage, by what the resource can grow to where that is more than it has.
+def as_usage(pct: float, maximum_pct: float | None = None) -> str:
+    """Format a usage: first of what there is, as a DISPLAY shows it, then of what it can grow to where that is more.
 
-    Examples: `89.0 % in use`, `80.0 % of what it can grow to (89.0 % of the present blocks)`.
+    Examples: `89.0 % in use`, `89.0 % in use (80.0 % of what it can grow to)`.
 
     Args:
         pct: percent of the present size in use.
         maximum_pct: percent of what it can grow to; None: it does not grow.
-        noun: what is counted, such as blocks.
     """
     beyond = " (the system took more than the twin has room for)" if pct > 100 else ""
     present = f"{pct:.1f} %"
     if maximum_pct is None or f"{maximum_pct:.1f} %" == present:
         return f"{present} in use{beyond}"
-    return f"{maximum_pct:.1f} % of what it can grow to ({present} of the present {noun}){beyond}"
+    return f"{present} in use ({maximum_pct:.1f} % of what it can grow to){beyond}"
 
 
 def readable_size(size: int) -> str:

@@ -147,7 +147,7 @@ def test_the_table_says_what_an_expanding_resource_can_become() -> None:
     state = PageSetDriver(expand="USER", secondary_pages=50, max_pages=200).put(4_000)
     (line,) = usage_lines([record_of(state)])
     assert line[5].startswith("pages, up to ")
-    assert re.fullmatch(r"[0-9.]+ % of what it can grow to \([0-9.]+ % of the present pages\)", line[6])
+    assert re.fullmatch(r"[0-9.]+ % \([0-9.]+ % of what it can grow to\)", line[6])
 
 
 def test_the_table_says_not_measured_and_leaves_out_logs() -> None:

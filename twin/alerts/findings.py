@@ -127,6 +127,9 @@ class Viewer:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
         if not view.has_fillers:
             return "What takes it is not measured"
+        scalars = self._store.scalars[0]
+        if not fillers and not scalars["ages"] and not scalars["unmatched_gets"]:
+            return "Which queue fills it is not known: no puts and gets are reported"
         return texts.describe_growth(fillers, view.growth_in_units(growth), view.unit, span)
 
     def _rates(self, fillers: tuple[Filler, ...]) -> str:

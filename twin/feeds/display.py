@@ -16,11 +16,11 @@ from datetime import UTC, date, datetime
 
 from typing_extensions import override
 
+from twin.capacity.page_sets import allocated_pages
 from twin.estate import Structure
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.console import RUNMQSC, Message, has_lines, messages
-from twin.feeds.facts import allocated_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.protocol import Feed, FeedOptions, Page

@@ -31,7 +31,7 @@ class Pages(ResourceView):
     """The pages of a page set."""
 
     resource = PAGES
-    unit = present = "pages"
+    unit = "pages"
 
     def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:
         super().__init__(store)
@@ -47,6 +47,8 @@ class Pages(ResourceView):
     @property
     @override
     def maximum_pct(self) -> float:
+        if self._config.max_pages is None:
+            return self.usage_pct
         return percent(int(page_set.pages_in_use(self._store)), int(page_set.max_usable_pages(self._store)))
 
     @property
