@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,6 +24,7 @@ from twin.feeds.formats import FORMATS
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import MQSC, RECORDING, SiteFile, recognise, record_site, see_estate
+from twin.forecast.extension import MIN_LEVELS
 from twin.units import as_count
 
 _DEFAULTS = FeedChoices()
@@ -114,16 +116,29 @@ def _record(
     for intake in intakes:
         print_intake(intake)
         missing += tuple(intake.notes)
-    missing += tuple(estate.warnings)
+    events, few = _read_back(recording)
+    missing += (*few, *estate.warnings)
     (folder / "missing.txt").write_text("".join(f"{line}\n" for line in missing), encoding="utf-8")
     for line in missing:
         print_line(f"mqtwin: not known: {line}")
-    events = sum(1 for _ in recorded(recording))
     unknown = as_count(len(missing), "line")
     print(f"{as_count(events, 'event')} in {recording}; {unknown} about what is not known in {folder / 'missing.txt'}")
     if not events:
         raise MqtwinError(f"{recording}: no event was made; the lines above say why")
     return recording
+
+
+def _read_back(recording: Path) -> tuple[int, list[str]]:
+    """Return the number of events of a recording, and a line for each store of which it has too few levels."""
+    events, times = 0, defaultdict[str, set[object]](set)
+    for event in recorded(recording):
+        events += 1
+        if event["op"] == "MEASURE" and event["measured"].get("resync"):
+            times[event["store"]].add(event["time"])
+    few = {store: len(own) for store, own in sorted(times.items()) if len(own) < MIN_LEVELS}
+    return events, [
+        f"{store}: time to full not known yet, {known} of {MIN_LEVELS} levels" for store, known in few.items()
+    ]
 
 
 def _site_file(text: str, options: FeedOptions) -> SiteFile:

@@ -347,7 +347,14 @@ class ConsoleModel:
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
-        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured"}  # the page does not read them here
+        drop = {
+            "smds",
+            "scm",
+            "forecast",
+            "forecast_scores",
+            "sizes_measured",
+            "levels",
+        }  # the page does not read them here
         content = {
             "store": name,
             "kind": state.kind,
@@ -356,6 +363,7 @@ class ConsoleModel:
             "severity": severity,
             "urgency": round(_urgency(severity, first, fullest), 3),
             "first": first,
+            "not_known": state.lacks_levels if first is None else "",
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],

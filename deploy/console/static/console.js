@@ -97,14 +97,14 @@ function timeLeft() {
       setText(rest, `${store.full.join(", ") || labelOf(store, first.resource)}: ${failing(store)}`);
     } else if (page && page.root.condition === "queue-full") {
       setText(big, "Queue full");
-      setText(rest, `${page.root.label}: puts fail with 2053${top && top.pct !== null ? `; ${percent(top.maximum_pct)} ${top.in_use}` : ""}`);
+      setText(rest, `${page.root.label}: puts fail with 2053${top && top.pct !== null ? `; ${percent(top.pct)} ${top.in_use}` : ""}`);
     } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
       setText(rest, `until ${labelOf(store, first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
-      setText(big, top && top.pct !== null ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "no usage");
-      const ahead = wasFull(page) ? ", was full, puts succeed again" : first ? `, ${unlikely(store, top)}` : page ? "" : ", nothing predicted to fill";
+      setText(big, top && top.pct !== null ? percent(top.pct) : store.resources.length ? "not measured" : "no usage");
+      const ahead = wasFull(page) ? ", was full, puts succeed again" : first ? `, ${unlikely(store, top)}` : store.not_known ? `, time to full ${store.not_known}` : page ? "" : ", nothing predicted to fill";
       setText(rest, top && top.pct !== null ? `${top.in_use}${ahead}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
@@ -331,9 +331,9 @@ function takenText(incident) {
 // What the map shows of a store: the time left, else its usage.
 function cellOf(store) {
   const top = mainResource(store), isFull = store.full.length > 0, seconds = isFull ? 0 : leftOf(store), incident = openOf(store)[0], taken = takenText(incident);
-  const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.maximum_pct) : "", severity = toneOf(store);
+  const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.pct) : "", severity = toneOf(store);
   const value = band === "steady" || band === "call" ? usage || "-" : seconds < 5400 ? span(seconds) : `${(seconds / 3600).toFixed(1)} h`;
-  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
+  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? store.not_known || "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
   const parts = [store.store, severity ? wordOf(store) || (severity === "info" ? "watch" : severity) : "", ahead, usage && `${top.label} ${usage}`, taken];
   return { href: linkOf(store.store), band, severity, value, pct: top ? top.maximum_pct ?? 0 : 0, label: parts.filter(Boolean).join(", "), isTaken: taken !== "" };
 }
@@ -485,10 +485,10 @@ class Overview {
       match.set(store);
       const incident = openOf(store)[0];
       setWords(watch, incident ? `watch: ${titleOf(incident.root)} since ${moment(incident.root.opened)}` : "");
-      setText(label, top ? top.maximum_label || top.label : "");
-      setText(value, top ? percent(top.maximum_pct) : store.resources.length ? "not measured" : "");
+      setText(label, top ? top.label : "");
+      setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first && store.first.full_probability >= 0.005 ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(left, store.first && store.first.full_probability >= 0.005 ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : store.not_known || "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
@@ -540,9 +540,12 @@ function headline(stores) {
   const filling = stores.filter((store) => isFilling(store) && !isFull(store)).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50);
   const of = stores.length === 1 ? "the store" : `${stores.length} stores`, [next] = filling;
   const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
+  const waiting = stores.filter((store) => store.not_known), [first] = waiting;
+  const unknown = waiting.length > 1 ? `${waiting.length} of ${of} not known yet` : first ? `${first.store}: ${first.not_known}` : "";
   if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
   if (filling.length) return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
-  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, nothing is filling`;
+  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, ${unknown || "nothing is filling"}`;
+  if (unknown) return unknown;
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 

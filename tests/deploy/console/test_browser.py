@@ -584,8 +584,8 @@ def test_a_percentage_is_of_what_can_be_and_says_so(browser: Browser):
     growing = page_set("QM01/PS04", 7_200, pages_total=8_000, pages_max=10_000)
     model.fold([state_record(growing), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        words = "72.0 % of what it can grow to (90.0 % of the present pages)"
-        expect(page.locator(".card .left")).to_have_text("72.0 %of what pages can grow to in use")
+        words = "90.0 % in use (72.0 % of what it can grow to)"
+        expect(page.locator(".card .left")).to_have_text("90.0 %of pages in use")
         expect(page.locator(".card .meter .number")).to_have_text(words)
         assert page.locator(".card .room").evaluate("room => room.style.left") == "80%"
         page.locator(".card").click()

@@ -366,8 +366,8 @@ def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what
     [
         (
             1_200,
-            "75.0 % of what it can grow to (100.0 % of the present pages)",
-            "of what pages can grow to in use",
+            "100.0 % in use (75.0 % of what it can grow to)",
+            "of pages in use",
             "1,200 of 1,200 pages, can grow to 1,600",
             "pages, of what it can grow to",
         ),
