@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,6 +27,7 @@ from twin.feeds.importing import recorded
 from twin.feeds.intake import Intake
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
+from twin.forecast.extension import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file
 from twin.units import as_count
 
@@ -167,7 +169,8 @@ def _record(
     for intake in intakes:
         print_intake(intake, printed=len(intake.complaints))
         lines += (*map(str, intake.complaints), *intake.notes)
-    missing = tuple(dict.fromkeys((*lines, *estate.warnings)))
+    few = _lacking_levels(recording) if events else []
+    missing = tuple(dict.fromkeys((*lines, *few, *estate.warnings)))
     place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
     for line in kinds(missing):
         print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
@@ -178,6 +181,16 @@ def _record(
     print(printable(f"{summary}; {as_count(len(missing), 'line')} about what is not known in {place}"))
     print_not_understood(*intakes)
     return recording
+
+
+def _lacking_levels(recording: Path) -> list[str]:
+    """Return a line for each store of which a recording has too few levels."""
+    times = defaultdict[str, set[object]](set)
+    for event in recorded(recording):
+        if event["op"] == "MEASURE" and event["measured"].get("resync"):
+            times[event["store"]].add(event["time"])
+    few = {store: len(own) for store, own in sorted(times.items()) if len(own) < MIN_LEVELS}
+    return [f"{store}: time to full not known yet, {known} of {MIN_LEVELS} levels" for store, known in few.items()]
 
 
 def _site_file(text: str, options: FeedOptions) -> SiteFile:

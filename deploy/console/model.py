@@ -385,7 +385,8 @@ class ConsoleModel:
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
         falling = {item.name: self._histories[name].falling_since(item.name) for item in resources}
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
-        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured"}  # the page does not read them here
+        # the page does not read them here
+        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "levels"}
         content = {
             "store": name,
             "kind": state.kind,
@@ -394,6 +395,7 @@ class ConsoleModel:
             "severity": severity,
             "urgency": round(_urgency(severity, first if is_filling else None, fullest), 3),
             "first": first,
+            "not_known": state.lacks_levels if first is None else "",
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],

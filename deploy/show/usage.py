@@ -27,13 +27,17 @@ HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "fore
 _RIGHT = frozenset({"messages", "used", "total"})
 
 
-def forecast_text(first: ResourceForecast | None) -> str:
-    """Return the forecast for the resource that is full first, "" without a forecast.
+def forecast_text(first: ResourceForecast | None, lacking: str = "") -> str:
+    """Return the forecast for the resource that is full first, "" where nothing rises.
 
     Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
+
+    Args:
+        first: the forecast; None without one.
+        lacking: why there is none, as `StateRecord.lacks_levels`.
     """
     if first is None:
-        return ""
+        return lacking
     times, probability = first.time_to_full_s, first.full_probability
     if times is None:
         return "nothing full within the horizon"
@@ -90,10 +94,10 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     messages = NOT_MEASURED if state.messages is None else f"{state.messages:,}"
     row = (state.store, state.kind.replace("_", " "), messages)
     if fullest is None:
-        return (*row, "", "", "", "", forecast_text(state.first))
+        return (*row, "", "", "", "", forecast_text(state.first, state.lacks_levels))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
     usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
-    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first))
+    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first, state.lacks_levels))
 
 
 def _unit(resource: ResourceUsage) -> str:
@@ -110,6 +114,8 @@ def usage_notes(states: Iterable[StateRecord]) -> list[str]:
         name = state.store
         if isinstance(state, QueueManagerState) and state.records_to_replay is not None:
             notes.append(f"{name}: {state.records_to_replay:,} log records since its last checkpoint")
+        if state.lacks_levels and state.first is None:
+            notes.append(f"{name}: time to full {state.lacks_levels}")
         if state.messages_estimated:
             more = f"{state.messages_estimated:,} more messages, one a page or block"
             notes.append(f"{name}: an estimated {more}, as only these were measured")

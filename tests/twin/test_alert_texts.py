@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,8 +140,8 @@ def test_usage_is_the_number_of_display_whatever_a_resource_can_grow_to() -> Non
     assert as_usage(104.2) == "104.2 % in use (the system took more than the twin has room for)"
 
 
-def test_a_structure_below_its_size_says_what_size_allows() -> None:
-    driver = TwinDriver(size=1 << 22, init_size=1 << 21)
+def test_a_structure_that_z_os_enlarges_says_what_size_allows() -> None:
+    driver = TwinDriver(size=1 << 22, init_size=1 << 21, allow_auto_alter=True)
     driver.put(100, count=100)
     view = driver.twin.view(ENTRIES)
     assert view.maximum_pct == pytest.approx(view.usage_pct / 2)
@@ -148,6 +149,24 @@ def test_a_structure_below_its_size_says_what_size_allows() -> None:
     driver.alter(size=1 << 22)
     driver.wait(10)
     assert driver.twin.view(ENTRIES).growth == ""
+
+
+@pytest.mark.parametrize("growth", [{"allow_auto_alter": False}, {"allow_auto_alter": True, "full_threshold": 0}])
+def test_what_nobody_enlarges_by_itself_is_no_room(growth: dict[str, Any]) -> None:
+    driver = TwinDriver(size=1 << 22, init_size=1 << 21, **growth)
+    driver.put(100, count=100)
+    assert driver.twin.view(ENTRIES).maximum_pct == driver.twin.view(ENTRIES).usage_pct
+
+
+def test_volumes_that_are_not_described_are_no_room() -> None:
+    driver = PageSetDriver(expand="SYSTEM")
+    state = driver.put(4_000, count=40)
+    assert state["pages_max"] == state["pages_total"]
+    assert driver.twin.view(PAGES).maximum_pct == state["usage_pct"]
+    driver = TwinDriver()
+    state = driver.put(60_000, count=70)
+    data_set = state["smds"]["QM01"]
+    assert data_set["blocks_max"] == data_set["blocks_total"]
 
 
 def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:

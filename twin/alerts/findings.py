@@ -211,7 +211,8 @@ class Viewer:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
         if not view.has_fillers:
             return "What takes it is not measured"
-        is_reported = bool(self._store.scalars[0]["ages"] or self._store.queues["gets"].any())
+        scalars = self._store.scalars[0]
+        is_reported = bool(scalars["ages"] or scalars["unmatched_gets"])
         grown = view.growth_in_units(growth)
         return texts.describe_growth(fillers, grown, view.unit, span, is_reported=is_reported)
 

@@ -37,7 +37,6 @@ class ResourceView(ABC):
         text: the resource as the subject of a sentence, "Entries of QSG1/APP1".
         unit: unit of its growth in sentences.
         present: what its present size counts, in sentences.
-        threshold_name: its threshold in sentences.
         has_fillers: False if no queue can take any of it.
     """
 
@@ -45,7 +44,6 @@ class ResourceView(ABC):
     text: str
     unit: str
     present = "size"
-    threshold_name = "expansion threshold"
     has_fillers = True
 
     def __init__(self, store: layout.Store) -> None:
@@ -87,6 +85,11 @@ class ResourceView(ABC):
     def threshold_pct(self) -> float:
         """Percentage at which the condition "threshold" begins; 0: it is not watched."""
         return 0.0
+
+    @property
+    def threshold_name(self) -> str:
+        """Its threshold in sentences."""
+        return "expansion threshold"
 
     @property
     def consequence(self) -> str:

@@ -20,12 +20,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from twin.capacity.page_sets import allocated_pages
 from twin.estate import Structure
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.command_prefix import CommandPrefixes, without_prefix
 from twin.feeds.console import RUNMQSC, ConsoleReader, Message
-from twin.feeds.facts import allocated_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.mqsc_pairs import pairs

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernels.page_set import usable_pages
 from twin.units import format_size
 
 MAX_SEEN = 100_000  # objects
@@ -136,8 +134,3 @@ class EstateFacts:
     def _size(self, section: str, key: str) -> str:
         size = self.value(section, key, "size")
         return f'size = "{"..." if size is None else format_size(size)}"'
-
-
-def allocated_pages(usable: int) -> int:
-    """Return the smallest number of allocated pages of which `usable` are usable [fitted]."""
-    return bisect_left(range(2 * usable + 4), usable, key=usable_pages)

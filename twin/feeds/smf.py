@@ -18,9 +18,9 @@ from hashlib import blake2b
 
 from typing_extensions import override
 
+from twin.capacity.page_sets import allocated_pages
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.facts import allocated_pages
 from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
 from twin.feeds.protocol import Feed, FeedOptions, Page

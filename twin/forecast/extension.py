@@ -72,9 +72,14 @@ class Extension(NamedTuple):
         """Share at which the level comes to rest; inf: it does not."""
         return self.height + self.slope / self.damping if self.damping else np.inf
 
-    def full_at(self, doubts: Array) -> Array:
-        """Return f8[n], ticks until the resource is full, inf where it never is. doubts: normal, f8[n, 3]."""
-        left = max(0.0, 1.0 - self.height)
+    def full_at(self, doubts: Array, limit: float = 1.0) -> Array:
+        """Return f8[n], ticks until the resource is full, inf where it never is.
+
+        Args:
+            doubts: normal, f8[n, 3].
+            limit: share at which it is full; above 1 where it becomes larger by itself.
+        """
+        left = max(0.0, limit - self.height)
         slopes = np.maximum(self.slope + self.error * doubts[:, 0], 1e-12)
         ticks = left / slopes
         if self.damping:
@@ -82,6 +87,13 @@ class Extension(NamedTuple):
             reached = left * damping / slopes
             ticks = np.where(reached < 1.0, -np.log1p(-np.minimum(reached, 1 - 1e-12)) / damping, np.inf)
         return np.asarray(ticks * np.exp(LATER * doubts[:, 2]))
+
+
+def known_levels(shares: list[float]) -> int:
+    """Return how many levels can be extended, at most `MIN_LEVELS`: after a fall those of the new rise."""
+    start = _last_fall(shares) if shares else 0
+    is_rise = bool(shares) and shares[-1] - shares[start] > _FALL
+    return min(MIN_LEVELS, len(shares) - start if is_rise else len(shares))
 
 
 def _last_fall(shares: list[float]) -> int:

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 
 from kernels import chance, resources
+from kernels.clock import TICK
 from kernels.meter_rows import RISE
 from kernels.rise_laws import SIMILAR
-from twin.forecast.extension import MIN_LEVELS, Extension
+from twin.forecast.extension import Extension, known_levels
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
@@ -24,6 +25,7 @@ from twin.state.arrays import Array
 
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
+_MIN_GAPS = 3  # levels, from which the usual time between two is known
 _NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
 
@@ -33,21 +35,47 @@ class Levels(msgspec.Struct, kw_only=True):
     Attributes:
         ticks: ticks of the measurements.
         shares: by name of a resource, its use at each tick, as a share of what it holds.
+        totals: what each held when they were last in use as shares of it.
     """
 
     ticks: list[int] = []
     shares: dict[str, list[float]] = {}
+    totals: dict[str, float] = {}
 
-    def are_known(self, tick: int) -> bool:
-        """Return True if there are enough levels to extend, and the last one is not old."""
-        if len(self.ticks) < MIN_LEVELS:
-            return False
+    @property
+    def known(self) -> int:
+        """Number of levels that can be extended, of the present rise where there is one; at most `MIN_LEVELS`."""
+        return min((known_levels(shares) for shares in self.shares.values()), default=0)
+
+    def are_recent(self, tick: int) -> bool:
+        """Return True if the last level is not old, by the usual time between two."""
+        if len(self.ticks) < _MIN_GAPS:
+            return True
         return tick - self.ticks[-1] <= _STALE_GAPS * float(np.median(np.diff(self.ticks)))
 
-    def rescale(self, resource: str, factor: float) -> None:
-        """Keep the levels of a resource of which there is 1/factor as much as before as shares of that."""
-        if resource in self.shares:
-            self.shares[resource] = [level * factor for level in self.shares[resource]]
+    def crossed_at(self, resource: str, line: float, now: int, share: float) -> int:
+        """Return when a resource passed a line on its way from the last level, microseconds.
+
+        Args:
+            resource: name of the resource.
+            line: share of what it holds.
+            now: time of a new level, microseconds; it is returned where no level is below the line.
+            share: that level.
+        """
+        before = self.shares.get(resource, [])
+        if not before or not before[-1] < line <= share:
+            return now
+        measured_at = self.ticks[-1] * TICK
+        return round(measured_at + (now - measured_at) * (line - before[-1]) / (share - before[-1]))
+
+    def rescale(self, fill: FillModel) -> None:
+        """Make the levels shares of what a store holds now, by its fill model."""
+        totals = totals_of(fill)
+        for name, total in totals.items():
+            before = self.totals.get(name, total)
+            if name in self.shares and before != total:
+                self.shares[name] = [level * before / total for level in self.shares[name]]
+        self.totals = totals
 
     def note(self, tick: int, fill: FillModel) -> None:
         """Add the levels of a store that has just taken over a measurement.
@@ -57,6 +85,7 @@ class Levels(msgspec.Struct, kw_only=True):
             fill: the fill model as of then.
         """
         levels = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
+        self.rescale(fill)
         if self.ticks and (tick < self.ticks[-1] or levels.keys() != self.shares.keys()):
             self.ticks, self.shares = [], {}
         if self.ticks and tick == self.ticks[-1]:
@@ -77,14 +106,15 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
         tick: the present.
         horizon: ticks.
     """
+    levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
     fits = {number: fit for number in shares if (fit := Extension.fit(levels.ticks, shares[number])) is not None}
-    if not fits or not levels.are_known(tick):
+    if not fits or not levels.are_recent(tick):
         return None
     doubts = np.empty((PATHS, 3))
     chance.normal(np.uint64(seed_of(name, tick)), doubts[: PATHS // 2])
     doubts[PATHS // 2 :] = -doubts[: PATHS // 2]
-    full_at, full_of = _first_full(fits, doubts, tick - levels.ticks[-1], horizon)
+    full_at, full_of = _first_full(fits, _limits(fill), doubts, tick - levels.ticks[-1], horizon)
     first = max(fits.values(), key=lambda fit: fit.slope)
     rise = Rise(float(max(1, first.age)), first.low, first.height, 1.0)
     filled = np.flatnonzero(full_of >= 0)
@@ -108,11 +138,35 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     )
 
 
-def _first_full(fits: Mapping[int, Extension], doubts: Array, waited: int, horizon: int) -> tuple[Array, Array]:
-    """Return (ticks until full or inf, resource or -1) of every path. waited: ticks since the last level."""
+def totals_of(fill: FillModel) -> dict[str, float]:
+    """Return what each resource of a fill model holds, data sets with every expansion; SCM may be none."""
+    row, sets = fill.scalars[0], fill.sets[:, 1].tolist()
+    totals = [float(row["ents_max"]), float(row["space_max"]), *sets, float(row["scm_max"])]
+    return {str(name): max(1.0, total) for name, total in zip(fill.resources, totals, strict=False)}
+
+
+def _limits(fill: FillModel) -> dict[int, float]:
+    """Return what pools can become by automatic alter, as a share of what they are, by number; others stay."""
+    row = fill.scalars[0]
+    grows = np.isfinite(row["alter_from"]) and 0 < row["size"] < row["size_max"]
+    return dict.fromkeys((resources.ENTRIES, resources.SPACE), float(row["size_max"] / row["size"])) if grows else {}
+
+
+def _first_full(
+    fits: Mapping[int, Extension], limits: Mapping[int, float], doubts: Array, waited: int, horizon: int
+) -> tuple[Array, Array]:
+    """Return (ticks until full or inf, resource or -1) of every path.
+
+    Args:
+        fits: extensions by number of the resource.
+        limits: as of `_limits`.
+        doubts: as of `Extension.full_at`.
+        waited: ticks since the last level.
+        horizon: ticks.
+    """
     full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, resources.NOTHING_FULL)
     for number, fit in fits.items():
-        ticks = np.maximum(0.0, fit.full_at(doubts) - waited)
+        ticks = np.maximum(0.0, fit.full_at(doubts, limits.get(number, 1.0)) - waited)
         sooner = (ticks < full_at) & (ticks <= horizon)
         full_at, full_of = np.where(sooner, ticks, full_at), np.where(sooner, number, full_of)
     return full_at, full_of

@@ -28,6 +28,7 @@ from twin.estate import Structure
 from twin.forecast import flows, remedies, rises, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence, of_model
+from twin.forecast.extension import MIN_LEVELS
 from twin.forecast.falling import falling_since
 from twin.forecast.levels import Levels
 from twin.forecast.model_error import doubt
@@ -37,7 +38,7 @@ from twin.forecast.parts import Stop, note_stops
 from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
-from twin.records import ForecastScores, ResourceForecast, StateForecast
+from twin.records import ForecastScores, MeasuredLevels, ResourceForecast, StateForecast
 from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
@@ -147,6 +148,19 @@ class ForecastMonitor:
         )
         return StateForecast(time=as_text(forecasts[0].time), resources=resources)
 
+    def levels(self, view: ForecastView) -> MeasuredLevels | None:
+        """Return the `levels` of the state record; None where puts are reported, or no level was."""
+        levels = self.memory.levels
+        if not self.enabled or not levels.ticks or not _has_only_levels(view):
+            return None
+        now = int(view.tables.store.scalars[0]["clock"])
+        return MeasuredLevels(
+            known=levels.known,
+            needed=MIN_LEVELS,
+            last=as_text(levels.ticks[-1] * TICK),
+            is_recent=levels.are_recent(now // TICK),
+        )
+
     def scores(self, view: ForecastView) -> ForecastScores | None:
         """Return the `forecast_scores` of the state record; None before anything is settled."""
         return self.memory.outcomes.scores(int(view.tables.store.scalars[0]["clock"]))
@@ -234,7 +248,7 @@ class ForecastMonitor:
         if not self.enabled:
             return False
         if _has_only_levels(view):
-            return self.memory.levels.are_known(tick)
+            return self._are_levels_known(view, tick)
         began = int(view.tables.store.scalars["steady_from"][0])
         return began == NEVER or tick - began < regime.MIN_BINS or flows.is_known(view.tables.store, tick)
 
@@ -346,7 +360,8 @@ class ForecastMonitor:
         return falling_since(view, self.memory.levels, resource, tick)
 
     def _are_levels_known(self, view: ForecastView, tick: int) -> bool:
-        return _has_only_levels(view) and self.memory.levels.are_known(tick)
+        levels = self.memory.levels
+        return _has_only_levels(view) and levels.known == MIN_LEVELS and levels.are_recent(tick)
 
     def _has_eased(self, view: ForecastView, summary: _Summary, episode: Episode) -> bool:
         """Return True if no record may say when a resource will be full."""

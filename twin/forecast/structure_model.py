@@ -24,10 +24,20 @@ from twin.forecast.fill_model import FillModel, put_space, read_fill
 from twin.state.arrays import Array
 
 
-def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int) -> FillModel:
-    """Return the fill model of a structure at a tick. qmgrs: owners of its data sets, by row."""
+def structure_model(
+    store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int, *, alters: bool
+) -> FillModel:
+    """Return the fill model of a structure at a tick.
+
+    Args:
+        store: the arrays.
+        config: its attributes.
+        qmgrs: owners of its data sets, by row.
+        tick: the tick.
+        alters: True if z/OS is expected to alter it at FULLTHRESHOLD.
+    """
     params, scalars = store.params[0], np.zeros(1, forecast.MODEL)
-    alter_from = config.full_threshold / 100 if config.allow_auto_alter else 0
+    alter_from = config.full_threshold / 100 if alters else 0
     row = scalars[0]
     row["alter_from"], row["size_max"] = alter_from if alter_from > 0 else np.inf, config.size
     row["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0

@@ -36,6 +36,12 @@ class Moment:
         """The tick of the moment."""
         return int(self.twin.tables.store.scalars[0]["tick"])
 
+    def check_traffic(self) -> None:
+        """Raise UsageError if the store is known by measurements alone: their rise says nothing of other settings."""
+        if not self.twin.is_counted and self.twin.drift.baseline is not None:
+            missing = f"no puts and gets of {self.twin.name} are reported; what-if needs them"
+            raise UsageError(f"{missing}; expected: statistics, accounting or an activity trace")
+
     def with_settings(self, settings: Mapping[str, Setting]) -> MessageStore:
         """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
         if not settings:

@@ -255,6 +255,7 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
         if twin is None:
             raise UsageError(f"{store}: no event of it until then; expected: a later time")
         since, events = moment_of(timeline.estate, twin), timeline.events_since(store, time)
+        since.check_traffic()
         return replay_with(events, timeline.estate, store, title, changes, since=since)
 
     title = ", ".join(f"{name}={value}" for name, value in settings.items())

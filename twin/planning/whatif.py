@@ -117,10 +117,11 @@ def what_if(
         horizon_s: how far to look, seconds.
 
     Raises:
-        UsageError: an attribute or its value is wrong, or the store's traffic is not known yet.
+        UsageError: an attribute or its value is wrong, or the store's traffic is not known, or not yet.
     """
     if not 60 <= horizon_s <= MAX_HORIZON_S:
         raise UsageError(f"horizon of {horizon_s:g} s; expected: 60 to {MAX_HORIZON_S:g}")
+    moment.check_traffic()
     settings = dict(settings or {})
     changed = moment.with_settings(settings)
     return Answer(

@@ -122,6 +122,13 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         gaps=0 if state is None else state.gaps,
         unmatched=max(0, unmatched),
         gets=own.gets.total(),
+        measurements=own.measurements,
+        levels="" if state is None or state.first is not None else state.lacks_levels,
+        sizes=tuple(
+            f"{name}: {real:,} measured, {model:,} in the model"
+            for name, (model, real) in sorted(own.sizes.items())
+            if model != real
+        ),
         silent_queues=tuple(queue for queue in queues if queue not in heard),
         queues=len(queues),
         tolerance_pct=tolerance_pct,

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from kernels import OPS, layout
+from twin.conditions import Pool
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.playback.replays import Player, decoded_chunks, play
@@ -31,7 +32,6 @@ _PUT, _GET = OPS.index("PUT"), OPS.index("GET")
 _SAME_PCT = 1.0  # points of drift within which a resource agrees
 _MANY_PUTS = 20  # without a get, before gets are missed
 _COUNTERS = ("gaps", "unmatched_gets", "overfull_puts", "full_puts", "refused_alters")
-_CAPACITIES = ("size", "ents_max", "elems_max", "pages_total")
 
 
 class Cause(StrEnum):
@@ -113,11 +113,12 @@ class Observed:
     Attributes:
         resources: model and measurement by resource, as of after each measurement.
         tested: likewise, the model as of just before; without the measurements that tested nothing.
+        sizes: (model, measured) by field: of the last measurement, or, where the twin takes them over, of the first.
     """
 
     resources: dict[str, ResourceDrift] = field(default_factory=dict)
     tested: dict[str, ResourceDrift] = field(default_factory=dict)
-    capacities: dict[str, int] = field(default_factory=dict)  # latest measured ones
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     puts: Counter[str] = field(default_factory=Counter)
     gets: Counter[str] = field(default_factory=Counter)
     measurements: int = 0
@@ -245,9 +246,10 @@ def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
                 resources.setdefault(str(resource), ResourceDrift(str(resource))).add(
                     DriftPoint(time, model, real, total)
                 )
-    for name in _CAPACITIES:
-        if isinstance(measured.get(name), int):
-            seen.capacities[name] = measured[name]
+    for size in twin.found_sizes:
+        name = size.field if size.resource.pool != Pool.SMDS else f"{size.resource_text}, {size.field}"
+        if not twin.is_believed or name not in seen.sizes:
+            seen.sizes[name] = size.model, size.measured
 
 
 def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[tuple[Cause, str]]:
@@ -291,9 +293,8 @@ def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[tuple[Caus
 
 def _rule_causes(seen: Observed, state: StateRecord, last: Mapping[str, float]) -> list[tuple[Cause, str]]:
     causes: list[tuple[Cause, str]] = []
-    for name, real in sorted(seen.capacities.items()):
-        model = getattr(state, name, None)
-        if isinstance(model, int) and model != real:
+    for name, (model, real) in sorted(seen.sizes.items()):
+        if model != real:
             causes.append((Cause.RULES, f"{name}: {real:,} measured, {model:,} in the model; compare the estate"))
     if state.overfull_puts:
         text = f"{state.overfull_puts:,} puts succeeded that did not fit by the model: it counts too much"

@@ -110,6 +110,9 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         calls: operations on its queues; `numbered` of them have `seq`, `counted` stand for several messages.
         gaps: numbers of `seq` that are missing.
         unmatched: gets beyond the baseline whose message never came; gets: messages got.
+        measurements: its MEASURE events.
+        levels: why no forecast can be made yet of a store that is known by measurements; "": one can be, or it is not.
+        sizes: sentences with the sizes that were measured other than the model had them.
         silent_queues: queues without an event, sorted.
         queues: number of its queues.
         tolerance_pct: distance within which a measurement matches; None without one.
@@ -129,12 +132,20 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
     gaps: int
     unmatched: int
     gets: int
+    measurements: int = 0
+    levels: str = ""
+    sizes: tuple[str, ...] = ()
     silent_queues: tuple[str, ...]
     queues: int
     tolerance_pct: float | None
     fidelity: tuple[ResourceFidelity, ...]
     causes: tuple[str, ...]
     scores: ForecastScores | None
+
+    @property
+    def has_levels_only(self) -> bool:
+        """True of a store with queues of which only measurements are known."""
+        return self.has_model and self.measurements > 0 and not self.calls
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,17 +197,27 @@ def check_stores(stores: Sequence[StoreCommission]) -> list[Check]:
         ("coverage", _check_coverage, _all_covered),
         ("numbering", _check_numbering, lambda own: f"{as_count(len(own), 'store')}: no number of `seq` is missing"),
         ("units", _check_units, lambda own: f"{as_count(len(own), 'store')}: every message has its own length"),
+        ("sizes", _check_sizes, None),
         ("fidelity", _check_fidelity, _all_faithful),
         ("forecasts", _check_forecasts, _all_forecast),
     ):
-        concerned = [store for store in own_stores if store.has_model or subject != "fidelity"]
+        concerned = [store for store in own_stores if _is_concerned(store, subject)]
         by_store = [(store, check(store)) for store in concerned if store.events or subject == "coverage"]
         own = [msgspec.structs.replace(limit, subject=subject, store=store.store) for store, limit in by_store if limit]
         checks += sorted(own, key=lambda limit: (-limit.verdict.rank, limit.store or ""))
         fit = [store for store, limit in by_store if limit is None]
-        if fit:
+        if fit and summary is not None:
             checks.append(Check(subject=subject, verdict=Fitness.FIT, reason=summary(fit)))
     return checks
+
+
+def _is_concerned(store: StoreCommission, subject: str) -> bool:
+    """Return True if a subject says something of a store."""
+    if subject in ("numbering", "units"):
+        return store.calls > 0
+    if subject == "sizes":
+        return store.measurements > 0
+    return store.has_model or subject != "fidelity"
 
 
 def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: int) -> list[Check]:
@@ -252,6 +273,12 @@ def check_job(job: JobFigures) -> list[Check]:
 def _check_coverage(store: StoreCommission) -> Check | None:
     if not store.events:
         return _limited("coverage", "no event of it", "look at the feed of its queue managers, or it was idle")
+    if store.has_levels_only:
+        reason = (
+            f"known by {as_count(store.measurements, 'measurement')} alone, no put or get of {_its_queues(store)} is"
+            " reported: which queue fills it, refused puts, units of work and what-if are not known"
+        )
+        return _limited("coverage", reason, "report its puts and gets: statistics, accounting or an activity trace")
     if not store.gets or not store.unmatched:
         return None
     share = store.unmatched / store.gets
@@ -281,7 +308,21 @@ def _check_units(store: StoreCommission) -> Check | None:
     return _limited("units", reason, "read elements as the interval elems_low to elems_high; peaks may be higher")
 
 
+def _its_queues(store: StoreCommission) -> str:
+    return f"its {as_count(store.queues, 'queue')}" if store.queues else "it"
+
+
+def _check_sizes(store: StoreCommission) -> Check | None:
+    if not store.sizes:
+        return None
+    remedy = "correct the estate: `mqtwin estate import --against` compares it; the twin takes them over with a resync"
+    return _limited("sizes", "; ".join(store.sizes), remedy)
+
+
 def _check_fidelity(store: StoreCommission) -> Check | None:
+    if store.has_levels_only:
+        reason = f"the twin repeats {as_count(store.measurements, 'measurement')}: no puts and gets predict them"
+        return _limited("fidelity", reason, "report its puts and gets, which measurements can then test")
     tests = max((resource.measurements for resource in store.fidelity), default=0)
     if tests < MIN_TESTS:
         had = "no measurement has" if not tests else f"only {as_count(tests, 'measurement')} tested it: too few have"
@@ -300,6 +341,8 @@ def _check_fidelity(store: StoreCommission) -> Check | None:
 
 
 def _check_forecasts(store: StoreCommission) -> Check | None:
+    if store.levels:
+        return _limited("forecasts", f"time to full {store.levels}", "measure it further, every five minutes or sooner")
     if store.scores is None:
         return None
     poor = [

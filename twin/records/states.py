@@ -55,6 +55,29 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[ResourceForecast, ...]
 
 
+class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """Levels of a store whose puts and gets nothing reports, which its forecast extends.
+
+    Attributes:
+        known: their number, of the present rise where there is one; at most `needed`.
+        needed: number from which a forecast can be made.
+        last: time of the last one.
+        is_recent: False once further ones should have come.
+    """
+
+    known: int
+    needed: int
+    last: str
+    is_recent: bool
+
+    @property
+    def lacking(self) -> str:
+        """Why no forecast can be made, in words; "" if one can be: `not known yet, 3 of 5 levels`."""
+        if self.known < self.needed:
+            return f"not known yet, {self.known} of {self.needed} levels"
+        return "" if self.is_recent else f"not known, no level since {self.last[11:16]}"
+
+
 class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
     """Looks of about the same probability: their number, those that full followed, and the mean probability."""
 
@@ -170,8 +193,15 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     drift_pct: float | None
     fidelity: float | None = None
     sizes_measured: dict[str, dict[str, SizePair]] = {}
+    limits_unknown: tuple[str, ...] = ()
+    levels: MeasuredLevels | None = None
     forecast: StateForecast | None
     forecast_scores: ForecastScores | None = None
+
+    @property
+    def lacks_levels(self) -> str:
+        """Why no forecast can be made, in words; "" if one can be."""
+        return "" if self.levels is None else self.levels.lacking
 
     @property
     def first(self) -> ResourceForecast | None:

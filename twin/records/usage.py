@@ -31,7 +31,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
         label: the resource in words.
         used: in `unit`; None if it was neither counted nor measured.
         total: the present size, in `unit`.
-        maximum: what it can become by expansion, in `unit`; otherwise total.
+        maximum: what it can become by expansion up to a limit that is known, in `unit`; otherwise total.
         unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
         pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
         maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
@@ -142,7 +142,9 @@ def _structure(state: StructureState) -> list[ResourceUsage]:
     for qmgr, dataset in sorted(state.smds.items()):
         note = "" if dataset.status == "NORMAL" else f"EXPANDST({dataset.status})"
         used, total = dataset.blocks_used, dataset.blocks_total
-        resources.append(_usage(Resource(Pool.SMDS, qmgr), used, total, "blocks (USED)", note, dataset.blocks_max))
+        resource = Resource(Pool.SMDS, qmgr)
+        maximum = None if str(resource) in state.limits_unknown else dataset.blocks_max
+        resources.append(_usage(resource, used, total, "blocks (USED)", note, maximum))
     if state.scm is not None and state.scm.max:
         resources.append(_usage(SCM, state.scm.used, state.scm.max, "bytes"))
     return resources
@@ -150,7 +152,8 @@ def _structure(state: StructureState) -> list[ResourceUsage]:
 
 def _page_set(state: PageSetState) -> list[ResourceUsage]:
     note = "" if state.status == "NORMAL" else state.status
-    return [_usage(PAGES, state.pages_used, state.pages_total, "pages", note, state.pages_max)]
+    maximum = None if state.limits_unknown else state.pages_max
+    return [_usage(PAGES, state.pages_used, state.pages_total, "pages", note, maximum)]
 
 
 def _queue_file(state: QueueFileState) -> list[ResourceUsage]:

@@ -22,6 +22,7 @@ from twin.estate import Estate, as_estate
 from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.forecast.rises import kept_rises, next_begins
+from twin.playback.samples import STEP
 from twin.recordings.files import Chunk
 from twin.records import (
     GETTERS,
@@ -385,7 +386,7 @@ class _Source:
         series, twin = self.played.series[name], self.played.twins[name]
         assert isinstance(twin, MessageStore)
         state = twin.state() if published is None else published
-        rows = np.flatnonzero((series.times >= self.begin) & (series.times - SECOND <= self.end))
+        rows = np.flatnonzero((series.times >= self.begin) & (series.times - STEP <= self.end))
         return StoreReport(
             store=name,
             kind=state.kind,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from kernels.clock import SECOND
 from kernels.pools import AUTO_ALTER_GROWTH_PCT
 from kernels.ticks import ALTER_TICKS
 from twin.capacity.structures import Allocation, Usage, pool_sizes
 from twin.estate import Structure
 
+SEEN_AFTER_US = 180 * SECOND  # at FULLTHRESHOLD, after which a measurement would show an alter [assumed]
 IN_LINE_PCT = 5  # percent of one pool left when the other runs out, up to which the ratio stays [assumed]
 
 

@@ -82,6 +82,10 @@ class StoreKind(ABC):
         """Return the sizes measured, such as the blocks of a data set, beside those of the model."""
 
     @abstractmethod
+    def _take_sizes(self, measured: Measured) -> None:
+        """Take over the sizes of a measurement with resync, without nulls, in place of the model's."""
+
+    @abstractmethod
     def _displays(self) -> tuple[Step, ...]:
         """Return the steps that show what the estate can be compared with, for the drift alert."""
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 from typing_extensions import override
 
 from kernels import layout
@@ -21,22 +20,15 @@ from twin.alerts.episodes import Alert
 from twin.capacity.structures import Usage
 from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
-from twin.events.measured import without_nulls
 from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
 from twin.stores.state_record import KnownBy, all_of, any_of
-from twin.stores.structure import KindState, StructureTwin
+from twin.stores.structure import StructureTwin
 from twin.stores.structure_view import POOL_BITS
 
 _UNKNOWN = 1 << 48  # of a pool: more than any structure has, so that its share is none
-_TOTALS = {"ents_max": ENTRIES, "elems_max": ELEMENTS}
-
-
-class _MeasuredState(KindState, kw_only=True):
-    """State of a structure, and the totals that were measured, by field."""
-
-    totals: dict[str, int]
+_TOTALS = {"ents_max", "elems_max"}
 
 
 class MeasuredStructureTwin(StructureTwin):
@@ -51,29 +43,12 @@ class MeasuredStructureTwin(StructureTwin):
         "demand": (),
     }
 
-    _totals: dict[str, int]  # as they were measured, by field
-
-    @override
-    def _begin(self) -> None:
-        super()._begin()
-        self._totals = {}
-
-    @override
-    def _kind_state(self) -> _MeasuredState:
-        return _MeasuredState(**asdict(super()._kind_state()), totals=self._totals)
-
-    @override
-    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
-        self._totals = msgspec.msgpack.decode(kind_state, type=_MeasuredState).totals
-        super()._take_over(header_described, attributes, kind_state)
-
     @override
     def _set_params(self) -> None:
         super()._set_params()
         params = self.tables.store.params[0]
-        params["alters"] = False
-        for name in _TOTALS:
-            params[name] = self._totals.get(name, _UNKNOWN)
+        for name in _TOTALS - self.totals.keys():
+            params[name] = _UNKNOWN
 
     @override
     def _usage(self) -> Usage:
@@ -84,29 +59,19 @@ class MeasuredStructureTwin(StructureTwin):
         refused = int(self.tables.store.scalars[0]["refused_alters"])
         alerts = super()._change(op, content)
         if op == layout.REBUILD and int(self.tables.store.scalars[0]["refused_alters"]) == refused:
-            self._totals = {}
-            self._set_params()
             self.monitor.memory.levels = Levels()
         return alerts
 
     @override
     def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
-        measured = without_nulls(content)
-        if "size" in measured:
-            self.allocation = self.allocation._replace(size=measured["size"])
-        totals = {"ents_max": measured.get("ents_max"), "elems_max": measured.get("elems_max")}
-        for name, resource in _TOTALS.items():
-            total, before = totals[name], self._totals.get(name)
-            if not total or total == before:
-                continue
-            self._totals = {**self._totals, name: total}
-            if before is None:
-                self.monitor.memory.levels = Levels()  # of other resources they begin again, too
-            else:
-                self.monitor.memory.levels.rescale(str(resource), before / total)
-        self._set_params()
-        measured["resync"] = True
-        return super()._measure(measured)
+        return super()._measure({**content, "resync": True})
+
+    @override
+    def _take_sizes(self, measured: Measured) -> None:
+        unknown = _TOTALS - self.totals.keys()
+        super()._take_sizes(measured)
+        if unknown & self.totals.keys():
+            self.monitor.memory.levels = Levels()  # of other resources they begin again, too
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:
@@ -125,13 +90,15 @@ class MeasuredStructureTwin(StructureTwin):
     def _names_of_datasets(self) -> tuple[str, ...]:
         return ()
 
+    @property
     @override
-    def _is_alter_due(self) -> bool:
+    def alters_by_itself(self) -> bool:
         return False
 
+    @property
     @override
-    def _sample(self, count: int, now: int) -> list[Alert]:
-        return []
+    def may_grow(self) -> bool:
+        return False
 
     @override
     def is_relieved(self, condition: str, resource: Resource) -> bool:
@@ -144,12 +111,13 @@ class MeasuredStructureTwin(StructureTwin):
     @override
     def _record(self, common: StateRecord) -> StructureState:
         record = super()._record(common)
-        is_known = self._totals.keys() == _TOTALS.keys()
+        is_known = self.totals.keys() >= _TOTALS
         return replace(
             record,
-            ents_max=self._totals.get("ents_max"),
-            elems_max=self._totals.get("elems_max"),
+            ents_max=self.totals.get("ents_max"),
+            elems_max=self.totals.get("elems_max"),
             smds={},
+            limits_unknown=(),
             usage_pct=record.usage_pct if is_known else None,
         )
 

@@ -122,6 +122,18 @@ def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[s
     }
 
 
+def take_data_set_sizes(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> None:
+    """Give data sets their measured sizes; one found larger has expanded. Arguments as of `set_structure_baseline`."""
+    for row, qmgr in enumerate(qmgrs):
+        total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
+        dataset = store.datasets[row]
+        if not total or total == dataset["blocks_total"]:
+            continue
+        if total > dataset["blocks_total"]:
+            dataset["status"] = layout.NORMAL
+        dataset["blocks_total"], dataset["size"] = total, total * ds_block
+
+
 def compare_structure(
     store: layout.Store, qmgrs: Sequence[str], measured: Measured
 ) -> dict[Resource, tuple[int, int, int]]:

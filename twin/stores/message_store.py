@@ -36,7 +36,7 @@ from twin.state.tables import StateError, Tables
 from twin.stores import alerting, silence
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth_forecast import depth_lead_s
-from twin.stores.drift import Compared, Drift, drift_finding, judge
+from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
@@ -59,6 +59,7 @@ class MessageStore(StoreKind):
         episodes: open alerts.
         drift: baseline, and the drift of the last measurement.
         tested: (model, measured, total) by resource, as the last MEASURE found the model; empty if it tested nothing.
+        found_sizes: the sizes that the last MEASURE had, beside those of the model just before it.
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
@@ -71,6 +72,7 @@ class MessageStore(StoreKind):
     episodes: Episodes
     drift: Drift
     tested: Compared
+    found_sizes: Sequence[SizeMeasured]
     monitor: ForecastMonitor
     began: int | None
     counted: set[str]
@@ -125,7 +127,7 @@ class MessageStore(StoreKind):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
-        self.drift, self.tested = Drift(), {}
+        self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
         self.counted, self.acts = set(), ActionMemory()
         self.is_counted = False
@@ -145,7 +147,7 @@ class MessageStore(StoreKind):
         self.episodes = Episodes(
             self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
         )
-        self.drift, self.tested = header.drift, {}
+        self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
         self.counted, self.acts = set(header.counted), header.acts
         self.is_counted = header.is_counted
@@ -355,6 +357,7 @@ class MessageStore(StoreKind):
         measured = without_nulls(content)
         is_test = self.is_counted and self.drift.baseline is not None
         self.tested = self._compare(measured) if is_test else {}
+        self.found_sizes = self._compare_sizes(measured)
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if measured.get("resync"):
@@ -376,8 +379,9 @@ class MessageStore(StoreKind):
             measured: fields of the state record, without nulls.
             new_fields: those that the baseline takes over.
         """
-        scalars = self.tables.store.scalars[0]
         state, is_counted = self.state(), self.is_counted
+        self._take_sizes(measured)
+        scalars = self.tables.store.scalars[0]
         now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
         clears = clear_events(self._routes, self._base, self.queues, now)
         alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
@@ -388,12 +392,23 @@ class MessageStore(StoreKind):
         dropped = messages - int(scalars["messages"])
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
+        self._set_params()
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
         return self._compare(without_nulls(measured))
+
+    @property
+    def is_believed(self) -> bool:
+        """True once a measurement was taken over."""
+        return "resynced_at" in (self.drift.baseline or {})
+
+    @property
+    def has_levels_only(self) -> bool:
+        """True if measurements were taken over and no put was ever reported."""
+        return self.is_believed and int(self.tables.store.scalars[0]["ages"]) == 0
 
     @property
     def clock(self) -> int:
@@ -510,6 +525,7 @@ class MessageStore(StoreKind):
             self.tables.store,
             self.queues,
             self.drift,
+            self.monitor.levels(self),
             self.monitor.record(self),
             self.monitor.scores(self),
         )

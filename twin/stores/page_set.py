@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
+from twin.capacity.page_sets import allocated_pages
 from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
@@ -150,6 +151,16 @@ class PageSetTwin(MessageStore):
         self._set_params()
 
     @override
+    def _take_sizes(self, measured: Measured) -> None:
+        use, total = self.tables.store.page_use, min(measured.get("pages_total") or 0, _MAX_MEASURED)
+        if total and total != use[0]["usable"]:
+            if total > use[0]["usable"]:
+                use["status"] = layout.NORMAL  # it has expanded
+            use["allocated"], use["usable"] = allocated_pages(total), total
+        if "expansions" in measured:
+            use["expansions"] = measured["expansions"]
+
+    @override
     def _set_baseline(self, measured: Measured) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 
@@ -239,8 +250,8 @@ class PageSetTwin(MessageStore):
         use = store.page_use[0]
         puts_per_s, pages_per_s = demand_rates(store, put_units(store), self.began)
         return PageSetState(
-            **asdict(common) | self._pages(),
-            pages_max=int(page_set.max_usable_pages(self.tables.store)),
+            **asdict(common) | self._pages() | {"limits_unknown": self._limits_unknown()},
+            pages_max=int(page_set.max_usable_pages(store)),
             usage_pct=self._own_view(PAGES).usage_pct,
             expansions=int(use["expansions"]),
             status=EXPAND_STATUS[int(use["status"])],
@@ -249,6 +260,10 @@ class PageSetTwin(MessageStore):
             buffer_pool_pct=self.buffer_pool_pct,
             buffer_pool_writes=self._buffer_pool_writes(),
         )
+
+    def _limits_unknown(self) -> tuple[str, ...]:
+        """Return its pages if they expand up to a limit that the estate does not describe."""
+        return (str(PAGES),) if self.config.expand != "NONE" and self.config.max_pages is None else ()
 
     def _buffer_pool_writes(self) -> Literal["none", "asynchronous", "synchronous"] | None:
         """Return how the buffer pool writes pages at its measured usage; None before a measurement."""

@@ -47,6 +47,8 @@ class Pages(ResourceView):
     @property
     @override
     def maximum_pct(self) -> float:
+        if self._config.max_pages is None:
+            return self.usage_pct
         return percent(int(page_set.pages_in_use(self._store)), int(page_set.max_usable_pages(self._store)))
 
     @property

@@ -112,6 +112,12 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
+    def _take_sizes(self, measured: Measured) -> None:
+        if limit := measured.get("file_max_bytes"):
+            self.config = replace(self.config, max_size=limit)
+            self._set_params()
+
+    @override
     def _set_baseline(self, measured: Measured) -> Baseline:
         """Set the baseline; return the state record's `baseline`.
 

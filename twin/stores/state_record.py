@@ -21,6 +21,7 @@ from twin.records import (
     DeepQueue,
     ExpandStatus,
     ForecastScores,
+    MeasuredLevels,
     StateForecast,
     StateRecord,
     StructureState,
@@ -118,6 +119,7 @@ def common_record(
     arrays: layout.Store,
     queues: Sequence[str],
     drift: Drift,
+    levels: MeasuredLevels | None,
     forecast: StateForecast | None,
     scores: ForecastScores | None,
 ) -> StateRecord:
@@ -129,6 +131,7 @@ def common_record(
         arrays: its arrays.
         queues: names of the queues by row.
         drift: what is kept of its measurements.
+        levels: those measured of it.
         forecast: its forecast.
         scores: what became of its forecasts.
     """
@@ -161,6 +164,7 @@ def common_record(
         drift_pct=drift.pct,
         fidelity=drift.fidelity,
         sizes_measured=drift.sizes_by_resource(),
+        levels=levels,
         forecast=forecast,
         forecast_scores=scores,
     )

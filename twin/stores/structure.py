@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -36,15 +36,28 @@ from twin.stores.structure_view import (
     structure_resource,
 )
 
+_Total = Literal["ents_max", "elems_max", "size"]
+_TOTALS: tuple[_Total, ...] = ("ents_max", "elems_max", "size")
+_NET_PCT = 95  # of a pool whose level is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
+
 
 class KindState(msgspec.Struct, kw_only=True):
-    """State of a structure that is in neither records nor attributes."""
+    """State of a structure that is in neither records nor attributes.
+
+    Attributes:
+        totals: sizes taken over from measurements since it was last altered or rebuilt, by field.
+        above_since: time since which measurements are at FULLTHRESHOLD, microseconds; None: the last one is below.
+        is_unaltered: True if they have been for so long that z/OS should have altered it.
+    """
 
     size_now: int
     ratio: tuple[int, int]
     policy_pending: dict[str, Any]
     auto_alters: int
     counted: Counters
+    totals: dict[str, int] = {}
+    above_since: int | None = None
+    is_unaltered: bool = False
 
 
 class StructureTwin(MessageStore):
@@ -54,6 +67,7 @@ class StructureTwin(MessageStore):
         allocation: its size and ratio as they are.
         policy_pending: attributes of the CFRM policy that wait for a REBUILD, with their values.
         auto_alters: number of times that automatic alter has changed them.
+        totals, above_since, is_unaltered: as of `KindState`.
     """
 
     kind = "structure"
@@ -70,6 +84,9 @@ class StructureTwin(MessageStore):
     allocation: Allocation
     policy_pending: dict[str, Any]
     auto_alters: int
+    totals: dict[str, int]
+    above_since: int | None
+    is_unaltered: bool
 
     @override
     def _attributes(self) -> dict[str, Any]:
@@ -80,6 +97,7 @@ class StructureTwin(MessageStore):
         self.allocation = allocate(self.config)
         self.policy_pending = {}
         self.auto_alters = 0
+        self.totals, self.above_since, self.is_unaltered = {}, None, False
         self._counted = Counters()
 
     @override
@@ -90,6 +108,9 @@ class StructureTwin(MessageStore):
             policy_pending=self.policy_pending,
             auto_alters=self.auto_alters,
             counted=self._counted,
+            totals=self.totals,
+            above_since=self.above_since,
+            is_unaltered=self.is_unaltered,
         )
 
     @override
@@ -98,6 +119,7 @@ class StructureTwin(MessageStore):
         self.allocation = Allocation(state.size_now, Fraction(*state.ratio))
         self._counted = state.counted
         self.auto_alters = state.auto_alters
+        self.totals, self.above_since, self.is_unaltered = state.totals, state.above_since, state.is_unaltered
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         config, self.policy_pending = alteration.adopt(
@@ -112,8 +134,14 @@ class StructureTwin(MessageStore):
     def _set_params(self) -> None:
         params = self.tables.store.params[0]
         fields = alteration.structure_params(self.config, self.allocation)
-        fields["alters"] = self.config.allow_auto_alter
-        for name, value in (fields | scm_params(self.estate, self.config)).items():
+        fields |= {name: total for name, total in self.totals.items() if name in fields}
+        fields["alters"] = self.alters_by_itself
+        if self.is_believed:
+            fields["full_threshold"] = min(self.config.full_threshold or _NET_PCT, _NET_PCT)
+        bounds = scm_params(self.estate, self.config)
+        if "scm_max" in self.totals:
+            bounds["scm_max"] = bounds["scm_most"] = self.totals["scm_max"]
+        for name, value in (fields | bounds).items():
             params[name] = value
         enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
@@ -146,6 +174,8 @@ class StructureTwin(MessageStore):
         if altered is None:
             self.tables.store.scalars["refused_alters"] += 1
             return []
+        if op == layout.REBUILD or "size" in content:
+            self.totals, self.above_since, self.is_unaltered = {}, None, False
         if op == layout.REBUILD:
             self.policy_pending = {}
             if altered.config.coupling_facility != self.config.coupling_facility:
@@ -205,6 +235,16 @@ class StructureTwin(MessageStore):
 
     # --- automatic alter -------------------------------------------------------------------------------------------
 
+    @property
+    def alters_by_itself(self) -> bool:
+        """True if the twin plays what z/OS alters: never where measurements say what there is."""
+        return self.config.allow_auto_alter and not self.totals and not self.has_levels_only
+
+    @property
+    def may_grow(self) -> bool:
+        """True if z/OS is expected to enlarge the structure as it fills: no measurement has shown that it does not."""
+        return self.config.allow_auto_alter and self.config.full_threshold > 0 and not self.is_unaltered
+
     @override
     def _is_busy(self) -> bool:
         use = self.tables.store.scm[0]
@@ -212,7 +252,7 @@ class StructureTwin(MessageStore):
 
     def _is_alter_due(self) -> bool:
         """Return True if the next sample would change the structure or open an alert."""
-        if not self.config.allow_auto_alter:
+        if not self.alters_by_itself:
             return False
         usage = self._usage()
         if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
@@ -252,11 +292,11 @@ class StructureTwin(MessageStore):
     def is_relieved(self, condition: str, resource: Resource) -> bool:
         """Return True if automatic alter will take a pool below its FULLTHRESHOLD again, so that nobody needs to act.
 
-        The next sample, within 60 s of event time, looks again.
+        The next sample, within 60 s of event time, looks again. Where a measurement was taken over, one has to show it.
         """
         if condition != Condition.THRESHOLD or resource not in (ENTRIES, ELEMENTS):
             return False
-        is_on = self.config.allow_auto_alter and self.alterable
+        is_on = self.alters_by_itself and self.alterable and not self.is_believed
         return is_on and auto_alter.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
@@ -274,7 +314,7 @@ class StructureTwin(MessageStore):
         if enrolled:
             scm.advance(self.tables.store, now * scm.NANOSECONDS)
         samples = auto_alter.count_samples(before, tick)
-        if samples > 0 and self.config.allow_auto_alter:
+        if samples > 0 and self.alters_by_itself:
             alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
@@ -289,6 +329,35 @@ class StructureTwin(MessageStore):
         return check_pace(self.tables.store, self.config, pace, self.episodes, now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
+
+    @override
+    def _take_sizes(self, measured: Measured) -> None:
+        totals: dict[str, int] = {name: total for name in _TOTALS if (total := measured.get(name))}
+        if self.config.scm_max_size and (scm_max := measured.get("scm", {}).get("max")):
+            totals["scm_max"] = scm_max
+        is_new = any(total > self.totals.get(name, 0) for name, total in totals.items())
+        self.totals = {**self.totals, **totals}
+        self.allocation = self.allocation._replace(size=totals.get("size", self.allocation.size))
+        self._set_params()
+        if is_new:
+            self.above_since, self.is_unaltered = None, False
+        self._note_level(measured)
+        measurement.take_data_set_sizes(self.tables.store, self.config.ds_block, self.qmgrs, measured)
+        self._arm_thresholds()
+
+    def _note_level(self, measured: Measured) -> None:
+        """Note whether entries or elements are measured at FULLTHRESHOLD, and for how long z/OS has altered nothing."""
+        params, now, line = self.tables.store.params[0], self.clock, self.config.full_threshold / 100
+        used = {ENTRIES: (measured.get("ents_used"), "ents_max"), ELEMENTS: (measured.get("elems_used"), "elems_max")}
+        shares = {name: real / max(1, int(params[field])) for name, (real, field) in used.items() if real is not None}
+        above = [name for name, share in shares.items() if 0 < line <= share]
+        if not above:
+            self.above_since = None if shares else self.above_since
+            return
+        if self.above_since is None:
+            levels = self.monitor.memory.levels
+            self.above_since = min(levels.crossed_at(str(name), line, now, shares[name]) for name in above)
+        self.is_unaltered = self.is_unaltered or now - self.above_since >= auto_alter.SEEN_AFTER_US
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:
@@ -306,7 +375,9 @@ class StructureTwin(MessageStore):
     def _own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
         room = room_to_grow(self.estate, self.config, self.allocation.size)
-        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted, room)
+        return structure_resource(
+            self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted, room, grows=self.may_grow
+        )
 
     @override
     def _displays(self) -> tuple[Step, ...]:
@@ -341,7 +412,7 @@ class StructureTwin(MessageStore):
 
     @override
     def fill_model(self, tick: int) -> FillModel:
-        return structure_model(self.tables.store, self.config, self.qmgrs, tick)
+        return structure_model(self.tables.store, self.config, self.qmgrs, tick, alters=self.may_grow)
 
     @override
     def _report_values(self, target: str) -> StructureValues:
@@ -352,6 +423,14 @@ class StructureTwin(MessageStore):
             aug_fixed=self.aug_fixed,
             aug_dynamic=self.aug_dynamic,
         )
+
+    def _limits_unknown(self) -> tuple[str, ...]:
+        """Return its data sets that expand up to a limit that the estate does not describe."""
+        if not self.config.ds_expand or self.config.offload != "SMDS":
+            return ()
+        limited = self.tables.store.datasets["limited"].tolist()
+        rows = zip(self.qmgrs, limited, strict=False)
+        return tuple(sorted(str(Resource(Pool.SMDS, qmgr)) for qmgr, is_limited in rows if not is_limited))
 
     @override
     def _record(self, common: StateRecord) -> StructureState:
@@ -364,8 +443,9 @@ class StructureTwin(MessageStore):
         usage_pct = pools_pct(store, entries, elements)
         weights = put_elements(store, len(self.qmgrs), usage_pct / 100)
         puts_per_s, elements_per_s = demand_rates(store, weights, self.began)
+        limits_unknown = self._limits_unknown()
         return StructureState(
-            **asdict(common),
+            **asdict(common) | {"limits_unknown": limits_unknown},
             size=self.allocation.size,
             ents_max=int(params["ents_max"]),
             ents_used=entries,

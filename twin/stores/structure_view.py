@@ -40,6 +40,8 @@ def structure_resource(
     resource: Resource,
     of_mean_length: int = 0,
     room: int | None = None,
+    *,
+    grows: bool,
 ) -> ResourceView:
     """Return the view of a structure's resource.
 
@@ -51,14 +53,15 @@ def structure_resource(
         resource: entries, elements, a data set, SCM or augmented space.
         of_mean_length: messages held whose length is a mean.
         room: bytes that its coupling facility has left for it to grow; None: not known.
+        grows: True if z/OS is expected to enlarge it as it fills.
     """
     rows = store.queues[:queues]
     if resource == ENTRIES:
-        return (_Entries if config.holds_queues else _LevelOfEntries)(config, store, rows, room)
+        return (_Entries if config.holds_queues else _LevelOfEntries)(config, store, rows, room, grows=grows)
     if resource == ELEMENTS and config.holds_queues:
-        return _Elements(config, store, rows, room, of_mean_length)
+        return _Elements(config, store, rows, room, of_mean_length, grows=grows)
     if resource == ELEMENTS:
-        return _LevelOfElements(config, store, rows, room)
+        return _LevelOfElements(config, store, rows, room, grows=grows)
     if resource in (SCM, AUGMENTED):
         return (_Scm if resource == SCM else _Augmented)(config, store, rows)
     return _DataSet(config, store, rows, qmgrs.index(resource.owner), resource)
@@ -82,13 +85,13 @@ def _last_refused(store: layout.Store) -> int:
 class _Pool(ResourceView):
     """Entries or elements."""
 
-    threshold_name = "FULLTHRESHOLD"
     counted: str  # field of QUEUE
     last_full_field: str  # of the scalars
 
-    def __init__(self, config: Structure, store: layout.Store, queues: Array, room: int | None) -> None:
+    def __init__(self, config: Structure, store: layout.Store, queues: Array, room: int | None, *, grows: bool) -> None:
         super().__init__(store)
         self._config = config
+        self._grows = grows
         self._queues = queues
         self._room = room
         self.text = f"{self.resource.pool.capitalize()} of {config.name}"
@@ -97,22 +100,30 @@ class _Pool(ResourceView):
     @property
     @override
     def threshold_pct(self) -> float:
-        return float(self._config.full_threshold)
+        return float(self._store.params[0]["full_threshold"])
+
+    @property
+    @override
+    def threshold_name(self) -> str:
+        return "FULLTHRESHOLD" if self.threshold_pct == self._config.full_threshold else "watched from"
 
     @property
     @override
     def maximum_pct(self) -> float:
-        """Percent of what SIZE allows; the size of a structure with data in SCM stays."""
+        """Percent of what automatic alter can make of it."""
+        return self.usage_pct / self._times if self._grows else self.usage_pct
+
+    @property
+    def _times(self) -> float:
+        """Factor by which an alter can enlarge the structure. The size of one with data in SCM stays."""
         size = int(self._store.params[0]["size_now"])
         is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
-        return self.usage_pct if is_fixed else self.usage_pct * size / self._config.size
+        return 1.0 if is_fixed else self._config.size / size
 
     @property
     @override
     def growth(self) -> str:
-        size = int(self._store.params[0]["size_now"])
-        is_fixed = size <= 0 or size >= self._config.size or int(self._store.scm[0]["messages"]) > 0
-        return "" if is_fixed else f"SIZE allows {as_times(self._config.size / size)} as much"
+        return f"SIZE allows {as_times(self._times)} as much" if self._times > 1 else ""
 
     @property
     @override
@@ -141,6 +152,8 @@ class _Pool(ResourceView):
         if not self._config.allow_auto_alter:
             return sentence
         size = int(self._store.params[0]["size_now"])
+        if size < self._config.size and not self._grows:
+            return f"{sentence}; automatic alter is on, and has not enlarged it"
         if size < self._config.size:
             return f"{sentence}; automatic alter is on, at {readable_size(size)} of {readable_size(self._config.size)}"
         return f"{sentence}; automatic alter has reached SIZE, {readable_size(size)}, and cannot relieve it"
@@ -178,9 +191,16 @@ class _Elements(_Pool):
     last_full_field = "last_full_elems"
 
     def __init__(
-        self, config: Structure, store: layout.Store, queues: Array, room: int | None, of_mean_length: int = 0
+        self,
+        config: Structure,
+        store: layout.Store,
+        queues: Array,
+        room: int | None,
+        of_mean_length: int = 0,
+        *,
+        grows: bool,
     ) -> None:
-        super().__init__(config, store, queues, room)
+        super().__init__(config, store, queues, room, grows=grows)
         self._of_mean_length = of_mean_length
 
     @property
@@ -254,7 +274,10 @@ class _DataSet(ResourceView):
     @property
     @override
     def maximum_pct(self) -> float:
-        return _pct(smds.blocks_in_use(self._store, self._row), smds.max_blocks(self._store, self._row))
+        total = self._store.datasets[self._row]["blocks_total"]
+        is_known = bool(self._store.datasets[self._row]["limited"])
+        maximum = smds.max_blocks(self._store, self._row) if is_known else total
+        return _pct(smds.blocks_in_use(self._store, self._row), maximum)
 
     @property
     @override

@@ -86,6 +86,7 @@ function meter() {
 function ahead(store, top) {
   const first = store.first, since = fallingSince(store, top.name);
   if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
+  if (!first && store.not_known) return `, time to full ${store.not_known}`;
   if (!first) return pageOf(store) ? "" : ", nothing predicted to fill";
   const what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`, chance = `${Math.round(100 * first.full_probability)} %`;
   if (first.full_probability < POSSIBLE) return `, ${what} is unlikely (probability ${chance})`;
@@ -339,7 +340,7 @@ function cellOf(store) {
   const top = mainResource(store), isFull = store.full.length > 0, seconds = isFull ? 0 : leftOf(store), incident = openOf(store)[0], taken = takenText(incident);
   const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.pct) : "", severity = toneOf(store);
   const value = band === "steady" || band === "call" ? usage || "-" : seconds < 5400 ? span(seconds) : `${(seconds / 3600).toFixed(1)} h`;
-  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
+  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? store.not_known || "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
   const parts = [store.store, severity ? wordOf(store) || (severity === "info" ? "watch" : severity) : "", ahead, usage && `${top.label} ${usage}`, taken];
   return { href: linkOf(store.store), band, severity, value, pct: top ? top.maximum_pct ?? 0 : 0, label: parts.filter(Boolean).join(", "), isTaken: taken !== "" };
 }
@@ -494,7 +495,7 @@ class Overview {
       setText(label, top ? top.label : "");
       setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first && store.first.full_probability >= POSSIBLE && fallingSince(store, store.first.resource) === undefined ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(left, store.first && store.first.full_probability >= POSSIBLE && fallingSince(store, store.first.resource) === undefined ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : store.not_known || "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
@@ -546,9 +547,12 @@ function headline(stores) {
   const filling = stores.filter((store) => isFilling(store) && !isFull(store)).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50);
   const of = stores.length === 1 ? "the store" : `${stores.length} stores`, [next] = filling;
   const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
+  const waiting = stores.filter((store) => store.not_known), [first] = waiting;
+  const unknown = waiting.length > 1 ? `${waiting.length} of ${of} not known yet` : first ? `${first.store}: ${first.not_known}` : "";
   if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
   if (filling.length) return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
-  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, nothing is filling`;
+  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, ${unknown || "nothing is filling"}`;
+  if (unknown) return unknown;
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
