@@ -569,6 +569,34 @@ def test_a_store_that_refuses_puts_is_full_now_until_they_succeed_again(browser:
         expect(page.locator("h1")).to_contain_text("QM01/PS04 needs attention, nothing is filling")
 
 
+@pytest.mark.parametrize(
+    ("used", "probability", "words"),
+    [
+        ([4_670], 0.01, "46.7 %of pages in use, full is unlikely (probability 1 %)"),
+        ([9_960, 9_000, 4_670], 0.01, "46.7 %of pages in use, falling since 12:00:00"),
+        ([9_960, 9_000, 4_670], 0.6, "46.7 %of pages in use, falling since 12:00:00"),
+        ([4_670, 4_700], 0.6, "13 minuntil pages run out (8 to 38 min, probability 60 %)"),
+        ([4_670, 4_700], 0.4, "13 minuntil pages run out (8 to 38 min, probability 40 %)"),  # its alert has the time
+    ],
+)
+def test_an_open_alert_shows_no_time_that_is_unlikely_or_of_what_falls(
+    browser: Browser, used: list[int], probability: float, words: str
+):
+    model = ConsoleModel(TOPICS)
+    times = {"p10": 480.0, "p50": 780.0, "p90": 2280.0}
+    alert = alert_event(condition="full-forecast", time_to_full_s=times, full_probability=0.9, severity="critical")
+    model.fold([alert_record(alert)])
+    for minute, pages in enumerate(used):
+        time = f"2026-11-20T12:{minute:02}:00Z"
+        first = {"resource": "pages", "usage_pct": 1.0, "full_probability": probability, "time_to_full_s": times}
+        forecast = {"time": time, "resources": [first]}
+        model.fold([state_record(page_set("QM01/PS04", pages, forecast=forecast, time=time))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator(".card .left")).to_have_text(words)
+        page.locator(".card").click()
+        expect(page.locator(".hero")).to_contain_text(words.partition(",")[2] or "until pages run out")
+
+
 def test_a_watch_stands_beside_its_store_and_calls_nobody(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event(level="watch", severity="info"))])
