@@ -133,11 +133,15 @@ def test_the_brief_of_the_root_is_its_summary() -> None:
 
 
 def test_puts_that_succeed_again_end_the_alert_that_they_fail_and_fire_a_page() -> None:
-    incidents = applied(entry(condition="full", severity=FULL, incident=role()))
+    incidents = applied(entry(written_s=NOW_S - 20, condition="full", severity=FULL, incident=role()))
     eased = msgspec.structs.replace(role(), recovered="2026-11-20T02:55:10.000000Z")
     brief = ("puts succeed again: SMDS blocks of QM01",)
     for number in (1, 2):
-        incidents.apply(entry(UPDATED, number, condition="full", severity=WARNING, incident=eased, brief=brief))
+        incidents.apply(
+            entry(
+                UPDATED, number, written_s=NOW_S - 10, condition="full", severity=WARNING, incident=eased, brief=brief
+            )
+        )
     payload = incidents.payload(NOW_S)
     assert ends(payload)["full"] <= NOW_S < ends(payload)["page"]
     assert len(payload) == 2

@@ -381,12 +381,12 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
     model.fold([state_record(page_set("QM01/PS04", 8_800, forecast=forecast(0.02))), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left = page.locator(".card .left")
-        expect(left).to_contain_text("of pages in use, full in 1 h 42 min with a probability of only 2 %")
+        expect(left).to_contain_text("of pages in use, full is unlikely (probability 2 %)")
         expect(left.locator(".big")).to_have_text("88.0 %")
         later = page_set("QM01/PS04", 8_810, forecast=forecast(0.7), time="2026-11-20T12:01:00Z")
         model.fold([state_record(later)])
         expect(left.locator(".big")).to_have_text("1 h 42 min")
-        expect(left).to_contain_text("until pages is full")
+        expect(left).to_contain_text("until pages run out")
 
 
 def test_the_worst_of_the_open_incidents_comes_first_then_the_one_that_opened_first(browser: Browser):
@@ -418,7 +418,7 @@ def test_a_time_and_its_interval_have_the_same_unit(browser: Browser, times: tup
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left, (middle, interval) = page.locator(".card .left"), words.split(" (")
         expect(left.locator(".big")).to_have_text(middle)
-        expect(left).to_contain_text(f"until pages is full ({interval}")
+        expect(left).to_contain_text(f"until pages run out ({interval}")
 
 
 def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
@@ -613,7 +613,7 @@ def test_a_percentage_is_that_of_display_and_says_what_can_be(browser: Browser):
     model.fold([state_record(growing), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         words = "90.0 % in use"
-        expect(page.locator(".card .left")).to_have_text("90.0 %of pages in use, can grow to 1.3 times as many pages")
+        expect(page.locator(".card .left")).to_have_text("90.0 %of pages in use, can grow to 1.2 times as many pages")
         expect(page.locator(".card .meter .number")).to_have_text(words)
         assert page.locator(".card .room").evaluate("room => room.style.left") == "80%"
         page.locator(".card").click()
