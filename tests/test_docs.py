@@ -537,7 +537,7 @@ def without_numbers(text: str) -> str:
 def test_the_alert_of_the_readme_is_what_the_demo_brings():
     _, alerts, _, _ = outage()
     foreseen = next(alert for alert in alerts if alert.data.condition == "full-forecast")
-    [text] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
+    [text] = re.findall(r"^```text\n( ?watch .*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
     incidents = Incidents()
     change = [incidents.take(alert)[-1] for alert in alerts[: alerts.index(foreseen) + 1]][-1]
     assert without_numbers(text) == without_numbers(incident_block(change).plain)

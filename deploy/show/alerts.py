@@ -109,7 +109,9 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     text = Text()
     if data.brief:  # what a person who was woken reads
         first, *others = data.brief
-        text.append_text(_fold([tag, *((f" {word}", "bold") for word in printable(first).split(" "))], width))
+        line = f"{tag[0]} {printable(first)}"
+        text.append(line if width is None else fill(line, width, " " * 7), "bold")
+        text.stylize(style, 0, len(tag[0]))
         for line in others:
             indented = f"{_INDENT}{printable(line)}"
             text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)), "bold")
@@ -123,7 +125,8 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
         lines.append(f"filled by {fillers}")
     lines += [f"because {reason}" for reason in data.evidence]
     if alert.change != CLEARED:
-        lines += _action_lines(data, with_steps=data.level == PAGE and (bool(note) or alert.change == OPENED))
+        is_worse = alert.change == OPENED or note not in ("", _NOTES[Change.RECOVERED])
+        lines += _action_lines(data, with_steps=data.level == PAGE and is_worse)
     for line in lines:
         indented = f"{_INDENT}{printable(line)}"
         hanging = " " * (10 if line.startswith(" ") else 7)

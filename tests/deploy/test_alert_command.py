@@ -53,6 +53,18 @@ def test_the_command_gets_the_alert_as_one_line_of_json(tmp_path: Path) -> None:
     assert (pauses, run.undelivered) == ([], 0)
 
 
+def test_the_command_has_the_brief_in_its_environment(tmp_path: Path) -> None:
+    run, _ = command(tmp_path, "import os, sys; open(sys.argv[1], 'w').write(os.environ['MQTWIN_BRIEF'])")
+    brief = (
+        "full ~02:01 (in 20 min): SMDS blocks of QM01",
+        "ORDERS: no get for 71 min\0",
+        "DISPLAY QSTATUS(ORDERS) ALL",
+    )
+    of_record = record()
+    assert run.deliver(msgspec.structs.replace(of_record, data=msgspec.structs.replace(of_record.data, brief=brief)))
+    assert (tmp_path / "out").read_text() == "\n".join(brief).replace("\0", "\\x00")
+
+
 def test_a_command_that_fails_is_run_again_after_growing_pauses(tmp_path: Path) -> None:
     run, pauses = command(tmp_path, FAIL_TWICE)
     assert run.deliver(record())
@@ -180,13 +192,14 @@ def test_the_mail_of_the_page_is_sent_once_an_incident_and_escalation(
     monkeypatch.setenv("MAILS", str(mails))
     assert run_alerts(outage, "--exec", f"{sys.executable} {tmp_path}/mail_alert.py") == 0
     subjects, threads = zip(*(line.split(" | ") for line in mails.read_text().splitlines()), strict=True)
-    assert [(subject.split()[0], subject.split()[-1]) for subject in subjects] == [
-        ("warning", "open"),
-        ("critical", "open"),
-        ("full", "open"),
-        (subjects[-1].split()[0], "cleared"),
+    assert [subject.partition(": SMDS blocks of QM01 for QSG1/APP1, ")[0] for subject in subjects] == [
+        "[warning] full ~02:01 (in 20 min)",
+        "[critical] full ~02:01 (in 10 min)",
+        "[full] full now",
+        "[warning] puts succeed again",
+        "[warning] over",
     ]
-    assert len(set(threads)) == 1 and {subject.split()[1] for subject in subjects} == {"QSG1/APP1"}
+    assert len(set(threads)) == 1
 
 
 def test_with_all_the_command_runs_for_every_record(

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -123,6 +124,29 @@ def test_the_severity_is_that_of_the_urgency(severity: str, expected: str, urgen
 def test_resources_that_passed_a_line_together_are_one_summary() -> None:
     (sent,) = applied(entry(resources=("smds/QM01", "elements"))).payload(NOW_S)
     assert sent.annotations["summary"] == "QSG1/APP1 smds/QM01, elements: full-forecast"
+
+
+def test_the_brief_of_the_root_is_its_summary() -> None:
+    brief = ("full ~02:01 (in 20 min): SMDS blocks of QM01", "ORDERS: no get for 71 min", "DISPLAY QSTATUS(ORDERS) ALL")
+    (sent,) = applied(entry(brief=brief)).payload(NOW_S)
+    assert (sent.annotations["summary"], sent.annotations["brief"]) == (brief[0], "\n".join(brief))
+
+
+def test_puts_that_succeed_again_end_the_alert_that_they_fail_and_fire_a_page() -> None:
+    incidents = applied(entry(written_s=NOW_S - 20, condition="full", severity=FULL, incident=role()))
+    eased = msgspec.structs.replace(role(), recovered="2026-11-20T02:55:10.000000Z")
+    brief = ("puts succeed again: SMDS blocks of QM01",)
+    for number in (1, 2):
+        incidents.apply(
+            entry(
+                UPDATED, number, written_s=NOW_S - 10, condition="full", severity=WARNING, incident=eased, brief=brief
+            )
+        )
+    payload = incidents.payload(NOW_S)
+    assert ends(payload)["full"] <= NOW_S < ends(payload)["page"]
+    assert len(payload) == 2
+    (page,) = (sent for sent in payload if sent.labels["urgency"] == "page")
+    assert page.annotations["summary"] == brief[0]
 
 
 @pytest.mark.parametrize(

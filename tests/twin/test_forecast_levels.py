@@ -151,7 +151,7 @@ def test_a_large_drift_makes_the_forecast_wider_and_says_so() -> None:
 
 def test_a_forecast_that_no_measurement_has_confirmed_says_so() -> None:
     _, reason = filled_by_puts(TwinDriver(**LARGE))
-    assert "no measurement has confirmed what the store holds" in reason
+    assert "not checked against DISPLAY: the figures are the model's" in reason
 
 
 def unconfirmed(lost: int) -> tuple[float, str]:
@@ -166,7 +166,7 @@ def test_lost_events_make_the_forecast_of_an_unconfirmed_model_wider_and_it_says
     (few, none), (many, reason) = unconfirmed(10), unconfirmed(400)
     assert many > 1.3 * few > 1.0
     assert "lost" not in none
-    assert "no measurement has confirmed what the store holds, and 37 %" in reason
+    assert "not checked against DISPLAY: the figures are the model's; 37 %" in reason
     assert reason.endswith("% of the events are lost: the times are wider")
 
 

@@ -216,7 +216,7 @@ class ForecastMonitor:
     def _note_full(
         self, view: ForecastView, episode: Episode | None, refused: tuple[Resource, ...], tick: int
     ) -> list[Alert]:
-        """Predict what is so already, and let the alert that foresaw it say so once; return its record.
+        """Report a full resource, and update its forecast alert once, unless it empties; return its record.
 
         Args:
             view: the store.
@@ -229,7 +229,7 @@ class ForecastMonitor:
         self.forecasts += forecasts
         memory.danger_since = memory.calm_since = memory.eased_since = None
         memory.next_look, memory.last = tick + 1, forecasts
-        if episode is None or not memory.announced_full_at_us:
+        if episode is None or not memory.announced_full_at_us or self.falling_since(view, refused[0], tick) is not None:
             return []
         outlook = self._look(view, tick)
         memory.last = forecasts  # `_look` forgets it where levels have ended

@@ -29,6 +29,7 @@ from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
 from twin.stores import depth_forecast, in_doubt
+from twin.units import as_microseconds, as_span
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
 
@@ -149,8 +150,12 @@ def _finding(
     since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if condition in _OF_FILLING else None
     viewer = view.viewer()
     finding = viewer.finding(condition, resources[0], before, effects, None if since is None else since * clock.TICK)
-    if _are_getters_back(view, finding, now):
-        finding = msgspec.structs.replace(finding, runbook=texts.without_getters(finding.runbook))
+    back_at = _getters_back_at(view, finding, now)
+    if back_at is not None:
+        why = finding.why
+        if not finding.has_eased:  # its rates are means of 15 to 30 minutes
+            why = f"{finding.fillers[0].queue}: getters back for {as_span((now - back_at) / clock.SECOND)}"
+        finding = msgspec.structs.replace(finding, runbook=texts.without_getters(finding.runbook), why=why)
     also = "".join(f" {view.view(other).describe(condition)}." for other in resources[1:])
     return msgspec.structs.replace(
         finding,
@@ -160,14 +165,15 @@ def _finding(
     )
 
 
-def _are_getters_back(view: AlertedStore, finding: Finding, now: int) -> bool:
-    """Return True if the incident says that the getters are back, they get, and no number of them is lacking."""
+def _getters_back_at(view: AlertedStore, finding: Finding, now: int) -> int | None:
+    """Return since when the incident has its getters back, if they get and no number of them is lacking."""
     incident = view.episodes.incident
-    if incident is None or not finding.fillers or all(done.id != GETTERS for done in incident.done):
-        return False
+    times = [] if incident is None else [done.time for done in incident.done if done.id == GETTERS]
+    if not times or not finding.fillers:
+        return None
     needs_more = any(action.id == GETTERS and action.effect is not None for action in finding.runbook)
     got_at = int(view.tables.store.queues[view.queues.index(finding.fillers[0].queue)]["got_at"])
-    return not needs_more and now // clock.TICK - got_at <= _GETS_TICKS
+    return None if needs_more or now // clock.TICK - got_at > _GETS_TICKS else as_microseconds(times[-1])
 
 
 def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:

@@ -381,12 +381,12 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
     model.fold([state_record(page_set("QM01/PS04", 8_800, forecast=forecast(0.02))), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left = page.locator(".card .left")
-        expect(left).to_contain_text("of pages in use, full in 1 h 42 min with a probability of only 2 %")
+        expect(left).to_contain_text("of pages in use, full is unlikely (probability 2 %)")
         expect(left.locator(".big")).to_have_text("88.0 %")
         later = page_set("QM01/PS04", 8_810, forecast=forecast(0.7), time="2026-11-20T12:01:00Z")
         model.fold([state_record(later)])
         expect(left.locator(".big")).to_have_text("1 h 42 min")
-        expect(left).to_contain_text("until pages is full")
+        expect(left).to_contain_text("until pages run out")
 
 
 def test_the_worst_of_the_open_incidents_comes_first_then_the_one_that_opened_first(browser: Browser):
@@ -418,7 +418,7 @@ def test_a_time_and_its_interval_have_the_same_unit(browser: Browser, times: tup
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left, (middle, interval) = page.locator(".card .left"), words.split(" (")
         expect(left.locator(".big")).to_have_text(middle)
-        expect(left).to_contain_text(f"until pages is full ({interval}")
+        expect(left).to_contain_text(f"until pages run out ({interval}")
 
 
 def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
@@ -569,6 +569,34 @@ def test_a_store_that_refuses_puts_is_full_now_until_they_succeed_again(browser:
         expect(page.locator("h1")).to_contain_text("QM01/PS04 needs attention, nothing is filling")
 
 
+@pytest.mark.parametrize(
+    ("used", "probability", "words"),
+    [
+        ([4_670], 0.01, "46.7 %of pages in use, full is unlikely (probability 1 %)"),
+        ([9_960, 9_000, 4_670], 0.01, "46.7 %of pages in use, falling since 12:00:00"),
+        ([9_960, 9_000, 4_670], 0.6, "46.7 %of pages in use, falling since 12:00:00"),
+        ([4_670, 4_700], 0.6, "13 minuntil pages run out (8 to 38 min, probability 60 %)"),
+        ([4_670, 4_700], 0.4, "13 minuntil pages run out (8 to 38 min, probability 40 %)"),  # its alert has the time
+    ],
+)
+def test_an_open_alert_shows_no_time_that_is_unlikely_or_of_what_falls(
+    browser: Browser, used: list[int], probability: float, words: str
+):
+    model = ConsoleModel(TOPICS)
+    times = {"p10": 480.0, "p50": 780.0, "p90": 2280.0}
+    alert = alert_event(condition="full-forecast", time_to_full_s=times, full_probability=0.9, severity="critical")
+    model.fold([alert_record(alert)])
+    for minute, pages in enumerate(used):
+        time = f"2026-11-20T12:{minute:02}:00Z"
+        first = {"resource": "pages", "usage_pct": 1.0, "full_probability": probability, "time_to_full_s": times}
+        forecast = {"time": time, "resources": [first]}
+        model.fold([state_record(page_set("QM01/PS04", pages, forecast=forecast, time=time))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator(".card .left")).to_have_text(words)
+        page.locator(".card").click()
+        expect(page.locator(".hero")).to_contain_text(words.partition(",")[2] or "until pages run out")
+
+
 def test_a_watch_stands_beside_its_store_and_calls_nobody(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event(level="watch", severity="info"))])
@@ -585,7 +613,7 @@ def test_a_percentage_is_that_of_display_and_says_what_can_be(browser: Browser):
     model.fold([state_record(growing), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         words = "90.0 % in use"
-        expect(page.locator(".card .left")).to_have_text("90.0 %of pages in use, can grow to 1.3 times as many pages")
+        expect(page.locator(".card .left")).to_have_text("90.0 %of pages in use, can grow to 1.2 times as many pages")
         expect(page.locator(".card .meter .number")).to_have_text(words)
         assert page.locator(".card .room").evaluate("room => room.style.left") == "80%"
         page.locator(".card").click()

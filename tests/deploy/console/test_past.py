@@ -70,6 +70,17 @@ def test_a_moment_has_the_states_and_incidents_of_then(client: TestClient, past:
     assert store["time"] <= MOMENT
 
 
+@pytest.mark.parametrize("minute", range(126, 187))
+def test_on_the_way_out_no_headline_has_a_time(client: TestClient, minute: int):
+    """The quick start's recording: getters are back at 02:30, the last put is refused at 02:44:39."""
+    answer = client.get(f"/api/at?t=2026-11-20T{minute // 60:02}:{minute % 60:02}:30Z").json()
+    (store,) = (own for own in answer["stores"] if own["store"] == STORE)
+    assert bool(store["full"]) == (minute < 165 + 5)
+    assert not store.get("is_foreseen") or store["first"]["time_to_full_s"]["p50"] == 0.0
+    (incident,) = answer["incidents"]
+    assert incident["severity"] == "full" if minute < 175 else incident["severity"] in ("warning", "")
+
+
 def test_history_is_of_the_whole_recording(client: TestClient):
     columns = client.get(f"/api/history?store={STORE}").json()
     assert columns["times"][-1] - columns["times"][0] > 3 * 3600
