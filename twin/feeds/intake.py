@@ -20,6 +20,7 @@ MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counte
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
+_MAX_WORDS = 2_000  # characters of a complaint
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
@@ -128,7 +129,7 @@ class Intake:
             place: page and byte, line or index.
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
         """
-        place, text = (_CONTROL.sub(_escaped, words) for words in (place, text))
+        place, text = (_CONTROL.sub(_escaped, words[:_MAX_WORDS]) for words in (place, text))
         self.counts[code] += 1
         self.latest[code] = Complaint(code, place, text)
         if self.counts[code] <= MAX_EXAMPLES:
