@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
+from stat import S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import Any, cast
 
 import msgspec
@@ -28,6 +29,7 @@ NO_REASONS = {"no-time", "no-zone"}  # complaints that do not say why there are 
 _WRITE_EVENTS = 10_000  # events per write
 _EXCERPT_BYTES = 120
 _PLACE = re.compile(r",? (?P<unit>line|byte) (?P<number>\d{1,12}).*")
+_KINDS = ((S_ISDIR, "a folder"), (S_ISFIFO, "a named pipe"), (S_ISSOCK, "a socket"))
 
 
 def import_files(
@@ -164,6 +166,10 @@ def recorded(path: Path) -> Iterator[Event]:
                 ) from None
 
 
+def _kind(mode: int) -> str:
+    return next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
+
+
 def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
     """Yield a page per file, mapped into memory; `time` is the time of its last change.
 
@@ -172,8 +178,10 @@ def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
     """
     for path in map(Path, paths):
         try:
+            status = path.stat()
+            if not S_ISREG(status.st_mode):
+                raise UsageError(f"{path} is no regular file, but {_kind(status.st_mode)}; expected: a file")
             with path.open("rb") as file:
-                status = path.stat()
                 time = status.st_mtime_ns // 1000
                 if not status.st_size:
                     yield Page(b"", str(path), time)

@@ -22,6 +22,7 @@ MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
 _SEND = "Send that line, without what is confidential, to the issues of mqtwin, so that it will be read"
 _DYNAMIC = "event of dynamic queues"
+_MAX_WORDS = 2_000  # characters of a complaint
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
 # Codes of complaints about what is not understood, each of one line or object, and whether `Feed.object_count` has it.
@@ -194,7 +195,7 @@ class Intake:
             place: page and byte, line or index.
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
         """
-        place, text = (_CONTROL.sub(_escaped, words) for words in (place, text))
+        place, text = (_CONTROL.sub(_escaped, words[:_MAX_WORDS]) for words in (place, text))
         if code in NOT_UNDERSTOOD and self.inputs:
             self._count_not_understood(Complaint(code, place, text))
         self.counts[code] += 1

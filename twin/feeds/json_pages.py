@@ -12,7 +12,7 @@ from twin.feeds.intake import Intake
 from twin.feeds.protocol import Page
 
 MAX_OBJECT_BYTES = 64 << 20
-_TOKEN = re.compile(rb'"(?:\\.|[^"\\\n])*"|[{}]')
+_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}]')  # possessive: what has no end is looked at once
 _BEGIN = re.compile(rb'\{\s{0,20}"(?:eventSource|commandResponse)"')  # of an object that is no part of another
 
 

@@ -22,14 +22,17 @@ from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import import_files, read_pages, recorded
 from twin.feeds.intake import Intake
 from twin.feeds.protocol import FeedOptions, Page
+from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
 MQSC, RECORDING = "mqsc", "recording"
 _LOOKED_AT = 8 << 20  # bytes of a file that tell its format
-_POLICY = re.compile(rb"^\s*(?:DATA\s+TYPE\(CFRM\)|DEFINE\s+POLICY|STRUCTURE\s+NAME\()", re.MULTILINE | re.IGNORECASE)
+_POLICY = re.compile(
+    r"\s*(?:[0-9]{1,6}\s+)?(?:DATA\s+TYPE\(CFRM\)|DEFINE\s+POLICY|STRUCTURE\s+NAME\()|ADMINISTRATIVE DATA UTILITY:",
+    re.IGNORECASE,
+)
 _DEFINITION = re.compile(
-    rb"^\s*DEF(?:INE)?\s+(?:QL(?:OCAL)?|QA(?:LIAS)?|QR(?:EMOTE)?|CFSTRUCT|ST(?:GCLASS|C)|PSID)\b",
-    re.MULTILINE | re.IGNORECASE,
+    r"\s*DEF(?:INE)?\s+(?:QL(?:OCAL)?|QA(?:LIAS)?|QR(?:EMOTE)?|CFSTRUCT|ST(?:GCLASS|C)|PSID)\b", re.IGNORECASE
 )
 _OF_LEVELS = frozenset(("display", "rest", "dds", "m3"))  # formats without puts and gets
 _WRITE_EVENTS = 10_000  # events per write
@@ -106,17 +109,25 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
         if path.name.endswith(SUFFIXES):
             return SiteFile(RECORDING, path)
         head = bytes(page.data[:_LOOKED_AT])
-        if _POLICY.search(head):
+        if _has(_POLICY, head):
             return SiteFile(CFRM, path)
-        objects = {name: _objects(name, head, page, options) for name, own in FORMATS.items() if own.is_file}
+        is_empty = not head.strip(b"\0")  # such as a sparse file
+        objects = {
+            name: 0 if is_empty else _objects(name, head, page, options) for name, own in FORMATS.items() if own.is_file
+        }
         best = max(objects, key=objects.__getitem__)
         if objects[best]:
             return SiteFile(best, path)
-        if _DEFINITION.search(head):
+        if _has(_DEFINITION, head):
             return SiteFile(MQSC, path)
         seen = describe_file(head)
     formats = ", ".join((RECORDING, CFRM, MQSC, *(name for name, own in FORMATS.items() if own.is_file)))
     raise UsageError(f"{path}: it looks like {seen}; expected: a file of a format that is read: {formats}")
+
+
+def _has(pattern: re.Pattern[str], head: bytes) -> bool:
+    """Return True if a line begins with a pattern."""
+    return any(pattern.match(line.text) for line in file_lines(head))
 
 
 def _objects(name: str, head: bytes, page: Page, options: FeedOptions) -> int:

@@ -175,6 +175,9 @@ def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterato
             whole = b"".join((*parts, data[:end]))
             if whole and not data and is_cut_line(whole):
                 cut.is_cut, whole = True, b""
+            if not whole.strip():  # blank lines only: they have no event, and a small file may expand to many
+                first += len(LinesChunk(first, whole)) if whole else 0
+                whole = b""
             for lines in _split_lines(whole):
                 chunk = LinesChunk(first, lines)
                 yield chunk
