@@ -27,6 +27,7 @@ MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
 MAX_COLLECTIONS = 100_000  # times of collections that wait for the rest of their points
 _LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
+_GAP = 3  # poll intervals without a collection
 _REPEATED = "collection of unchanged values"
 _PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
 
@@ -211,6 +212,8 @@ class MetricEvents:
             return
         is_changed = values != poll.values
         interval = poll.interval or _LONGEST_POLL_US
+        if time - poll.seen > _GAP * interval and not is_changed:
+            poll.last = time  # nothing is known of the polls in a gap
         while poll.last + interval <= poll.seen and (not is_changed or 2 * (time - poll.last) >= 3 * interval):
             poll.last += interval
             yield poll.last, poll.values
@@ -219,7 +222,7 @@ class MetricEvents:
             self._intake.pass_over(_REPEATED, qmgr, is_counted=True)
             return
         if self._options.poll_s is None and poll.changed is not None:
-            poll.interval = min(time - poll.changed, poll.interval or _LONGEST_POLL_US)
+            poll.interval = min(time - poll.changed, poll.interval or time)
         poll.values, poll.last, poll.changed = values, time, time
         yield time, values
 

@@ -293,7 +293,8 @@ def _length_prefixed(page: Page) -> Iterator[tuple[bytes, str]]:
     start = 0
     while start < len(page.data):
         size = int.from_bytes(page.data[start : start + 4], "big")
-        yield _unpacked(bytes(page.data[start + 4 : start + 4 + size])), f"{page.name} byte {start}"
+        if size:
+            yield _unpacked(bytes(page.data[start + 4 : start + 4 + size])), f"{page.name} byte {start}"
         start += 4 + size
 
 
