@@ -218,7 +218,7 @@ class OtlpFeed(Feed):
         if call.emitter == Emitter.QUEUE_MANAGER:
             self.intake.facts.add("queue_manager", event["qmgr"], place, platform="zos")
         if self._events.is_dropped(event, call):
-            self.intake.note_dynamic(event["qmgr"])
+            self.intake.note_dynamic(event["qmgr"], is_object=True)
             return
         codes: list[str] = []
 
