@@ -161,6 +161,7 @@ class MetricEvents:
         self._options = options
         self._times: dict[Key, int] = {}
         self._counters: dict[tuple[Key, str], float] = {}
+        self._without_size: set[tuple[str, str]] = set()  # queue managers and queues of which this was said
         self._polls: dict[str, _Poll] = {}  # by queue manager that repeats its values
 
     def events(self, collected: Collected) -> Iterator[Event]:
@@ -278,7 +279,9 @@ class MetricEvents:
             else:
                 words = f"{length} bytes each are taken, as --length says"
             size = count * length
-            self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
+            if (qmgr, queue) not in self._without_size:
+                self._without_size.add((qmgr, queue))
+                self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
         puts = _by_persistence(count, size or 0, _sum(values, PERSISTENT), _sum(values, NONPERSISTENT))
         direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
         flows = Flows(

@@ -215,3 +215,22 @@ def test_a_record_of_mq_json_is_held_until_a_younger_one_comes(estate: Estate) -
     assert (feed.passed, feed.page_latest) == ((START + 10) * SECOND, (START + 20) * SECOND)
     assert total(list(feed.finish()), "PUT") == 20
     assert feed.passed == (START + 20) * SECOND
+
+
+def test_a_queue_without_bytes_is_one_complaint(estate: Estate) -> None:
+    samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
+    _, intake = read("mq_json", *pages_of("mq_json", samples), estate=estate)
+    assert dict(intake.counts) == {"no-size": 1}
+
+
+def test_records_of_mq_json_may_go_over_several_lines(estate: Estate) -> None:
+    samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
+    (lines,) = pages_of("mq_json", samples)
+    assert isinstance(lines, bytes)
+    records = [json.loads(line) for line in lines.splitlines()]
+    expected, _ = read("mq_json", lines, estate=estate, length=1)
+    for separator in ("\n", "\n\n"):
+        text = separator.join(json.dumps(record, indent=2) for record in records)
+        assert read("mq_json", text.encode(), estate=estate, length=1)[0] == expected
+    events, intake = read("mq_json", json.dumps(records[0], indent=2).encode()[:-1], estate=estate)
+    assert (events, intake.counts["unreadable"]) == ([], 1)
