@@ -213,8 +213,8 @@ class Intake:
 
     def _count_not_understood(self, complaint: Complaint) -> None:
         own = self.inputs[-1]
-        if complaint.code == "nothing-read" and own.not_understood:
-            return  # of a file in which that was all
+        if complaint.code == "nothing-read" and (own.not_understood or own.passed_over):
+            return  # it is about these
         own.not_understood += 1
         own.within += NOT_UNDERSTOOD[complaint.code]
         own.first = own.first or complaint

@@ -76,6 +76,14 @@ def test_more_than_a_tenth_is_said_with_the_first_such_line(site, bad, is_said):
     assert intake.lines_for_not_understood() == ([text] if is_said else [])
 
 
+@pytest.mark.parametrize(("name", "page"), [("otlp", b'{"resourceMetrics":[]}'), ("smf", OTHER_SMF)])
+def test_a_file_of_other_things_is_understood(site, name, page):
+    _, intake = read(name, page, estate=site)
+    assert "nothing-read" in intake.counts
+    assert intake.lines_for_not_understood() == []
+    assert intake.inputs[0].passed_over == intake.inputs[0].total == 1
+
+
 def test_of_an_input_that_is_no_text_the_complaint_stands_for_the_line(site):
     _, intake = read("smf", SMF[:-4], estate=site)
     (line,) = intake.lines_for_not_understood()
