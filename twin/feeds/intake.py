@@ -214,8 +214,8 @@ class Intake:
 
     def _count_not_understood(self, complaint: Complaint) -> None:
         own = self.inputs[-1]
-        if complaint.code == "nothing-read" and own.not_understood:
-            return  # of a file in which that was all
+        if complaint.code == "nothing-read" and (own.not_understood or own.passed_over):
+            return  # it is about these
         own.not_understood += 1
         own.within += NOT_UNDERSTOOD[complaint.code]
         own.first = own.first or complaint
@@ -247,8 +247,16 @@ class Intake:
             self.inputs[-1].passed_over += number
             self.inputs[-1].within += number * is_counted
 
-    def note_dynamic(self, qmgr: str) -> None:
-        """Count an event of a dynamic queue that the estate lacks, by queue manager: each such name is a new one."""
+    def note_dynamic(self, qmgr: str, *, is_object: bool = False) -> None:
+        """Count an event of a dynamic queue that the estate lacks, by queue manager: each such name is a new one.
+
+        Args:
+            qmgr: queue manager.
+            is_object: True if the event is all that an object of the input says.
+        """
+        if is_object and self.inputs:
+            self.inputs[-1].passed_over += 1
+            self.inputs[-1].within += 1
         self.dynamic[qmgr if qmgr in self.dynamic or len(self.dynamic) < MAX_KINDS else "another queue manager"] += 1
 
     def is_consistent(self, measured: Mapping[str, Any], store: str, place: str) -> bool:

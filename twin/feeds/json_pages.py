@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -60,13 +61,20 @@ def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
 
 
 def json_documents(page: Page) -> Iterator[tuple[bytes, str]]:
-    """Yield the JSON documents of a page, each with its place: one a line, or one in all."""
+    """Yield the JSON documents of a page, each with its place: one a line, one in all, or objects over several lines.
+
+    The last brace of such an object is the first character of its line.
+    """
     data = bytes(page.data).strip()
     lines = data.split(b"\n")
     if len(lines) > 1 and lines[0].rstrip().endswith(b"}"):
         for number, line in enumerate(lines, 1):
             if line.strip():
                 yield line, f"{page.name} line {number}"
+    elif data.startswith(b"{"):
+        ends = [number for number, line in enumerate(lines, 1) if line.startswith(b"}")]
+        for first, end in pairwise([0, *ends, *([len(lines)] if ends[-1:] != [len(lines)] else [])]):
+            yield b"\n".join(lines[first:end]), f"{page.name} line {first + 1}" if len(ends) > 1 else page.name
     elif data:
         yield data, page.name
 

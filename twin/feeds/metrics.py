@@ -27,6 +27,7 @@ MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
 MAX_COLLECTIONS = 100_000  # times of collections that wait for the rest of their points
 _LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
+_GAP = 3  # poll intervals without a collection
 _REPEATED = "collection of unchanged values"
 _PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
 
@@ -160,6 +161,7 @@ class MetricEvents:
         self._options = options
         self._times: dict[Key, int] = {}
         self._counters: dict[tuple[Key, str], float] = {}
+        self._without_size: set[tuple[str, str]] = set()  # queue managers and queues of which this was said
         self._polls: dict[str, _Poll] = {}  # by queue manager that repeats its values
 
     def events(self, collected: Collected) -> Iterator[Event]:
@@ -211,6 +213,8 @@ class MetricEvents:
             return
         is_changed = values != poll.values
         interval = poll.interval or _LONGEST_POLL_US
+        if time - poll.seen > _GAP * interval and not is_changed:
+            poll.last = time  # nothing is known of the polls in a gap
         while poll.last + interval <= poll.seen and (not is_changed or 2 * (time - poll.last) >= 3 * interval):
             poll.last += interval
             yield poll.last, poll.values
@@ -219,7 +223,7 @@ class MetricEvents:
             self._intake.pass_over(_REPEATED, qmgr, is_counted=True)
             return
         if self._options.poll_s is None and poll.changed is not None:
-            poll.interval = min(time - poll.changed, poll.interval or _LONGEST_POLL_US)
+            poll.interval = min(time - poll.changed, poll.interval or time)
         poll.values, poll.last, poll.changed = values, time, time
         yield time, values
 
@@ -275,7 +279,9 @@ class MetricEvents:
             else:
                 words = f"{length} bytes each are taken, as --length says"
             size = count * length
-            self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
+            if (qmgr, queue) not in self._without_size:
+                self._without_size.add((qmgr, queue))
+                self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
         puts = _by_persistence(count, size or 0, _sum(values, PERSISTENT), _sum(values, NONPERSISTENT))
         direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
         flows = Flows(

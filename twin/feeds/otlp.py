@@ -218,7 +218,7 @@ class OtlpFeed(Feed):
         if call.emitter == Emitter.QUEUE_MANAGER:
             self.intake.facts.add("queue_manager", event["qmgr"], place, platform="zos")
         if self._events.is_dropped(event, call):
-            self.intake.note_dynamic(event["qmgr"])
+            self.intake.note_dynamic(event["qmgr"], is_object=True)
             return
         codes: list[str] = []
 
@@ -293,7 +293,8 @@ def _length_prefixed(page: Page) -> Iterator[tuple[bytes, str]]:
     start = 0
     while start < len(page.data):
         size = int.from_bytes(page.data[start : start + 4], "big")
-        yield _unpacked(bytes(page.data[start + 4 : start + 4 + size])), f"{page.name} byte {start}"
+        if size:
+            yield _unpacked(bytes(page.data[start + 4 : start + 4 + size])), f"{page.name} byte {start}"
         start += 4 + size
 
 

@@ -42,6 +42,66 @@ _OTHERS = "record of other types"
 
 
 @dataclass(frozen=True, slots=True)
+class Framing:
+    """Bytes that a transfer puts around each record, in place of its RDW.
+
+    Attributes:
+        words: what the data are.
+        descriptor: bytes in front of the length.
+        length_bytes: bytes of the length, big-endian; 0: the length is not in front of the record.
+    """
+
+    words: str
+    descriptor: bytes
+    length_bytes: int
+
+    def content(self, data: bytes | mmap.mmap, position: int) -> tuple[int, int]:
+        """Return where the record of a frame begins and ends; (0, position) if none begins there."""
+        start = position + len(self.descriptor)
+        content = start + self.length_bytes
+        if bytes(data[position:start]) != self.descriptor or len(data) < content:
+            return 0, position
+        length = int.from_bytes(data[start:content], "big")
+        return (content, content + length) if 0 < length <= _MAX_RECORD else (0, position)
+
+    def is_of(self, head: bytes) -> bool:
+        """Return True if data begin with a record of SMF in such a frame, and the next one is where it should be."""
+        content, end = self.content(head, 0)
+        if not (is_header(head[content:]) if content else False) and not _rdw_at(head, content, end):
+            return False
+        following, next_end = self.content(head, end)
+        has_rdw = head[following : following + 2] == (next_end - following).to_bytes(4, "big")[2:]
+        is_next = bool(following) and (has_rdw or is_header(head[following:]))
+        return end >= len(head) or self.is_end(head, end) or is_next
+
+    def is_end(self, data: bytes | mmap.mmap, position: int) -> bool:
+        """Return True for FTP's mark of the end of a file."""
+        return bool(self.descriptor) and bytes(data[position : position + 1]) == _END_OF_FILE
+
+
+_END_OF_FILE = b"\x40"  # [RFC 959: 3.4.2]
+_FRAMINGS = (
+    Framing("SMF in the record mode of z/OSMF or Zowe, each record behind its length in 4 bytes", b"", 4),
+    Framing("SMF in the block mode of FTP, each record behind 3 bytes", b"\x80", 2),
+    Framing("SMF in which each record is behind its length in 2 bytes, without the rest of its RDW", b"", 2),
+)
+# These change the data, or cut them anywhere, so that they cannot be taken out.
+_CUT_BLOCKS = Framing("SMF in the block mode of FTP, whose blocks end anywhere", b"", 0)
+_STRUCTURE_RECORD = Framing("SMF in the record structure of FTP, with marks behind each record", b"", 0)
+_LINES = Framing("SMF with an end of line behind each record", b"", 0)
+_MARKED = {
+    b"\xff\x01": _STRUCTURE_RECORD,
+    b"\xff\x01\xff\x02": _STRUCTURE_RECORD,
+    b"\r\n": _LINES,
+    b"\n": _LINES,
+}
+_BLOCK_HEADER = 3  # bytes
+_MAX_RECORD = 0xFFFF  # bytes
+_EXPECTED_TRANSFER = "binary, with record descriptor words (FTP: binary, mode s, stru f, quote site rdw)"
+_FRAME_HEAD = 1 << 17  # bytes: two records
+
+
+@dataclass(frozen=True, slots=True)
 class SmfRecord:
     """A record of MQ. `data` begins with the RDW; offsets of triplets count it."""
 
@@ -71,7 +131,15 @@ def records(page: Page, complain: Complain, pass_over: PassOver = _ignore) -> It
         complain: takes code, place and text.
         pass_over: takes name, kind and bytes of each record that is not of MQ.
     """
-    pieces = _whole(page, complain) if _has_rdw(page) else _without_rdw(page, complain, pass_over)
+    framing = framing_of(page.data)
+    if framing is not None:
+        complain("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
+    if framing is not None and framing.length_bytes:
+        pieces = _whole(page, complain, _framed(page, framing, complain))
+    elif _has_rdw(page):
+        pieces = _whole(page, complain, _segments(page, complain))
+    else:
+        pieces = _without_rdw(page, complain, pass_over)
     for position, data in pieces:
         if len(data) <= _RDW + 1 or data[5] not in MQ_TYPES:
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
@@ -90,6 +158,10 @@ def smf_types(head: bytes) -> tuple[list[int], bool]:
     Args:
         head: bytes of the beginning; no types: it is none of SMF.
     """
+    framing = framing_of(head)
+    if framing is not None and framing.length_bytes:
+        content, end = framing.content(head, 0)
+        return [head[content + 1 + _RDW * _rdw_at(head, content, end)]], False
     page, types = Page(head, ""), set()
     for _, segment, data in _segments(page, lambda *_: None):
         if segment in (_WHOLE, _FIRST):
@@ -128,11 +200,11 @@ def _has_rdw(page: Page) -> bool:
     return bool(segment <= _MIDDLE and zero == 0 and _RDW <= length <= len(page.data) and _may_end(page, length))
 
 
-def _whole(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
+def _whole(page: Page, complain: Complain, segments: Iterator[tuple[int, int, bytes]]) -> Iterator[tuple[int, bytes]]:
     """Yield (position, record with RDW); segments are put together."""
     parts: list[bytes] = []
     first = 0
-    for position, segment, data in _segments(page, complain):
+    for position, segment, data in segments:
         if segment in (_WHOLE, _FIRST) and parts:
             complain("segments", f"{page.name}, byte {first}", _NO_LAST)
             parts = []
@@ -154,6 +226,52 @@ def _whole(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
                 parts = []
     if parts:
         complain("segments", f"{page.name}, byte {first}", _NO_LAST)
+
+
+def framing_of(data: bytes | mmap.mmap) -> Framing | None:
+    """Return what a transfer has put around the records of a data set; None: nothing, or it is no SMF.
+
+    Args:
+        data: the data set, or its beginning.
+    """
+    head = bytes(data[:_FRAME_HEAD])
+    if not is_header(head):
+        if head[:1] == b"\0" and _rdw_at(head, _BLOCK_HEADER, 0):
+            return _CUT_BLOCKS
+        return next((framing for framing in _FRAMINGS if framing.is_of(head)), None)
+    match = _BARE_HEADER.search(head, 1)
+    before = head[: len(head) if match is None else match.start()]
+    end = _length_of(head) - _RDW
+    for mark, framing in _MARKED.items():
+        if before.endswith(mark) and (framing is _STRUCTURE_RECORD or len(before) == end + len(mark)):
+            return framing
+    return None
+
+
+def _rdw_at(data: bytes, start: int, end: int) -> bool:
+    """Return True for an RDW in front of a standard header. end: where its record ends; 0: not known."""
+    if not start or len(data) < start + _RDW + 10 or data[start + 3] or data[start + 2] > _MIDDLE:
+        return False
+    length = int.from_bytes(data[start : start + 2], "big")
+    return (not end or start + length == end) and is_header(data[start + _RDW :])
+
+
+def _framed(page: Page, framing: Framing, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (position, segment, bytes with RDW) of records that a transfer has put their lengths in front of."""
+    data, size = page.data, len(page.data)
+    position = 0
+    while position < size and not framing.is_end(data, position):
+        content, end = framing.content(data, position)
+        if not content or end > size:
+            complain("truncated", f"{page.name}, byte {position}", _cut("record", end - position, size - position))
+            return
+        record = bytes(data[content:end])
+        has_rdw = len(record) > _RDW and not record[3] and record[2] <= _MIDDLE
+        if has_rdw and int.from_bytes(record[:2], "big") == len(record):
+            yield position, record[2], record
+        else:
+            yield position, _WHOLE, struct.pack(">HBB", min(len(record) + _RDW, 0xFFFF), _WHOLE, 0) + record
+        position = end
 
 
 def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
@@ -270,7 +388,9 @@ def _without_rdw(page: Page, complain: Complain, pass_over: PassOver) -> Iterato
             continue
         match = _BARE_HEADER.search(data, position + 1)
         following = size if match is None else match.start()
-        if not (len(head) == 2 and head[1] in SMF_TYPES and following - position <= _MAX_DUMP_HEADER):
+        is_dump_header = len(head) == 2 and head[1] in SMF_TYPES and following - position <= _MAX_DUMP_HEADER
+        is_other = is_header(bytes(data[position : position + 10])) and head[1] not in MQ_TYPES
+        if not (is_dump_header or is_other):
             text = f"{following - position} bytes are no record of SMF; expected: SMF 115 or 116"
             complain("foreign", f"{page.name}, byte {position}", text)
         else:

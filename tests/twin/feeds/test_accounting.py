@@ -19,6 +19,9 @@ SMF = record(216, [queue_statistics()])
 OTHER_SMF = SMF[:5] + bytes([30]) + SMF[6:]
 GOOD_SPAN = span(1, messaging__message__body__size=1, messaging__ibmmq__queue_manager="QM01")
 KAFKA_SPAN = span(2, scope="kafka", messaging__system="kafka")
+DYNAMIC_SPAN = span(
+    3, queue="AMQ.0123456789ABCDEF", messaging__destination__temporary=True, messaging__ibmmq__queue_manager="QM01"
+)
 SMALL_SPAN = as_json(GOOD_SPAN)
 CHANNEL = envelope(46, {"channelName": "TO.QM2"})
 TOO_MANY = envelope(165, {**STATISTICS["eventData"], "queueStatisticsData": [{"queueName": "X", "puts": [1]}]})
@@ -28,7 +31,10 @@ OTHER_POINT = ("channel", {"qmgr": "QM01", "channel": "C"}, {"messages": 1.0})
 CASES = {
     "smf": ([SMF + OTHER_SMF + SMF[:-4]], (1, 1, 1)),
     "amqsevt": ([json_text(STATISTICS, CHANNEL, TOO_MANY, {"a": 1}) + b'{"eventSource": tru}'], (1, 1, 3)),
-    "otlp": ([b"\n".join([as_json(GOOD_SPAN, KAFKA_SPAN), b"{}", b'{"resourceMetrics":[]}', b'{"x":'])], (1, 3, 1)),
+    "otlp": (
+        [b"\n".join([as_json(GOOD_SPAN, KAFKA_SPAN, DYNAMIC_SPAN), b"{}", b'{"resourceMetrics":[]}', b'{"x":'])],
+        (1, 4, 1),
+    ),
     "mq_json": ([mq_json(0, ("queue", QUEUE, camel(counts(1, 1))), OTHER_POINT) + b"noise\n"], (1, 1, 1)),
     "prometheus": ([exposition("gauge", 5, 4, 500) + b"go_threads 5\nibmmq_qmgr_uptime 3\n"], (5, 2, 0)),
     "odp": ([odp("lh_smds") + b"\n" + odp("other") + b"\n" + odp("qmq_lh") + b"\nnoise\n"], (0, 1, 3)),
@@ -68,6 +74,14 @@ def test_more_than_a_tenth_is_said_with_the_first_such_line(site, bad, is_said):
     )
     text += ". Send that line, without what is confidential, to the issues of mqtwin, so that it will be read"
     assert intake.lines_for_not_understood() == ([text] if is_said else [])
+
+
+@pytest.mark.parametrize(("name", "page"), [("otlp", b'{"resourceMetrics":[]}'), ("smf", OTHER_SMF)])
+def test_a_file_of_other_things_is_understood(site, name, page):
+    _, intake = read(name, page, estate=site)
+    assert "nothing-read" in intake.counts
+    assert intake.lines_for_not_understood() == []
+    assert intake.inputs[0].passed_over == intake.inputs[0].total == 1
 
 
 def test_of_an_input_that_is_no_text_the_complaint_stands_for_the_line(site):

@@ -123,8 +123,17 @@ def test_what_a_gap_hid_is_not_made_up(estate: Estate) -> None:
     """RESET QSTATS counts on while nobody asks: the first poll after a gap has it all."""
     polls = [counts(0, 0), counts(5, 5), counts(6, 5), counts(7, 7)]
     samples: list[tuple[float, Sample]] = [(second, polls[second // 30]) for second in range(0, 120, 10)]
-    samples += [(7200, counts(500, 500)), (7210, counts(500, 500))]
-    assert totals_of("mq_json", estate, samples)[:2] == (518, 517)
+    changed = [*samples, (7200, counts(500, 500)), (7210, counts(500, 500))]
+    assert totals_of("mq_json", estate, changed)[:2] == (518, 517)
+    years = 1e9
+    equal = [*samples, (years, polls[-1]), (years + 1, polls[-1]), (years + 2, polls[-1])]
+    assert totals_of("mq_json", estate, equal)[:2] == (18, 17)
+
+
+def test_hourly_collections_with_equal_values_are_polls_once_the_hour_is_known(estate: Estate) -> None:
+    polls = [counts(0, 0), counts(5, 5), counts(6, 6), counts(6, 6), counts(6, 6), counts(1, 1)]
+    samples = [(hour * 3600, values) for hour, values in enumerate(polls)]
+    assert totals_of("mq_json", estate, samples)[:2] == (24, 24)
 
 
 def test_a_distributed_queue_manager_may_have_equal_counts_again_and_again(estate: Estate) -> None:
@@ -206,3 +215,22 @@ def test_a_record_of_mq_json_is_held_until_a_younger_one_comes(estate: Estate) -
     assert (feed.passed, feed.page_latest) == ((START + 10) * SECOND, (START + 20) * SECOND)
     assert total(list(feed.finish()), "PUT") == 20
     assert feed.passed == (START + 20) * SECOND
+
+
+def test_a_queue_without_bytes_is_one_complaint(estate: Estate) -> None:
+    samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
+    _, intake = read("mq_json", *pages_of("mq_json", samples), estate=estate)
+    assert dict(intake.counts) == {"no-size": 1}
+
+
+def test_records_of_mq_json_may_go_over_several_lines(estate: Estate) -> None:
+    samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
+    (lines,) = pages_of("mq_json", samples)
+    assert isinstance(lines, bytes)
+    records = [json.loads(line) for line in lines.splitlines()]
+    expected, _ = read("mq_json", lines, estate=estate, length=1)
+    for separator in ("\n", "\n\n"):
+        text = separator.join(json.dumps(record, indent=2) for record in records)
+        assert read("mq_json", text.encode(), estate=estate, length=1)[0] == expected
+    events, intake = read("mq_json", json.dumps(records[0], indent=2).encode()[:-1], estate=estate)
+    assert (events, intake.counts["unreadable"]) == ([], 1)

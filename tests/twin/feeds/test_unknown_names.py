@@ -160,3 +160,25 @@ def test_a_message_of_statistics_for_an_unknown_distributed_queue_manager_is_a_q
     full = envelope(45, {"queueMgrName": "QMD7", "baseObjectName": "NEW"}, eventReason={"name": "Full", "value": 2053})
     _, intake = read("amqsevt", json_text(full), estate=site)
     assert intake.lines_for_unknown()[0].endswith('add [queue_file."QMD7/NEW"]')
+
+
+def test_dynamic_queues_that_the_estate_lacks_are_one_line_a_queue_manager():
+    """Of any format: MQ ends their names with 16 digits [IBM: MQ, MQOD DynamicQName]."""
+    from twin.feeds import Intake
+
+    intake = Intake()
+    for number in range(50):
+        for qmgr, prefix in (("QM01", "CSQ."), ("QMD1", "AMQ."), ("QMD1", "MY.REPLY")):
+            intake.note_unknown(qmgr, 1, queue=f"{prefix}{number:016X}")
+    intake.note_unknown("QM01", 1, queue="ORDERS.0123456789ABCDE")
+    assert list(intake.unknown) == [("QM01", "ORDERS.0123456789ABCDE")]
+    assert intake.lines_for_passed_over() == ["150 events of dynamic queues (100 of QMD1, 50 of QM01)"]
+
+
+def test_an_estate_from_data_has_no_dynamic_queues():
+    from twin.feeds.facts import EstateFacts
+
+    facts = EstateFacts()
+    facts.add("queue_file", "QMD1/AMQ.0123456789ABCDEF", "here")
+    facts.add("queue_file", "QMD1/ORDERS", "here")
+    assert [key for key, _ in facts.section("queue_file")] == ["QMD1/ORDERS"]
