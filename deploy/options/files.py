@@ -19,7 +19,7 @@ from twin.outputs import is_same_file, is_stream
 
 @dataclass(frozen=True, kw_only=True)
 class FileUse:
-    """What a command does with the file or the folder that an option names.
+    """Use that a command makes of the file or the folder that an option names.
 
     Attributes:
         is_written: The command writes it; otherwise it reads it.

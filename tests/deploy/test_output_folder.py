@@ -164,10 +164,10 @@ def test_start_prints_and_writes_names_that_stay_names(
     out, err = capsys.readouterr()
     assert all(line.isprintable() for line in (out + err).split("\n"))
     command = next(line for line in err.splitlines() if line.startswith("  mqtwin start "))
-    shown = subprocess.run(
+    printed = subprocess.run(
         ["bash", "-c", command.replace("mqtwin", "printf '%s\\0'", 1)], capture_output=True, check=True
     )
-    words = shown.stdout.decode().split("\0")[:-1]
+    words = printed.stdout.decode().split("\0")[:-1]
     assert words == ["start", f"mqsc:QM01={name}.mqsc", "monday.smf", "--no-console", "mqtwin-site/estate.toml"]
     (text,) = tomllib.loads((tmp_path / "mqtwin-site" / "estate.toml").read_text())["import"]
     assert text == {"mqsc": f"../{name}.mqsc", "queue_manager": "QM01"}
