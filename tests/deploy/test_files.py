@@ -155,7 +155,7 @@ def test_an_output_is_not_a_file_that_is_read(output: Option, other: Option, tmp
     if output.use is not None and output.use.is_folder:
         return  # files in it have names of their own, see test_output_folder.py
     value = own if other.use is not None and other.use.path_of is Path else f"smf:{own}"
-    with pytest.raises(UsageError, match=re.escape(f"{link} is read by")):
+    with pytest.raises(UsageError, match=re.escape(f"{link} is an input (")):
         check_files(output.function, {**other.values(value), **output.values(link)})
 
 
@@ -198,7 +198,7 @@ def test_a_recording_is_not_replaced_by_what_is_made_of_it(
     before = recording.read_bytes()
     for path in (recording, link, estate):
         assert main(["replay", str(recording), "--estate", str(estate), f"--{name}", str(path)]) == 2
-        assert f"--{name} {path} is read by" in capsys.readouterr().err
+        assert f"--{name} {path} is an input (" in capsys.readouterr().err
     assert recording.read_bytes() == before
 
 
@@ -208,7 +208,7 @@ def test_texts_that_an_estate_names_are_read_too(tmp_path: Path, capsys: pytest.
     estate.write_text('schema = 1\n[queue_manager.QM01]\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n')
     output = tmp_path / "qm.mqsc"
     assert main(["replay", "r.ndjson", "--estate", str(estate), "--alerts", str(output)]) == 2
-    assert f"--alerts {output} is read by --estate {estate}, which names it" in capsys.readouterr().err
+    assert f"--alerts {output} is an input (--estate, which {estate} names)" in capsys.readouterr().err
 
 
 def test_two_outputs_are_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,3 +304,13 @@ def test_a_status_file_replaces_nothing_else(
     assert main(["stream", "--estate", "e", "--checkpoint", "c", *KAFKA, "--status-file", str(path)]) == status
     assert f"--status-file {path} has something else; expected: " in capsys.readouterr().err
     assert path.read_text() == content
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_an_output_that_may_not_be_written_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "alerts"
+    path.touch(mode=0o444)
+    assert main(["replay", "r.ndjson", "--estate", "e.toml", "--alerts", str(path)]) == 2
+    assert f"--alerts {path} may not be written; expected: " in capsys.readouterr().err

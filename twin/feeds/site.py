@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, toml_string, unverified
+from twin.estate.toml_text import toml_string
+from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
 from twin.feeds.file_types import describe_file
 from twin.feeds.formats import FORMATS, make_feed
