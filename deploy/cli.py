@@ -25,7 +25,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
-from deploy.options.common import GIVEN
+from deploy.options.common import TOKENS
 from deploy.options.files import check_files
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
@@ -92,7 +92,7 @@ def _new_app() -> App:
         """
         if debug:
             os.environ["MQTWIN_DEBUG"] = "1"  # processes that this one starts read it too
-        GIVEN.set(tokens)
+        TOKENS.set(tokens)
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if command.__module__.startswith("deploy."):  # not --help and --version
             check_files(command, bound.arguments)

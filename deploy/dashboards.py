@@ -35,6 +35,8 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from twin.outputs import write_output
+
 OUT = Path(__file__).with_name("grafana") / "dashboards"
 TAG = "mqtwin"
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -352,7 +354,7 @@ def main() -> None:
     """Write every dashboard."""
     OUT.mkdir(parents=True, exist_ok=True)
     for name in BOARDS:
-        (OUT / f"mqtwin-{name}.json").write_text(make(name), encoding="utf-8")
+        write_output(OUT / f"mqtwin-{name}.json", make(name))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import msgspec
 
 from twin.errors import UsageError
 
-_STREAMS = ("/dev/", "/proc/")  # links there name what is open, not a file
+_STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # links there name what is open, not a file
 _MAX_LINKS = 40
 _WRITTEN = ".mqtwin-written.json"
 _COMPARED_BYTES = 64 << 20
@@ -152,7 +152,9 @@ def write_output(path: str | Path, content: str | bytes) -> None:
 def unwritable(path: str | Path, error: BaseException) -> UsageError:
     """Return the error of a file that cannot be written."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return UsageError(f"{path} cannot be written: {reason}; expected: a file in a folder that exists")
+    return UsageError(
+        f"{path} cannot be written: {reason}; expected: a file in a folder that exists and may be written"
+    )
 
 
 def is_stream(path: Path) -> bool:

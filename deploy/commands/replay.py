@@ -84,7 +84,7 @@ def replay(
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Output of lines. file: where they go, None for nowhere; draft: of a file that they replace at the end."""
+    """Output of lines. file: where they go, None for nowhere; draft: that of a file which they replace at the end."""
 
     file: BinaryIO | None
     draft: Draft | None = None

@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from deploy.commands.console import console
 from deploy.console.server import DEFAULT_PORT
-from deploy.options.common import GIVEN
+from deploy.options.common import TOKENS
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.show.progress import show_progress
@@ -76,7 +76,7 @@ def start(
     """
     options = choices.feed_options(flows=flows)
     names, path = (files, output or _FOLDER) if files else _ask(output)
-    again = GIVEN.get() or ("start", *names)
+    again = TOKENS.get() or ("start", *names)
     if not files:
         again = (*again, *names, *(() if output else ("-o", str(path))))
     estates = [Path(name) for name in names if name.endswith(".toml")]

@@ -11,6 +11,7 @@ from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.estate.past_rises import history_text
+from twin.estate.toml_text import toml_string
 from twin.outputs import write_output
 from twin.playback.learn import learn
 from twin.units import as_count
@@ -37,4 +38,4 @@ def warm(
     rises = sum(len(past.rises) for past in history.values())
     longest = max((len(past.puts.counts) for past in history.values() if past.puts is not None), default=0)
     written = f"{as_count(rises, 'rise')} of {as_count(len(history), 'store')} written, puts of {longest / 2:g} hours"
-    print(f'{written}; in the estate file: history = "{output.name}"')
+    print(f"{written}; in the estate file: history = {toml_string(output.name)}")

@@ -31,6 +31,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from twin.errors import MqtwinError, UsageError
+from twin.outputs import write_output
 from twin.units import as_count
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def main() -> None:
             jars = resolve(jar_set["coordinates"], jar_set["excluded"], Path(folder))
         lines += ["", f"[{name}]", *(f'"{coordinate}" = "{sha256}"' for coordinate, sha256 in sorted(jars.items()))]
         print(f"{name}: {as_count(len(jars), 'jar')}")
-    LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_output(LOCK, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 KAFKA = Group("Kafka", sort_key=1)
-GIVEN: ContextVar[tuple[str, ...]] = ContextVar("GIVEN", default=())  # arguments of mqtwin, to print the next command
+TOKENS: ContextVar[tuple[str, ...]] = ContextVar("TOKENS", default=())  # arguments of mqtwin, to print the next command
 MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
 MAX_SECONDS = 3600 * MAX_HOURS
 

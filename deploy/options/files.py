@@ -6,6 +6,7 @@ Before a command runs, `check_files` refuses an output that would replace one of
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from twin.outputs import is_same_file, is_stream
 
 @dataclass(frozen=True, kw_only=True)
 class FileUse:
-    """What a command does with the file or the folder that an option names.
+    """Use that a command makes of the file or the folder that an option names.
 
     Attributes:
         is_written: The command writes it; otherwise it reads it.
@@ -94,8 +95,9 @@ def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
         for other in inputs:
             for path in (other.path, *other.use.parts_of(other.path)):
                 if is_same_file(output.path, path):
-                    what = other.option if path == other.path else f"{other.option} {other.path}, which names it"
-                    raise UsageError(f"{output.option} {output.path} is read by {what}; expected: another name")
+                    named_by = "" if path == other.path else f", which {other.path} names"
+                    text = f"{output.option} {output.path} is an input ({other.option}{named_by})"
+                    raise UsageError(f"{text}; expected: another name")
         for other in outputs[:place]:
             if is_same_file(output.path, other.path):
                 options = f"{other.option} and {output.option}"
@@ -153,5 +155,8 @@ def _check_place(output: NamedFile) -> None:
             raise UsageError(f"{text} is a file; expected: a folder")
     elif path.is_dir():
         raise UsageError(f"{text} is a folder; expected: a file")
-    elif not is_stream(path) and not path.absolute().parent.is_dir():
-        raise UsageError(f"{text}: its folder does not exist; expected: a file in a folder that exists")
+    elif not is_stream(path):
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"{text}: its folder does not exist; expected: a file in a folder that exists")
+        if not all(os.access(place, os.W_OK) for place in (path.absolute().parent, path) if place.exists()):
+            raise UsageError(f"{text} may not be written; expected: a file and a folder that may be")

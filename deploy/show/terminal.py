@@ -190,10 +190,10 @@ def kinds(lines: Iterable[str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     for line in merged(dict.fromkeys(lines)):
         alike.setdefault(_VARIABLE.sub("\0", _PLACE.sub("", line)), []).append(line)
-    shown = []
+    result = []
     for same in alike.values():
-        shown += same if len(same) <= _MAX_ALIKE else [f"{same[0]} (and {len(same) - 1} more like it)"]
-    return shown
+        result += same if len(same) <= _MAX_ALIKE else [f"{same[0]} (and {len(same) - 1} more like it)"]
+    return result
 
 
 def print_command(arguments: Iterable[str]) -> None:

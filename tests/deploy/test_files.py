@@ -55,13 +55,13 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield each command and its function."""
     for command, (target, _) in COMMANDS.items():
         module, _, attribute = target.partition(":")
-        found = getattr(importlib.import_module(module), attribute)
-        if isinstance(found, App):
-            names = [name for name in found if not name.startswith("-")]
-            own = [(f"{command} {name}", found[name].default_command) for name in names]
+        command_object = getattr(importlib.import_module(module), attribute)
+        if isinstance(command_object, App):
+            names = [name for name in command_object if not name.startswith("-")]
+            own = [(f"{command} {name}", command_object[name].default_command) for name in names]
             yield from ((name, function) for name, function in own if function is not None)
         else:
-            yield command, found
+            yield command, command_object
 
 
 def options_of(command: str, function: Callable[..., Any]) -> Iterator[Option]:
@@ -85,8 +85,8 @@ def uses(
     elif annotation is Path or (annotation is str and use is not None):
         yield path, use, False
     elif get_origin(annotation) is tuple:
-        for found, own, _ in uses(get_args(annotation)[0], path, use):
-            yield found, own, True
+        for place, own, _ in uses(get_args(annotation)[0], path, use):
+            yield place, own, True
     else:
         for part in get_args(annotation):
             yield from uses(part, path, use)
@@ -104,7 +104,7 @@ KAFKA = ["--bootstrap-servers", "127.0.0.1:1"]
 # A run of each command with outputs, whose input is mistyped; the output is added.
 RUNS: Mapping[str, list[str]] = {
     "advise": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "MISTYPED"],
-    "collect": ["smf", "--estate", "MISTYPED", *KAFKA],
+    "collect": ["dds", "--estate", "MISTYPED", *KAFKA],
     "commission": ["--estate", "ESTATE", "--recording", "MISTYPED"],
     "estate import": ["smf:MISTYPED"],
     "import": ["smf", "MISTYPED", "--estate", "ESTATE"],
@@ -142,8 +142,8 @@ def test_an_option_whose_help_is_of_a_file_is_one() -> None:
     missing = []
     for command, function in functions():
         text = inspect.getdoc(function) or ""
-        found = re.findall(r"^ +(\w+): (?:Recordings?|Files?|Folder|Estate file)\b", text, re.MULTILINE)
-        missing += [(command, name) for name in found if (command, name) not in named]
+        names = re.findall(r"^ +(\w+): (?:Recordings?|Files?|Folder|Estate file)\b", text, re.MULTILINE)
+        missing += [(command, name) for name in names if (command, name) not in named]
     assert missing == [("stream", "checkpoint")]  # a URI
 
 
@@ -155,7 +155,7 @@ def test_an_output_is_not_a_file_that_is_read(output: Option, other: Option, tmp
     if output.use is not None and output.use.is_folder:
         return  # files in it have names of their own, see test_output_folder.py
     value = own if other.use is not None and other.use.path_of is Path else f"smf:{own}"
-    with pytest.raises(UsageError, match=re.escape(f"{link} is read by")):
+    with pytest.raises(UsageError, match=re.escape(f"{link} is an input (")):
         check_files(output.function, {**other.values(value), **output.values(link)})
 
 
@@ -172,17 +172,19 @@ def test_a_mistyped_input_leaves_what_an_output_was(
     is_folder = output.use is not None and output.use.is_folder
     if is_folder:
         old.mkdir()
-    kept = old / "estate.toml" if is_folder else old
-    kept.write_text("{}\n")
+    content = old / "estate.toml" if is_folder else old
+    content.write_text("{}\n")
     estate = next(path.name for path in tmp_path.iterdir() if path.suffix == ".toml")
     words = [word.replace("ESTATE", estate).replace("MISTYPED", "no.ndjson") for word in RUNS[output.command]]
+    if (output.command, output.name) == ("advise", "--picture"):
+        words = ["--leave-scm", "QSG1/APP1", "--estate", "no.ndjson", "--recording", "no.ndjson"]
     named = [str(old)] if output.path[-1] == "out" else [output.name, str(old)]
     if output.command in _NEEDED and output.name not in _NEEDED[output.command]:
         named += _NEEDED[output.command]
     before = sorted(os.walk(tmp_path))
     assert main([*output.command.split(), *words, *named]) == 2
     assert "no.ndjson" in capsys.readouterr().err
-    assert kept.read_text() == "{}\n"
+    assert content.read_text() == "{}\n"
     assert sorted(os.walk(tmp_path)) == before
 
 
@@ -196,7 +198,7 @@ def test_a_recording_is_not_replaced_by_what_is_made_of_it(
     before = recording.read_bytes()
     for path in (recording, link, estate):
         assert main(["replay", str(recording), "--estate", str(estate), f"--{name}", str(path)]) == 2
-        assert f"--{name} {path} is read by" in capsys.readouterr().err
+        assert f"--{name} {path} is an input (" in capsys.readouterr().err
     assert recording.read_bytes() == before
 
 
@@ -206,7 +208,7 @@ def test_texts_that_an_estate_names_are_read_too(tmp_path: Path, capsys: pytest.
     estate.write_text('schema = 1\n[queue_manager.QM01]\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n')
     output = tmp_path / "qm.mqsc"
     assert main(["replay", "r.ndjson", "--estate", str(estate), "--alerts", str(output)]) == 2
-    assert f"--alerts {output} is read by --estate {estate}, which names it" in capsys.readouterr().err
+    assert f"--alerts {output} is an input (--estate, which {estate} names)" in capsys.readouterr().err
 
 
 def test_two_outputs_are_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,3 +304,13 @@ def test_a_status_file_replaces_nothing_else(
     assert main(["stream", "--estate", "e", "--checkpoint", "c", *KAFKA, "--status-file", str(path)]) == status
     assert f"--status-file {path} has something else; expected: " in capsys.readouterr().err
     assert path.read_text() == content
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_an_output_that_may_not_be_written_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "alerts"
+    path.touch(mode=0o444)
+    assert main(["replay", "r.ndjson", "--estate", "e.toml", "--alerts", str(path)]) == 2
+    assert f"--alerts {path} may not be written; expected: " in capsys.readouterr().err

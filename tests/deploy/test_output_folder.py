@@ -18,7 +18,7 @@ from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from tests.twin.feeds.smf_made import queue_statistics, record, section
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds.estate_import import toml_string
+from twin.estate.toml_text import toml_string
 from twin.feeds.importing import recorded
 from twin.feeds.smf_layout import QIS1
 from twin.outputs import OwnFolder
@@ -164,10 +164,10 @@ def test_start_prints_and_writes_names_that_stay_names(
     out, err = capsys.readouterr()
     assert all(line.isprintable() for line in (out + err).split("\n"))
     command = next(line for line in err.splitlines() if line.startswith("  mqtwin start "))
-    shown = subprocess.run(
+    printed = subprocess.run(
         ["bash", "-c", command.replace("mqtwin", "printf '%s\\0'", 1)], capture_output=True, check=True
     )
-    words = shown.stdout.decode().split("\0")[:-1]
+    words = printed.stdout.decode().split("\0")[:-1]
     assert words == ["start", f"mqsc:QM01={name}.mqsc", "monday.smf", "--no-console", "mqtwin-site/estate.toml"]
     (text,) = tomllib.loads((tmp_path / "mqtwin-site" / "estate.toml").read_text())["import"]
     assert text == {"mqsc": f"../{name}.mqsc", "queue_manager": "QM01"}

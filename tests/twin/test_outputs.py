@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -101,6 +102,8 @@ def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
     link.symlink_to("/dev/stdout")
     assert is_stream(link) and is_stream(Path("/dev/null")) and is_stream(Path("/dev/fd/1")) and is_stream(pipe)
     assert not is_stream(tmp_path) and not is_stream(tmp_path / "no")
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        assert not is_stream(Path(file.name))
 
 
 def test_one_file_under_several_names(old: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from twin.errors import UsageError
 from twin.estate.model import PageSet, StoreConfig
 from twin.estate.settings import DataSetSetting, Setting, Settings
+from twin.estate.toml_text import toml_string
 from twin.units import KIB, format_size
 
 _TABLE = re.compile(r"\s*\[(?!\[)[^#]*\]\s*(#.*)?")
@@ -129,4 +130,4 @@ def _relative(line: str, old: Path, new: Path) -> str:
     if match is None or old.resolve() == new.resolve():
         return line
     file = tomllib.loads(f"file = {match[2]}")["file"]
-    return f"{match[1]}{json.dumps(os.path.relpath(old / file, new))}{match[3]}"
+    return f"{match[1]}{toml_string(os.path.relpath(old / file, new))}{match[3]}"

@@ -5,6 +5,7 @@ tomllib gives no line for a key, so errors name the path of the key; syntax erro
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 import sys
@@ -15,6 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from twin.errors import UsageError
 from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, show
@@ -95,6 +97,17 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
     if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
         problem = f"schema = {show(content['schema'])}" if "schema" in content else "schema is missing"
         raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
+
+
+def toml_string(words: str) -> str:
+    """Return a basic string of TOML. Raise UsageError if the text is not Unicode, as a file's name may be."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
+        ) from None
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_text(path: Path, where: str) -> str:

@@ -18,6 +18,7 @@ from twin.estate.attributes import LEVELS, SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
+from twin.estate.toml_text import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
@@ -220,15 +221,6 @@ def _checked(section: str, key: str, facts: dict[str, Fact], warnings: list[str]
         else:
             values[name] = fact.value
     return values
-
-
-def toml_string(text: str) -> str:
-    """Return a basic string of TOML. Raise UsageError if the text is not Unicode, as a file's name may be."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{text!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold") from None
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(key: str) -> str:

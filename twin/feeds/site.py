@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, toml_string, unverified
+from twin.estate.toml_text import toml_string
+from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
 from twin.feeds.file_types import describe_file
 from twin.feeds.formats import FORMATS, make_feed
@@ -89,7 +90,7 @@ class SiteEstate(NamedTuple):
 
 
 class SiteRecording(NamedTuple):
-    """What went into a recording: an intake a format, and the number of events."""
+    """An intake a format, and the number of events of their recording."""
 
     intakes: list[Intake]
     events: int
@@ -191,17 +192,17 @@ def _missing_groups(facts: EstateFacts, owners: Iterable[str]) -> tuple[MissingG
     needed = {owner for owner in strangers if facts.ungrouped or group_prefix(owner) in facts.unplaced}
     others = facts.memberless - needed if facts.ungrouped and not needed else set[str]()
     members = ",".join(sorted(facts.ungrouped))
-    found = []
+    groups = []
     for group in sorted(needed | others):
         option = f"{group}={members or 'QM01,QM02'}"
         more = " and its other members, with commas" if members else ""
         text = f"no file names the members of {group}: add --group {option}{more}"
-        found.append(MissingGroup(text, option, group in needed))
-    if members and not found:
+        groups.append(MissingGroup(text, option, group in needed))
+    if members and not groups:
         option = f"QSG1={members}"
         text = f"no file names the queue-sharing group of {members}: add --group {option} with its name and all members"
-        found.append(MissingGroup(text, option, is_needed=False))
-    return tuple(found)
+        groups.append(MissingGroup(text, option, is_needed=False))
+    return tuple(groups)
 
 
 def _owner(file: SiteFile, qmgr: str | None) -> str:

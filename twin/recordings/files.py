@@ -290,7 +290,12 @@ class RecordingWriter:
         if suffix == ".arrow":
             # A file can only append to its dictionaries. zstd halves it: most of it is ids of random digits.
             options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
-            self._arrow = pa.ipc.new_file(self._sink, ARROW_SCHEMA, options=options)
+            try:
+                self._arrow = pa.ipc.new_file(self._sink, ARROW_SCHEMA, options=options)
+            except OSError:
+                raise UsageError(
+                    f"{path}: a pipe takes no .arrow recording; expected: .ndjson or .ndjson.zst"
+                ) from None
 
     def write(self, events: pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]]) -> None:
         """Append events: a table or record batch with columns of ARROW_SCHEMA, or dictionaries.

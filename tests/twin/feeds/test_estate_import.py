@@ -70,9 +70,16 @@ def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
 
 def test_capacities_that_nothing_has_shown_are_named(files):
     lines = list(unverified(facts_of(files)))
-    assert any(line.startswith("page set QM01/4: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
+    assert any(line.startswith("page set QM01/PS04: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
     assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
-    assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 2G in " in line for line in lines)
+    assert not any("size differs" in line or "QSG1/APP1: its size 2G" in line for line in lines)
+
+
+def test_a_size_that_is_not_from_initsize_to_size_differs(files):
+    (policy,) = [path for name, path in files if name == "cfrm"]
+    policy.write_text(CFRM.replace("SIZE(2G) INITSIZE(1G)", "SIZE(768M)"), encoding="utf-8")
+    lines = list(unverified(facts_of(files)))
+    assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 768M in " in line for line in lines)
 
 
 def test_a_page_set_whose_extent_nothing_has_shown_does_not_expand_as_the_warning_says(tmp_path):
@@ -80,7 +87,9 @@ def test_a_page_set_whose_extent_nothing_has_shown_does_not_expand_as_the_warnin
     intake.facts.add("queue_manager", "QM01", "display.txt", platform="zos")
     intake.facts.add("page_set", "QM01/4", "display.txt", pages=1080, expand="USER")
     (line,) = unverified(intake.facts)
-    assert line.startswith("page set QM01/4: EXPAND(USER), and its secondary extent was not seen: it does not expand")
+    assert line.startswith(
+        "page set QM01/PS04: EXPAND(USER), and its secondary extent was not seen: it does not expand"
+    )
     path = tmp_path / "seen.toml"
     path.write_text(estate_text(intake.facts).text, encoding="utf-8")
     (warning,) = load_estate(path).warnings
