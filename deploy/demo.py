@@ -25,7 +25,6 @@ from deploy.show.alerts import alert_line
 from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import forecast_text
 from deploy.show.verdict import MethodResult, compare, judge_demo
-from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
 from streams.kafka.subscribe import AlertReader
@@ -40,7 +39,7 @@ from twin.events import ARROW
 from twin.recordings.files import Chunk
 from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
-from twin.stores.warm_up import warm
+from twin.stores.warm_up import COMPILING, compiles, warm
 from twin.units import as_span
 
 ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
@@ -135,7 +134,7 @@ def run_demo(
     console = Console()
     estate, recording = _write_estate(output), output / RECORDING
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
-    with _activity(console, _kernel_text()):
+    with _activity(console, COMPILING if compiles() else "loading kernels"):
         warm()
     with _activity(console, "simulating six hours of three structures"):
         outcome = simulate(SideBySide(), estate, recording, seed)
@@ -173,13 +172,6 @@ def _write_estate(output: Path) -> Estate:
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}; expected: a folder that can be written") from None
     return load_estate(path)
-
-
-def _kernel_text() -> str:
-    """Return what loading the kernels is on this machine: reading machine code, or compiling it once."""
-    if CACHE_FOLDER.exists():
-        return "loading kernels"
-    return "compiling kernels, once for this version: two to five minutes"
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from twin.errors import MqtwinError, UsageError
+from twin.units import as_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -157,13 +158,12 @@ def maven(folder: Path, progress: DownloadProgress | None = None) -> MavenContex
 
 def _fetch(name: str, jars: list[Jar]) -> None:
     console = Console(stderr=True)
-    with _progress(console, f"{len(jars)} jars of {name}") as progress, ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
+    what = f"{as_count(len(jars), 'jar')} of {name}"
+    with _progress(console, what) as progress, ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
         context = maven(_folder(), progress)
         failures = [failure for failure in pool.map(lambda jar: _fetch_jar(context, jar), jars) if failure]
     if failures:
-        raise MqtwinError(
-            f"{len(failures)} of {len(jars)} jars of {name} could not be fetched; the first: {failures[0]}"
-        )
+        raise MqtwinError(f"{len(failures)} of {what} could not be fetched; the first: {failures[0]}")
 
 
 def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
@@ -238,7 +238,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             jars = resolve(jar_set["coordinates"], jar_set["excluded"], Path(folder))
         lines += ["", f"[{name}]", *(f'"{coordinate}" = "{sha256}"' for coordinate, sha256 in sorted(jars.items()))]
-        print(f"{name}: {len(jars)} jars")
+        print(f"{name}: {as_count(len(jars), 'jar')}")
     LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
