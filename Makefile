@@ -23,7 +23,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score numbers lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -58,6 +58,9 @@ fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, 
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.score $(LOADS:%=--loads %) $(ARGS)
+
+numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
+	$(BIN)/python -m docs.make_numbers
 
 lint: $(MADE)/lint                           ## check rules, format, types, direction of imports
 	$(BIN)/ruff check .

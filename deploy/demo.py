@@ -25,7 +25,6 @@ from deploy.show.alerts import alert_line
 from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import forecast_text
 from deploy.show.verdict import MethodResult, compare, judge_demo
-from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
 from streams.kafka.subscribe import AlertReader
@@ -42,7 +41,7 @@ from twin.outputs import OwnFolder
 from twin.recordings.files import Chunk
 from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
-from twin.stores.warm_up import warm
+from twin.stores.warm_up import COMPILING, compiles, warm
 from twin.units import as_span
 
 ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
@@ -143,7 +142,7 @@ def run_demo(
     described, recording = results.write(ESTATE, side_by_side_estate_text()), results.free(RECORDING)
     estate = load_estate(described)
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
-    with _activity(console, _kernel_text()):
+    with _activity(console, COMPILING if compiles() else "loading kernels"):
         warm()
     with _activity(console, "simulating six hours of three structures"):
         outcome = simulate(SideBySide(), estate, recording, seed)
@@ -171,13 +170,6 @@ def run_demo(
             yield run
     finally:
         broker.stop()
-
-
-def _kernel_text() -> str:
-    """Return what loading the kernels is on this machine: reading machine code, or compiling it once."""
-    if CACHE_FOLDER.exists():
-        return "loading kernels"
-    return "compiling kernels, once for this version: two to five minutes"
 
 
 @contextmanager

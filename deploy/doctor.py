@@ -33,7 +33,7 @@ MIN_MAPPINGS = 65_530  # Linux's default; Spark's JVM has about 800, a worker 50
 BASE_MEMORY_BYTES = 3 * GIB  # Spark's JVM 2 GB, driver and Python workers 0.3 GB each
 STORE_MEMORY_BYTES = 512 * 1024  # a small store: its mirror 0.3 MB, and 0.1 MB in each of two workers
 
-State = Literal["ok", "lacking", "missing"]
+State = Literal["ok", "optional", "lacking", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Finding:
 
     Attributes:
         subject: The subject of the check.
-        state: ``ok``, ``lacking`` (mqtwin works without it, or with less) or ``missing`` (mqtwin needs it).
+        state: ``ok``, ``optional`` (not there, and nothing suffers), ``lacking`` (mqtwin works, with less
+            than it should have) or ``missing`` (mqtwin needs it).
         detail: What the machine has.
         remedy: What to do; empty if `state` is ``ok``.
     """
@@ -132,11 +133,11 @@ def _class_archives() -> Finding:
     try:
         absent = missing_archives(find_java())
     except MqtwinError:
-        return Finding(subject, "lacking", "no Java, so no archive of its classes", "install a Java first")
+        return Finding(subject, "optional", "no Java, so no archive of its classes", "install a Java first")
     if not absent:
         return Finding(subject, "ok", "archives that Spark and the broker load at once")
     detail = f"no archive for {' and '.join(absent)}: each start takes some seconds longer"
-    return Finding(subject, "lacking", detail, "mqtwin doctor --class-archives, half a minute and 240 MB of disk")
+    return Finding(subject, "optional", detail, "mqtwin doctor --class-archives, half a minute and 240 MB of disk")
 
 
 def _jars(name: str, subject: str) -> Finding:
@@ -209,7 +210,7 @@ def _docker() -> Finding:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return Finding("Docker", "lacking", "the docker command does not answer", remedy)
+        return Finding("Docker", "optional", "the docker command does not answer", remedy)
     if answer.returncode != 0:
-        return Finding("Docker", "lacking", "the engine does not answer", remedy)
+        return Finding("Docker", "optional", "the engine does not answer", remedy)
     return Finding("Docker", "ok", f"engine {answer.stdout.strip()}")

@@ -1,6 +1,6 @@
 """Pictures of the terminal of `mqtwin demo`, docs/images/demo.svg, and of a day without SCM, docs/images/leave-scm.svg.
 
-    .venv/bin/python -m docs.make_pictures
+    make numbers
 
 The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
 `deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture. The other one is
@@ -9,25 +9,22 @@ drawn by `mqtwin advise --leave-scm` (docs/leave-scm.md).
 
 from __future__ import annotations
 
-import functools
 import io
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 import twin
 from deploy.show.leaving import draw_leaving
 from deploy.show.picture import picture
-from twin.estate import Estate, load_estate
+from kernels.clock import SECOND
+from twin.estate import load_estate
 from twin.planning.leave_scm import Leaving
-from twin.playback.replays import Player, decoded_chunks
-from twin.records import AlertRecord
-from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
+from twin.playback.replays import Player, chunks_until, decoded_chunks
+from twin.records import AlertRecord, read_alert_record
+from twin.simulation import SideBySide, make_scenario, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
 LEAVE_SCM = OUT.with_name("leave-scm.svg")
@@ -36,7 +33,6 @@ SECONDS = 60.0  # wall time of the demo for its six hours
 BEFORE = 900  # seconds of event time before the first 2192
 SCM_ESTATE = Path(twin.__file__).parent / "simulation" / "scm.toml"
 WIDTH = 110  # characters
-PIECE = 500  # events between two comparisons with the time of the picture
 
 _DARK = "484f58 da3633 3fb950 d29922 58a6ff bc8cff 39c5cf ffffff"  # black, red, green ... white, as red-green-blue
 _BRIGHT = "6e7681 ffa198 56d364 e3b341 79c0ff d2a8ff 56d4dd f0f6fc"
@@ -75,43 +71,20 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 """
 
 
-Played = tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]
-
-
-@functools.cache
-def played() -> Played:
-    """Return states and alerts 15 minutes before the demo's first 2192, events of the recording, speed of the demo."""
-    return _play(side_by_side_estate(), SideBySide())
-
-
-@functools.cache
-def outage() -> Played:
-    """Return the same of the example of the README: a getter that stops for two hours."""
-    return _play(demo_estate(), make_scenario("getter-outage"))
-
-
-def _play(estate: Estate, scenario: Scenario) -> Played:
+def draw() -> str:
+    """Return the picture as SVG: states and alerts 15 minutes before the demo's first 2192."""
+    estate, alerts = side_by_side_estate(), list[AlertRecord]()
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "demo.arrow"
-        outcome = simulate(scenario, estate, recording, SEED)
-        if outcome.first_full is None:
-            sys.exit("no put is refused in the scenario: there is nothing to show")
-        until = outcome.first_full[0] - BEFORE * 1_000_000
-        player = Player(estate)
-        alerts: list[AlertRecord] = []
-        for chunk in decoded_chunks(recording, estate):
-            for piece in chunk.split(range(0, len(chunk), PIECE)):
-                if piece.events["time"][0] > until:
-                    return player.states(), alerts, outcome.events, (outcome.last - outcome.first) / 1e6 / SECONDS
-                alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in player.feed(piece)]
-    sys.exit("the recording ended before the picture was due")
-
-
-def draw() -> str:
-    """Return the picture as SVG."""
-    states, alerts, total, speed = played()
+        outcome = simulate(SideBySide(), estate, recording, SEED)
+        assert outcome.first_full is not None, "no put is refused in the scenario: there is nothing to show"
+        player, until = Player(estate), outcome.first_full[0] - BEFORE * SECOND
+        for piece in chunks_until(decoded_chunks(recording, estate), until):
+            alerts += [read_alert_record(alert.record()) for alert in player.feed(piece)]
+    alerts.sort(key=lambda alert: alert.data.time)
+    speed = (outcome.last - outcome.first) / SECOND / SECONDS
     console = Console(width=WIDTH, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
-    console.print(picture(states, alerts, total, speed))
+    console.print(picture(player.states(), alerts, outcome.events, speed))
     return console.export_svg(title="mqtwin demo", theme=THEME, code_format=FRAME, unique_id="demo")
 
 
@@ -123,7 +96,11 @@ def leave_scm(store: str = "QSG1/APP1") -> Leaving:
         return twin.leave_scm(recording, estate, store)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write the pictures."""
     draw_leaving(LEAVE_SCM, [leave_scm()])
     OUT.write_text(draw(), encoding="utf-8")
-    print(OUT)
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import twin
-from docs.make_alert_example import BEGIN, END, PAGE, example
 from twin.simulation import demo_estate_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,9 +64,3 @@ def test_every_public_name_is_on_the_page_of_the_api() -> None:
     for module in ("twin", "twin.testing"):
         public = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
         assert {name for name in documented if name.rpartition(".")[0] == module} == public - within_signal
-
-
-def test_the_alert_of_the_page_is_as_the_twin_publishes_it(site: Path) -> None:
-    alerts = twin.replay(site / "friday.arrow", site / "estate.toml", course=False).alerts
-    page = PAGE.read_text(encoding="utf-8")
-    assert page.partition(BEGIN)[2].partition(END)[0] == example(alerts)

@@ -17,7 +17,7 @@ from deploy.java.make_archives import make_archives
 from deploy.show.terminal import Wrapped
 from streams.log import configure_logging
 
-_STYLES = {"ok": "green", "lacking": "yellow", "missing": "bold red"}
+_STYLES = {"ok": "green", "optional": "cyan", "lacking": "yellow", "missing": "bold red"}
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
@@ -26,7 +26,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
     if not console.is_terminal:
         for finding in findings:
             remedy = f"  -> {finding.remedy}" if finding.remedy else ""
-            print(f"{finding.state:<7}  {finding.subject:<23}  {finding.detail}{remedy}")
+            print(f"{finding.state:<8}  {finding.subject:<23}  {finding.detail}{remedy}")
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:

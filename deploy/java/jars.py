@@ -159,16 +159,12 @@ def maven(folder: Path, progress: DownloadProgress | None = None) -> MavenContex
 
 def _fetch(name: str, jars: list[Jar]) -> None:
     console = Console(stderr=True)
-    with (
-        _progress(console, f"{as_count(len(jars), 'jar')} of {name}") as progress,
-        ThreadPoolExecutor(MAX_DOWNLOADS) as pool,
-    ):
+    what = f"{as_count(len(jars), 'jar')} of {name}"
+    with _progress(console, what) as progress, ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
         context = maven(_folder(), progress)
         failures = [failure for failure in pool.map(lambda jar: _fetch_jar(context, jar), jars) if failure]
     if failures:
-        raise MqtwinError(
-            f"{len(failures)} of {as_count(len(jars), 'jar')} of {name} could not be fetched; the first: {failures[0]}"
-        )
+        raise MqtwinError(f"{len(failures)} of {what} could not be fetched; the first: {failures[0]}")
 
 
 def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:

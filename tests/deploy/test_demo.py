@@ -24,7 +24,6 @@ from deploy.demo import DemoRun, StoryGate
 from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
-from docs.make_demo_table import PAGE, demo_table, table_of
 from streams.kafka.publish import Pace
 from tests.support.console_feed import in_pieces, page_set
 from tests.support.estates import small_estate
@@ -245,11 +244,6 @@ def test_fixed_lines_call_for_nothing_and_miss_what_fills(side_by_side: tuple[Pa
     at_80, at_85, *_ = compare(side_by_side[0], side_by_side_estate(), [])
     assert at_80.leads_s["QSG1/APP2"] == at_85.leads_s["QSG1/APP2"] == (None,)
     assert at_80.false >= 4 and at_85.false >= 4
-
-
-def test_the_readme_shows_the_table_of_the_demo(side_by_side: tuple[Path, Outcome]) -> None:
-    """`.venv/bin/python -m docs.make_demo_table` writes it again."""
-    assert table_of(PAGE.read_text(encoding="utf-8")) == demo_table(side_by_side[0], side_by_side_estate())
 
 
 def test_the_scenario_needs_three_structures(tmp_path: Path) -> None:

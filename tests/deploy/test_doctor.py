@@ -49,6 +49,19 @@ def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
         assert "--fetch" in result.remedy
 
 
+@pytest.mark.parametrize(("number", "text"), [(1, "1 jar with"), (2, "2 jars with")])
+def test_jars_are_counted_in_words(monkeypatch, number, text):
+    monkeypatch.setattr(doctor, "pinned", lambda _name: [None] * number)
+    monkeypatch.setattr(doctor, "missing", lambda _name: [])
+    assert finding("charts of the console").detail.startswith(text)
+
+
+def test_what_nothing_suffers_without_is_optional(monkeypatch):
+    monkeypatch.setattr(doctor, "missing_archives", lambda _java: ["the broker"])
+    monkeypatch.setenv("PATH", "")
+    assert finding("Java's classes").state == finding("Docker").state == "optional"
+
+
 def test_a_cache_without_room_or_right_is_missing(monkeypatch):
     monkeypatch.setenv("MQTWIN_CACHE", "/proc/none")
     monkeypatch.setattr(doctor.os, "access", lambda *_: True)
@@ -103,7 +116,7 @@ def test_memory_is_estimated_in_stores(monkeypatch, gib, state, text):
 @pytest.mark.parametrize(
     ("findings", "status"),
     [
-        ([Finding("Java", "ok", "17.0.15"), Finding("Docker", "lacking", "no engine", "start one")], 0),
+        ([Finding("Java", "ok", "17.0.15"), Finding("Docker", "optional", "no engine", "start one")], 0),
         ([Finding("Java", "missing", "none", "install one [or two]"), Finding("cores", "ok", "2")], 1),
     ],
     ids=["all that is needed", "something needed is missing"],

@@ -26,10 +26,10 @@ from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
 from twin.records import Change, Incidents, read_alert_record
-from twin.scoring import PAGING_METHODS, TWIN, TWIN_WATCH, PageCounts, StorePages, count_pages
+from twin.scoring import PAGING_METHODS, TWIN, PageCounts, StorePages, count_pages
 from twin.scoring.alarms import CALM_FOR
 from twin.scoring.bootstrap import RESAMPLES
-from twin.scoring.table import PAGE_ROWS, markdown, page_rows, page_table, percent, span
+from twin.scoring.table import PAGE_ROWS, markdown, page_rows, page_table, percent
 from twin.units import as_count
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,16 +44,12 @@ TITLES = {
 _README_METHODS = {  # heading in README.md by method
     TWIN: "mqtwin",
     "static 80 %": "fixed line at 80 %",
-    "static 85 %": "fixed line at 85 %",
     "straight line, 6 min": "straight line",
 }
 _README_ROWS = (
     "share that was right",
     "pages a filling",
     "pages a store in which nothing fills",
-    "pages a store and month",
-    "called again within ten minutes",
-    "messages a page",
     "fillings unheard",
     "lead of a page, p50",
 )
@@ -117,8 +113,6 @@ def readme_table(cases: Sequence[OfPages]) -> str:
     held_out = by_method(classes(cases)["held out"])
     cells = [percent(held_out[method].precision) for method in _README_METHODS]
     lines.insert(1, ["the same, in scenarios that the tuning set does not have", *cells])
-    watch = span(counted(cases, TWIN_WATCH).lead_p50)
-    lines.append(["lead of the first watch, p50", watch, *[""] * (len(_README_METHODS) - 1)])
     return markdown(["what people get", *_README_METHODS.values()], lines)
 
 

@@ -77,6 +77,18 @@ def test_the_plugin_costs_a_session_without_replays_nothing() -> None:
 
 
 @pytest.mark.usefixtures("site")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_kernels_that_are_compiled_first_are_announced(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    """The first compilation makes the folder of machine code; here it only seems to be absent."""
+    monkeypatch.setattr("twin.stores.warm_up.CACHE_FOLDER", pytester.path if is_there else pytester.path / "none")
+    pytester.makepyfile("def test_friday(replayed): pass")
+    lines = [line for line in run(pytester).outlines if line.startswith("mqtwin: ")]
+    assert lines == ([] if is_there else ["mqtwin: compiling kernels, once for this version: two to five minutes"])
+
+
+@pytest.mark.usefixtures("site")
 def test_an_estate_that_overfills_fails_the_test_and_names_the_alerts(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_site=NO_ALERT)
     result = run(pytester)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, turn
-from kernels._compile import compile_lock, compiled_here
+from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
 from kernels.meter_rows import RISE
 from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
@@ -25,6 +25,7 @@ from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_TWINS, open_message_store
 from twin.stores.structure import StructureTwin
 
+COMPILING = "compiling kernels, once for this version: two to five minutes"
 _QMGR, _QUEUE = "QM", "Q"
 _STORES = [twin.example(_QMGR, _QUEUE) for twin in MESSAGE_TWINS.values()]
 _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
@@ -42,6 +43,11 @@ def warm() -> int:
         _run_scm()
         _foretell()
     return compiled_here()
+
+
+def compiles() -> bool:
+    """Return True if `warm` will compile, not only read machine code; COMPILING says so to people."""
+    return not CACHE_FOLDER.exists()
 
 
 def _decode(decoder: Decoder) -> None:

@@ -10,6 +10,7 @@ replay. Described in docs/testing.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ def replayed(request: pytest.FixtureRequest) -> Replayed:
         estate = _find_estate(request, estate_name)
         replays = request.config.stash[_replays]
         if (recording, estate) not in replays:
+            _announce(request.config)
             replays[recording, estate] = _replay(recording, estate)
         result = replays[recording, estate]
     except UsageError as error:
@@ -139,6 +141,18 @@ def _find_estate(request: pytest.FixtureRequest, name: str | None) -> Path:
     if not path.is_file():
         raise UsageError(f"{path} is not a file; expected: the estate of {request.node.name}")
     return path
+
+
+def _announce(config: pytest.Config) -> None:
+    """Write on the terminal that kernels are compiled, where that is so: it takes minutes."""
+    from twin.stores.warm_up import COMPILING, compiles
+
+    terminal, capture = map(config.pluginmanager.getplugin, ("terminalreporter", "capturemanager"))
+    if terminal is None or not compiles():
+        return
+    with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        terminal.ensure_newline()
+        terminal.write_line(f"mqtwin: {COMPILING}")
 
 
 def _replay(recording: Path, estate: Path) -> Replayed:
