@@ -31,6 +31,7 @@ _MIN_TOKEN_CHARACTERS = 16
 _START_SECONDS = 20.0
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HEADER_S = 10.0  # for the head of a request to arrive
+_STALL_S = 60.0  # for a client to take what waits for it
 _MAX_CONNECTIONS = 512
 _SPARE_DESCRIPTORS = 160  # for files, Kafka, and what is accepted before its protocol is asked: some turns of the loop
 _BACKLOG = 25  # connections that are accepted in one turn of the loop
@@ -116,7 +117,7 @@ def read_token(path: Path) -> str:
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's protocol with a deadline for the head of a request, and room for new connections.
+    """uvicorn's protocol with deadlines for the head of a request and for reading, and room for new connections.
 
     Where all connections are taken, the oldest that has not sent the head of a request yet is closed: a client that
     sends it is always answered. If none is, the new one is closed.
@@ -125,6 +126,7 @@ class _Protocol(H11Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._deadline: asyncio.TimerHandle | None = None  # while the head of a request is awaited
+        self._stall: asyncio.TimerHandle | None = None  # while the client does not read
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -145,7 +147,18 @@ class _Protocol(H11Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
+        self._forget_stall()
         super().connection_lost(exc)
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self.loop.call_later(_STALL_S, self.abort)
+
+    @override
+    def resume_writing(self) -> None:
+        self._forget_stall()
+        super().resume_writing()
 
     @property
     def has_sent_no_head(self) -> bool:
@@ -165,6 +178,11 @@ class _Protocol(H11Protocol):
         """Start the deadline, unless it runs or a request is being answered."""
         if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
             self._deadline = self.loop.call_later(_HEADER_S, self.abort)
+
+    def _forget_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
 
     def _forget_deadline(self) -> None:
         if self._deadline is not None:

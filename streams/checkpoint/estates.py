@@ -69,6 +69,11 @@ def note_estate(
     return (*applied, EstateSince(digest=digest, begin=dict(begin)))[-_MAX_CHANGES:]
 
 
+def last_estate(folder: Folder, known: Sequence[EstateSince]) -> Estate | None:
+    """Return the estate of the last start; None if it is not kept, or cannot be read. known: those of the job."""
+    return _read(folder, known[-1].digest) if known else None
+
+
 def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOffsets) -> list[Stretch]:
     """Return the stretches of the events from some offsets on, in order, one at least.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from streams.checkpoint.estates import last_estate
 from streams.checkpoint.files import PARTITIONS
 from streams.checkpoint.local_files import CheckpointFiles, drop_uncommitted_state
 from streams.checkpoint.manifest import (
@@ -97,7 +98,8 @@ class CheckpointGuard:
         if isinstance(files, CheckpointFiles):
             check_sound(self._location, files)
         check_kinds(self._location, manifest, self._estate)
-        log_changed_estate(manifest, self._estate)
+        known = manifest.estates if manifest is not None else ()
+        log_changed_estate(manifest, self._estate, last_estate(files.folder, known))
         offsets = next_offsets(self._location, files)
         skips = check_offsets(
             self._location,

@@ -351,8 +351,14 @@ def check_sound(location: str, files: CheckpointFiles) -> None:
         raise UsageError(f"checkpoint {location} is damaged: {text}")
 
 
-def log_changed_estate(manifest: Manifest | None, estate: Estate) -> None:
-    """Log the stores that the checkpoint knows and the estate no longer describes."""
+def log_changed_estate(manifest: Manifest | None, estate: Estate, before: Estate | None = None) -> None:
+    """Log the stores and queue managers that the checkpoint knows and the estate no longer describes.
+
+    Args:
+        manifest: manifest of the checkpoint, if it has one.
+        estate: estate of the job.
+        before: that of its last start; None: not known.
+    """
     removed = sorted(set(manifest.stores) - set(estate.stores)) if manifest is not None else []
     if removed:
         _log.warning(
@@ -360,6 +366,17 @@ def log_changed_estate(manifest: Manifest | None, estate: Estate) -> None:
             stores=removed,
             effect="their events become dead letters; what they held stays in the checkpoint",
         )
+    for name, store in sorted(estate.stores.items()):
+        known = before.stores.get(name) if before is not None else None
+        left = sorted(set(known.queue_managers) - set(store.queue_managers)) if known is not None else []
+        if left:
+            _log.warning(
+                "queue managers are no longer described",
+                store=name,
+                queue_managers=left,
+                effect="their events become dead letters, commits too; what they put stays, their data sets keep their "
+                "size, and units of work that are open stay so",
+            )
 
 
 def next_offsets(location: str, files: BatchLogs) -> Offsets:

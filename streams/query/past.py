@@ -81,6 +81,7 @@ class JobPast:
     java: SparkJava | None = None
     session: SparkSession | None = None
     warn: Callable[[str], None] = lambda _: None
+    _topic_id: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # once it was asked for
     _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _change_times: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -222,7 +223,8 @@ class JobPast:
             begin = {number: max(0, offset - _LAST_RECORDS) for number, offset in stretch.end.items()}
             latest = NEVER
             with self._open_reader() as reader:
-                reader.start({n: max(own, reader.ranges[n][0]) for n, own in begin.items()}, until=stretch.end)
+                lows = {number: low for number, (low, _) in reader.ranges.items()}
+                reader.start({n: max(own, lows.get(n, 0)) for n, own in begin.items()}, until=stretch.end)
                 for decoded in events_until(-NEVER, reader, Decoder(self._estate_of(stretch))):
                     latest = max(latest, int(decoded.events["time"].max())) if len(decoded) else latest
             self._change_times[key] = latest
@@ -234,7 +236,12 @@ class JobPast:
         return EventReader(self.kafka, self.topics.events, follow=False, skipped=self.skipped)
 
     def _manifest(self) -> Manifest | None:
-        return None if self.checkpoint is None else read_manifest(LocalFolder(self.checkpoint))
+        """Return the manifest of the checkpoint; None if it has none, or the topic is not the one that it is of."""
+        manifest = None if self.checkpoint is None else read_manifest(LocalFolder(self.checkpoint))
+        known = "" if manifest is None else manifest.topics.get(self.topics.events, "")
+        if known and not self._topic_id:
+            self._topic_id.append(topic_id(self.kafka, self.topics.events))
+        return manifest if not known or [known] == self._topic_id else None
 
     def _open(self, time_us: int, store: str | None) -> tuple[Beginning, list[Stretch], Mapping[str, Twin]]:
         """Return the last beginning that has no event later than a time, the stretches from there on, and its twins.
@@ -278,10 +285,8 @@ class JobPast:
         """Return the snapshots; none where the topic is not the one that they are of."""
         if self.checkpoint is None:
             return []
-        manifest = self._manifest()
-        known = "" if manifest is None else manifest.topics.get(self.topics.events, "")
-        is_own = not known or known == topic_id(self.kafka, self.topics.events)
-        return list_snapshots(self.checkpoint) if is_own else []
+        is_of_other = self._manifest() is None and bool(self._topic_id)
+        return [] if is_of_other else list_snapshots(self.checkpoint)
 
     def _check_topics(self, offsets: Offsets) -> None:
         others = sorted(offsets.keys() - {self.topics.events, self.topics.reports})

@@ -33,7 +33,7 @@ from streams.kafka.topics import Topics
 from tests.streams.checkpoints import begin_repartition, with_crc, write_checkpoint
 from tests.support.estates import small_estate
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate, Structure, load_estate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -279,6 +279,12 @@ def test_stores_that_are_no_longer_described_are_logged(described: Estate, capsy
     log_changed_estate(manifest_of(described, stores=[*described.stores, "QSG1/GONE"]), described)
     err = capsys.readouterr().err
     assert "stores are no longer described" in err and "QSG1/GONE" in err and "QSG1/APP1" not in err
+    structure = described.stores["QSG1/APP1"]
+    assert isinstance(structure, Structure) and len(structure.queue_managers) > 1
+    less = replace(structure, queue_managers=structure.queue_managers[1:])
+    log_changed_estate(None, replace(described, stores={**described.stores, structure.name: less}), described)
+    err = capsys.readouterr().err
+    assert "queue managers are no longer described" in err and structure.queue_managers[0] in err
 
 
 def test_damage_is_one_line_with_file_and_remedy(tmp_path: Path) -> None:

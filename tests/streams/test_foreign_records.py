@@ -32,6 +32,7 @@ ODD_STATES: dict[str, Any] = {
     "a forecast of texts": {"forecast": {"resources": ["x", "y"]}},
     "a forecast without times": {"forecast": {"resources": [{"resource": "pages", "full_probability": 1, "x": 1}]}},
     "a number of 400 digits": {"pages_used": 10**400},
+    "a count of 70 bits": {"gaps": 2**70},
     "queues of numbers": {"queues": [1, 2]},
     "a queue of a text": {"queues": [{"name": "Q", "depth": "x", "bytes": 0}]},
 }
@@ -92,7 +93,9 @@ def test_an_odd_field_of_a_state_costs_no_other_store_its_metrics(surfaces: Surf
     assert "QM01/PS01" in {store["store"] for store in surfaces.console_content()["stores"]}
 
 
-@pytest.mark.parametrize("name", ["a number as time", "no time", "events as text", "a number of 400 digits"])
+@pytest.mark.parametrize(
+    "name", ["a number as time", "no time", "events as text", "a number of 400 digits", "a count of 70 bits"]
+)
 def test_a_state_that_cannot_be_shown_is_counted_and_the_last_good_one_stays(surfaces: Surfaces, name: str) -> None:
     surfaces.take(raw(TOPICS.state, msgspec.json.encode(STATE)))
     surfaces.take(raw(TOPICS.state, msgspec.json.encode(STATE | ODD_STATES[name])))

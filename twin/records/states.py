@@ -6,6 +6,7 @@ or what a store does not have. Fields with a default are those that records of v
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -388,6 +389,7 @@ class _Kind(msgspec.Struct, frozen=True):
     kind: str
 
 
+_HUGE = re.compile(rb"[:,\[]\s*-?[0-9]{20,}")  # beyond 64 bits: it could be read, and neither computed with nor written
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _decoders = {kind: msgspec.json.Decoder(state) for kind, state in STATES.items()}
 _other_decoder = msgspec.json.Decoder(StateRecord)
@@ -399,6 +401,8 @@ def read_state_record(value: bytes) -> StateRecord:
     Raises:
         Exception: it is none, or has a time that is none; of a foreign record it may be any.
     """
+    if _HUGE.search(value):
+        raise ValueError("a number has more digits than any that is counted")
     state = _decoders.get(_kind_decoder.decode(value).kind, _other_decoder).decode(value)
     for time in (state.time, state.forecast.time if state.forecast is not None else None):
         if time is not None:

@@ -115,6 +115,7 @@ def adopt(
     The rest stays as events left it. A changed DSBLOCK waits until the data sets are empty, as in the real system:
     `described`, which the header keeps, gets the old one, and the next opening asks again. A changed CFRM policy waits
     for a REBUILD, as a start of the job rebuilds nothing [IBM: How storage class memory works with IBM MQ for z/OS].
+    A data set whose queue manager has left the estate stays as it was: what it holds is there still.
 
     Args:
         config: attributes as events left them.
@@ -130,7 +131,7 @@ def adopt(
     waiting = {name: value for name, value in sorted(waiting.items()) if getattr(config, name) != value}
     datasets = {qmgr: Smds(**content) for qmgr, content in described["smds"].items()}
     in_effect = {name: value for name, value in changes.items() if name not in _PENDING}
-    return replace(config, **in_effect, smds=datasets), waiting
+    return replace(config, **in_effect, smds={**config.smds, **datasets}), waiting
 
 
 def describe_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:

@@ -127,7 +127,8 @@ class StructureTwin(MessageStore):
         )
         self._assign(alteration.Altered(config, self.allocation))
         for row, qmgr in enumerate(self.qmgrs):
-            if header_described["smds"].get(qmgr) != described["smds"].get(qmgr):
+            is_described = qmgr in described["smds"]
+            if is_described and header_described["smds"].get(qmgr) != described["smds"][qmgr]:
                 alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
 
     @override

@@ -329,6 +329,30 @@ def test_a_request_that_takes_long_to_answer_has_no_deadline(monkeypatch):
             assert http.get(f"{server.address}healthz").status_code == 200
 
 
+def test_a_client_that_does_not_read_loses_its_place(monkeypatch):
+    """Its connection stays open, and each takes one of the places of those that receive events."""
+    monkeypatch.setattr(server_module, "_STALL_S", 0.3)
+    monkeypatch.setattr(module, "MAX_CLIENTS", 2)
+    model = new_model()
+    queues = [{"name": f"{number:048}", "depth": 1, "bytes": 1} for number in range(100)]
+    model.fold([state_record(page_set(f"QM01/{number}", 1, queues=queues)) for number in range(2_000)])
+    with ConsoleServer(model, Listen(port=0)) as server, ExitStack() as parts, httpx.Client(trust_env=False) as http:
+        port = int(server.address.rstrip("/").rpartition(":")[2])
+        for _ in range(2):
+            connection = parts.enter_context(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(b"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        deadline = time.monotonic() + 20
+        while server.clients < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        while server.clients and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert server.clients == 0
+        with http.stream("GET", f"{server.address}api/events") as answer:
+            assert answer.status_code == 200
+
+
 @pytest.mark.nightly
 def test_the_body_of_a_request_has_a_deadline(monkeypatch):
     monkeypatch.setattr(module, "_BODY_S", 0.2)
