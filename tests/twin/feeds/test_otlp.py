@@ -419,6 +419,20 @@ def test_calls_on_temporary_dynamic_queues_are_one_line(estate):
     assert not intake.unknown
 
 
+@pytest.mark.parametrize("code", ["completion_code", "reason_code"])
+def test_a_call_that_left_its_message_is_none(estate, code):
+    value = {"completion_code": "MQCC_FAILED", "reason_code": "MQRC_TRUNCATED_MSG_FAILED"}[code]
+    events, intake = read(estate, zos(span(kind=GET, **{f"messaging__ibmmq__application__{code}": value})))
+    assert events == []
+    assert intake.passed_over["span of no put or get on MQ"].kinds.total() == 1
+
+
+def test_a_queue_manager_may_call_a_get_by_callback_as_it_likes(estate):
+    call = {"kind": GET, "messaging__operation__type": "process", "messaging__system": "ibmmq"}
+    assert len(read(estate, zos(span(**call)))[0]) == 1
+    assert read(estate, zos(span(scope="jms", **call)), emitter="application")[0] == []
+
+
 def test_publications_are_counted(estate):
     events, intake = read(estate, zos(span(queue="a/b/c", messaging__destination__type="topic")))
     assert events == []
