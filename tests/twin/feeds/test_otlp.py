@@ -324,6 +324,14 @@ def test_an_application_on_zos_is_not_its_queue_manager(estate, scope):
     assert len(read(estate, value, emitter="application")[0]) == 2
 
 
+def test_spans_of_applications_do_not_fall_together_where_they_resolve_their_queue(estate):
+    resolved = "messaging__ibmmq__destination__resolved_qmgr_name"
+    values = [span(i, scope="mq", messaging__system="ibmmq", **{resolved: f"QM0{i}"}) for i in (1, 2)]
+    values.append(span(3, scope="mq", queue="ONLY", messaging__system="ibmmq", **{resolved: "QM01"}))
+    events, _ = read(estate, as_json(*values), emitter="application", length=1)
+    assert [event["qmgr"] for event in events] == ["QM01", "QM02", "QM02"]
+
+
 def test_a_message_to_another_queue_manager_is_on_the_transmission_queue_of_the_caller(estate):
     """Its header MQXQH has 428 bytes there. A get of the channel is from the same queue."""
     remote = {
