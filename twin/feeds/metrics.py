@@ -27,6 +27,7 @@ MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
 MAX_COLLECTIONS = 100_000  # times of collections that wait for the rest of their points
 _LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
+_EARLIEST = 0.9  # poll intervals; no poll comes sooner, but collections have times of their own
 _GAP = 3  # poll intervals without a collection
 _REPEATED = "collection of unchanged values"
 _PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
@@ -211,7 +212,9 @@ class MetricEvents:
         if time <= poll.seen:
             yield time, values  # a complaint follows
             return
-        is_changed = values != poll.values
+        is_changed = _differ(values, poll.values)
+        if is_changed and self._options.poll_s is not None and poll.changed is not None:
+            is_changed = time - poll.last >= _EARLIEST * self._options.poll_s * 1e6
         interval = poll.interval or _LONGEST_POLL_US
         if time - poll.seen > _GAP * interval and not is_changed:
             poll.last = time  # nothing is known of the polls in a gap
@@ -221,6 +224,9 @@ class MetricEvents:
         poll.seen = time
         if not is_changed:
             self._intake.pass_over(_REPEATED, qmgr, is_counted=True)
+            added = {key: values[key] for key in values.keys() - poll.values.keys()}
+            poll.values |= added
+            yield time, added
             return
         if self._options.poll_s is None and poll.changed is not None:
             poll.interval = min(time - poll.changed, poll.interval or time)
@@ -341,6 +347,16 @@ class MetricEvents:
             "store": f"{qmgr}/PS{int(name):02d}",
             "measured": measured,
         }
+
+
+def _differ(values: Values, earlier: Values) -> bool:
+    """Return True if a value of an object differs. One that is missing in a scrape, or new, is no difference."""
+    return any(
+        value != before.get(metric, value)
+        for key, metrics in values.items()
+        if (before := earlier.get(key)) is not None
+        for metric, value in metrics.items()
+    )
 
 
 def _sum(values: Mapping[str, float], names: Iterable[str]) -> int | None:

@@ -156,6 +156,9 @@ class _QueueManagers:
             return self._options.lpars[call.lpar]
         if self._estate is not None and call.service is not None and call.service in self._estate.queue_managers:
             return call.service
+        resolved = call.resolved_qmgr if call.transmission_queue is None else None
+        if resolved is not None and self.has(resolved, call.queue):
+            return resolved  # of a queue of its own; of a remote definition it is the other end, which has no such name
         return self._options.qmgr or self._by_queue.get(call.queue)
 
 

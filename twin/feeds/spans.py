@@ -61,6 +61,10 @@ _PERSISTENT = {"1", "true", "mqper_persistent"}
 _QMGR_NAME = re.compile(r"[A-Za-z0-9./_%@#$]{1,48}")
 _OPERATION = ("messaging.operation.type", "messaging.operation")
 _NO_CALL = {"create", "settle", "process"}  # no put and no get of its own
+_COMPLETION = "messaging.ibmmq.application.completion_code"
+_FAILED = {"MQCC_FAILED", 2}
+_REASON = "messaging.ibmmq.application.reason_code"
+_STAYS = {"MQRC_TRUNCATED_MSG_FAILED", 2080}  # a get of a message that stays on its queue [IBM: MQ, MQRC 2080]
 _OPS: Mapping[int, Op] = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
 _RESOURCE_SPANS = {"resourceSpans", "resource_spans"}
 _SIGNALS = {  # [OpenTelemetry: OTLP specification]
@@ -283,7 +287,7 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
     other = _other_system(attributes, is_zos)
     if other is not None:
         return other
-    no_call = _no_call(span, attributes)
+    no_call = _no_call(span, attributes, is_zos=is_zos)
     if no_call is not None:
         return no_call
     queue = _text(attributes, _DESTINATION)
@@ -314,14 +318,15 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
     )
 
 
-def _no_call(span: Span, attributes: Mapping[str, Any]) -> str | None:
+def _no_call(span: Span, attributes: Mapping[str, Any], *, is_zos: bool) -> str | None:
     """Return why a span of MQ is no put and no destructive get of a queue; None of one that is."""
     if span.kind not in _OPS:
         return "neither producer nor consumer"
-    if span.status.code == Status.STATUS_CODE_ERROR:
+    if span.status.code == Status.STATUS_CODE_ERROR or attributes.get(_COMPLETION) in _FAILED:
         return "a call that failed"
     operation = next((attributes[name] for name in _OPERATION if name in attributes), None)
-    if operation in _NO_CALL or attributes.get("messaging.ibmmq.browse") is True:
+    is_none = operation in _NO_CALL and not is_zos  # a queue manager has no other spans, however it names the call
+    if is_none or attributes.get("messaging.ibmmq.browse") is True or attributes.get(_REASON) in _STAYS:
         return "no put and no destructive get"
     return "a publication" if _text(attributes, _DESTINATION_TYPE) == "topic" else None
 

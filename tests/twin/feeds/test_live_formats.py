@@ -239,7 +239,7 @@ def test_page_sets_have_the_label_pageset_and_pages_total_is_no_counter(site, ki
 def test_counts_of_reset_qstats_have_no_bytes_and_need_a_length(site):
     labels = '{platform="ZOS",qmgr="QM01",queue="ORDERS"}'
     page = f"ibmmq_queue_mqput_mqput1_count{labels} 10\nibmmq_queue_mqget_count{labels} 4\n".encode()
-    other = page + f"ibmmq_queue_depth{labels} 6\n".encode()
+    page, other = (page + f"ibmmq_queue_depth{labels} {depth}\n".encode() for depth in (0, 6))
     events, intake = read("prometheus", site, page, other, length=700)
     assert flows(events) == {"PUT": 10, "GET": 4, "bytes": 7000}
     assert intake.counts == {"no-size": 1}

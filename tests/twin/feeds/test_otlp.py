@@ -324,6 +324,14 @@ def test_an_application_on_zos_is_not_its_queue_manager(estate, scope):
     assert len(read(estate, value, emitter="application")[0]) == 2
 
 
+def test_spans_of_applications_do_not_fall_together_where_they_resolve_their_queue(estate):
+    resolved = "messaging__ibmmq__destination__resolved_qmgr_name"
+    values = [span(i, scope="mq", messaging__system="ibmmq", **{resolved: f"QM0{i}"}) for i in (1, 2)]
+    values.append(span(3, scope="mq", queue="ONLY", messaging__system="ibmmq", **{resolved: "QM01"}))
+    events, _ = read(estate, as_json(*values), emitter="application", length=1)
+    assert [event["qmgr"] for event in events] == ["QM01", "QM02", "QM02"]
+
+
 def test_a_message_to_another_queue_manager_is_on_the_transmission_queue_of_the_caller(estate):
     """Its header MQXQH has 428 bytes there. A get of the channel is from the same queue."""
     remote = {
@@ -417,6 +425,20 @@ def test_calls_on_temporary_dynamic_queues_are_one_line(estate):
     assert intake.lines_for_passed_over() == ["8 events of dynamic queues (8 of QM02)"]
     assert not intake.counts
     assert not intake.unknown
+
+
+@pytest.mark.parametrize("code", ["completion_code", "reason_code"])
+def test_a_call_that_left_its_message_is_none(estate, code):
+    value = {"completion_code": "MQCC_FAILED", "reason_code": "MQRC_TRUNCATED_MSG_FAILED"}[code]
+    events, intake = read(estate, zos(span(kind=GET, **{f"messaging__ibmmq__application__{code}": value})))
+    assert events == []
+    assert intake.passed_over["span of no put or get on MQ"].kinds.total() == 1
+
+
+def test_a_queue_manager_may_call_a_get_by_callback_as_it_likes(estate):
+    call = {"kind": GET, "messaging__operation__type": "process", "messaging__system": "ibmmq"}
+    assert len(read(estate, zos(span(**call)))[0]) == 1
+    assert read(estate, zos(span(scope="jms", **call)), emitter="application")[0] == []
 
 
 def test_publications_are_counted(estate):

@@ -95,6 +95,23 @@ def test_equal_values_at_the_end_count_when_the_next_poll_is_over(estate: Estate
     assert [totals_of("mq_json", estate, samples[:end])[0] for end in (13, 14)] == [18, 25]
 
 
+def test_a_series_that_is_missing_in_a_scrape_is_no_poll(estate: Estate) -> None:
+    other = {**QUEUE, "queue": "ORDERS"}
+    pages = []
+    for second in range(0, 150, 10):
+        parts = [] if second in {50, 100} else [("queue", QUEUE, camel(POLLS[second // 30]))]
+        pages.append(mq_json(second, *parts, ("queue", other, camel(counts(second // 30, second // 30)))))
+    events, _ = read("mq_json", *pages, estate=estate, length=1)
+    assert (total(events, "PUT", queue="LOCAL"), total(events, "GET", queue="LOCAL")) == (120, 108)
+    assert total(events, "PUT", queue="ORDERS") == 1 + 2 + 3 + 4
+
+
+def test_values_that_change_too_early_for_the_option_are_no_poll(estate: Estate) -> None:
+    samples = [(second, POLLS[second // 30] | {"oldest_message_age": float(second)}) for second in range(0, 150, 10)]
+    for name in ("prometheus", "range"):
+        assert totals_of(name, estate, samples, poll_s=30.0)[:2] == (120, 108)
+
+
 @EVERY_WAY
 def test_a_late_poll_is_not_taken_for_two(estate: Estate, name: str) -> None:
     times = [0, 30, 60, 100, 130]
