@@ -172,7 +172,10 @@ def test_a_sound_policy_has_no_warnings(load: Load) -> None:
         ("SIZE(4G) INITSIZE(3G) MINSIZE(3500M)", "MINSIZE(3500M): above INITSIZE(3G)"),
         ("SIZE(4G) MINSIZE(5G)", "MINSIZE(5G): above SIZE(4G)"),
         ("SIZE(4G) FULLTHRESHOLD(0)", "FULLTHRESHOLD(0): its fullness is not monitored"),
-        ("SIZE(4G) FULLTHRESHOLD(85) ALLOWAUTOALT(YES)", "FULLTHRESHOLD(85) above OFFLD1TH(70)"),
+        (
+            "SIZE(4G) FULLTHRESHOLD(85) ALLOWAUTOALT(YES)",
+            "risk: QSG1/APP1 offloads at 70 %, before automatic alter enlarges it at 85 %",
+        ),
         ("SIZE(4G) SCMALGORITHM(KEYPRIORITY1)", "SCMALGORITHM(KEYPRIORITY1): QSG1APP1 uses no storage class memory"),
         (
             "SIZE(4G) PREFLIST(CF01) SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE(8G)",
