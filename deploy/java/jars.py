@@ -31,7 +31,6 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from twin.errors import MqtwinError, UsageError
-from twin.outputs import write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -240,7 +239,7 @@ def main() -> None:
             jars = resolve(jar_set["coordinates"], jar_set["excluded"], Path(folder))
         lines += ["", f"[{name}]", *(f'"{coordinate}" = "{sha256}"' for coordinate, sha256 in sorted(jars.items()))]
         print(f"{name}: {len(jars)} jars")
-    write_output(LOCK, "\n".join(lines) + "\n")
+    LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
