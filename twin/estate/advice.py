@@ -173,8 +173,8 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
     rule = next((rule for rule in structure.rules if not rule.off), None)
     if structure.offload != "NONE" and rule is not None and structure.full_threshold > rule.th > 0:
         yield (
-            f"risk: {name} offloads at {rule.th} %, before automatic alter enlarges it at"
-            f" {structure.full_threshold} %; set FULLTHRESHOLD below {rule.th} to grow first"
+            f"risk: {name} offloads at {rule.th} %, before automatic alter enlarges it at {structure.full_threshold} %:"
+            f" set FULLTHRESHOLD below OFFLD{rule.number}TH({rule.th}) to grow first"
         )
 
 
