@@ -359,7 +359,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, story: Story, stdin: io.StringI
     run = DemoRun(
         story.outcome,
         Path("mqtwin-demo/estate.toml"),
-        Path("mqtwin-demo/recording.ndjson"),
+        Path("mqtwin-demo/demo.arrow"),
         "http://127.0.0.1:8470/",
         story.alerts,
         [MethodResult("twin", 1, 0, {STORE: (60.0,)})],

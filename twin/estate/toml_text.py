@@ -16,7 +16,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from twin.errors import UsageError
 from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, show
@@ -63,6 +62,17 @@ class TomlEstate:
     history: Path | None = None  # file of `mqtwin warm`
 
 
+def toml_string(words: str) -> str:
+    """Return a basic string of TOML. Raise EstateError if the text is not Unicode, as a file's name may be."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        raise EstateError(
+            f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
+        ) from None
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def read_toml(path: Path) -> TomlEstate:
     """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`.
 
@@ -97,17 +107,6 @@ def _check_schema(file: str, content: Mapping[str, Any]) -> None:
     if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
         problem = f"schema = {show(content['schema'])}" if "schema" in content else "schema is missing"
         raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
-
-
-def toml_string(words: str) -> str:
-    """Return a basic string of TOML. Raise UsageError if the text is not Unicode, as a file's name may be."""
-    try:
-        words.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
-        ) from None
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_text(path: Path, where: str) -> str:

@@ -36,13 +36,13 @@ class EstateFacts:
     """Objects by section and key, such as `page_set`, `QM01/4`, each with its attributes. The latest value counts."""
 
     objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
-    # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
-    conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
     active_policy: str | None = None  # name of the CFRM policy that D XCF,POLICY shows
     allocated: set[str] = field(default_factory=set)  # structures whose size was seen allocated
     ungrouped: set[str] = field(default_factory=set)  # queue managers with shared stores, whose group was not seen
     memberless: set[str] = field(default_factory=set)  # queue-sharing groups of which no queue manager was seen
     unplaced: set[str] = field(default_factory=set)  # first four letters of structures of no known group
+    # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
+    conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.

@@ -174,7 +174,7 @@ def test_a_sound_policy_has_no_warnings(load: Load) -> None:
         ("SIZE(4G) FULLTHRESHOLD(0)", "FULLTHRESHOLD(0): its fullness is not monitored"),
         (
             "SIZE(4G) FULLTHRESHOLD(85) ALLOWAUTOALT(YES)",
-            "offloads at 70 %, before automatic alter enlarges it at 85 %",
+            "risk: QSG1/APP1 offloads at 70 %, before automatic alter enlarges it at 85 %",
         ),
         ("SIZE(4G) SCMALGORITHM(KEYPRIORITY1)", "SCMALGORITHM(KEYPRIORITY1): QSG1APP1 uses no storage class memory"),
         (
