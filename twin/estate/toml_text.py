@@ -25,6 +25,9 @@ SCHEMA = 1
 _TOP = ("schema", "history", "import")
 _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
+_DEEP = re.compile(
+    rb"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_-]++\.){100}"
+)  # a key of so many parts takes tomllib quadratic time
 _BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
 
 _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
@@ -133,6 +136,10 @@ def _parse(path: Path) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as wrong:
         raise EstateError(f"{path}: cannot be read ({wrong.strerror}); give the TOML file of an estate") from None
+    deep = _DEEP.search(data)
+    if deep is not None:
+        number = data.count(b"\n", 0, deep.start()) + 1
+        raise EstateError(f"{path}:{number}: a key of more than 100 parts; an estate needs three")
     try:
         return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as wrong:

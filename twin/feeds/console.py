@@ -15,6 +15,7 @@ second pass.
 
 from __future__ import annotations
 
+import calendar
 import mmap
 import re
 from collections.abc import Callable, Iterator
@@ -411,15 +412,8 @@ class _Clock:
             self.complain(code, line, text)
 
     def _begin_date(self, line: int, text: str) -> None:
-        digits = text.replace(".", "")
         try:
-            if digits.isdigit():
-                year, number = (
-                    (2000 + int(digits[:2]), digits[2:]) if len(digits) == 5 else (int(digits[:4]), digits[4:])
-                )
-                day = datetime.strptime(f"{year}-{number}", "%Y-%j").date()  # noqa: DTZ007  (a day)
-            else:
-                day = date.fromisoformat(text.replace("/", "-"))
+            day = _date(text)
         except ValueError:
             self._say("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
             return
@@ -446,6 +440,17 @@ class _Clock:
 
     def _as_us(self, moment: datetime) -> int:
         return (moment.replace(tzinfo=self.zone, fold=int(self._is_second)) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _date(text: str) -> date:
+    """Return a date, YYDDD, YYYYDDD, YYYY.DDD, YYYY-MM-DD or with slashes. Raise ValueError if there is no such day."""
+    digits = text.replace(".", "")
+    if not digits.isdigit():
+        return date.fromisoformat(text.replace("/", "-"))
+    year, number = int(digits[:-3]) + (2000 if len(digits) == 5 else 0), int(digits[-3:])
+    if not 1 <= number <= 365 + calendar.isleap(year):
+        raise ValueError(f"{text}: expected: a day of {year}")
+    return date(year, 1, 1) + timedelta(days=number - 1)
 
 
 def _with_offset(moment: datetime, offset: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, timedelta, timezone
 from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.twin.feeds.samples import (
 )
 from tests.twin.feeds.samples import syslog as as_syslog
 from twin.feeds import Page
+from twin.units import as_text
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 JANUARY = 1_706_550_234_000_000  # 2024-01-29T17:43:54Z
@@ -237,3 +239,75 @@ class TestRest:
         text = json.dumps({"commandResponse": [{"completionCode": 0, "reasonCode": 0, "parameters": parameters}]})
         events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
         assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
+
+
+class TestClocksThatAreSet:
+    """Times of a log in a zone whose clocks are set: the log is in order."""
+
+    BERLIN = ZoneInfo("Europe/Berlin")
+
+    def log(self, day, *times):
+        lines = [f"00.00.01 STC08037  ---- SUNDAY,     {day} ----"]
+        for number, clock in enumerate(times, 1):
+            lines.append(f"{clock} STC08037  CSQM401I QM01 CFSTATUS(APP1) ENTSMAX(10000) ENTSUSED({100 * number})")
+        return "\n".join(lines)
+
+    def used(self, estate, text):
+        events, intake = display(text, estate=estate, zone=self.BERLIN)
+        return [(as_text(event["time"])[:16], event["measured"]["ents_used"]) for event in events], intake
+
+    def test_the_hour_that_comes_twice_has_two_passes(self, estate):
+        times = ("01.30.00", "02.30.00", "02.50.00", "02.49.58", "02.10.00", "02.40.00", "03.10.00")
+        measured, intake = self.used(estate, self.log("25 OCT 2026", *times))
+        assert measured == [
+            ("2026-10-24T23:30", 100),
+            ("2026-10-25T00:30", 200),
+            ("2026-10-25T00:49", 400),
+            ("2026-10-25T00:50", 300),
+            ("2026-10-25T01:10", 500),
+            ("2026-10-25T01:40", 600),
+            ("2026-10-25T02:10", 700),
+        ]
+        assert not intake.counts
+
+    def test_dated_lines_have_two_passes_too(self, estate):
+        times = ("02:30:00.10", "02:59:59.99", "02:00:00.00", "02:40:00.00", "03:10:00.00")
+        lines = [
+            f"N 0000000 SYS1     26298 {clock} STC00011 00000090  CSQM401I QM01 CFSTATUS(APP1) ENTSMAX(9) ENTSUSED({n})"
+            for n, clock in enumerate(times, 1)
+        ]
+        measured, intake = self.used(estate, "\n".join(lines))
+        assert [clock[11:] for clock, _ in measured] == ["00:30", "00:59", "01:00", "01:40", "02:10"]
+        assert [used for _, used in measured] == [1, 2, 3, 4, 5]
+        assert not intake.counts
+
+    def test_an_hour_of_which_the_pass_is_not_known_is_a_complaint(self, estate):
+        _, intake = self.used(estate, self.log("25 OCT 2026", "02.30.00", "03.10.00"))
+        [complaint] = intake.complaints
+        assert complaint.code == "twice-hour"
+        assert "2026-10-25 02:30:00 comes twice in Europe/Berlin; the first is taken" in complaint.text
+
+    def test_an_hour_that_does_not_exist_is_a_complaint(self, estate):
+        _, intake = self.used(estate, self.log("28 MAR 2027", "01.30.00", "02.30.00", "02.31.00", "03.10.00"))
+        [complaint] = intake.complaints
+        assert complaint.code == "no-hour"
+        assert "2027-03-28 02:30:00 does not exist in Europe/Berlin" in complaint.text
+
+    @pytest.mark.parametrize("day", ["29 FEB 2027", "31 NOV 2026", "25 XYZ 2026"])
+    def test_a_day_that_does_not_exist_is_a_complaint(self, estate, day):
+        _, intake = self.used(estate, self.log(day, "12.30.00"))
+        [complaint] = intake.complaints
+        assert (complaint.code, complaint.text.split(";", maxsplit=1)[0]) == ("bad-date", f"{day} is no day")
+
+    @pytest.mark.parametrize("day", ["27366", "2027366", "2027-02-29"])
+    def test_a_date_of_a_line_that_does_not_exist_is_one_complaint(self, estate, day):
+        line = f"SYS1 {day} 10:00:01.44 CSQM401I QM01 CFSTATUS(APP1) ENTSMAX(9) ENTSUSED(1)"
+        _, intake = self.used(estate, f"{line}\n{line}")
+        assert intake.counts == {"bad-date": 1}
+
+
+def test_sysprint_of_csqutil_has_its_time(estate):
+    text = "CSQU001I CSQUTIL Queue Manager Utility - 2026-11-20 14:51:31\n"
+    events, intake = display(f"{text}CSQM401I +QM01 CFSTATUS(APP1) ENTSMAX(9) ENTSUSED(1)\n", estate=estate, zone=UTC)
+    assert as_text(events[0]["time"])[:19] == "2026-11-20T14:51:31"
+    assert not intake.counts
