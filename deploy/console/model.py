@@ -347,14 +347,8 @@ class ConsoleModel:
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
-        drop = {
-            "smds",
-            "scm",
-            "forecast",
-            "forecast_scores",
-            "sizes_measured",
-            "levels",
-        }  # the page does not read them here
+        # The page does not read these here.
+        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels"}
         content = {
             "store": name,
             "kind": state.kind,
@@ -363,12 +357,13 @@ class ConsoleModel:
             "severity": severity,
             "urgency": round(_urgency(severity, first, fullest), 3),
             "first": first,
-            "not_known": state.lacks_levels if first is None else "",
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
+        if first is None and state.lacks_levels:
+            content["not_known"] = state.lacks_levels
         return _Entry(content, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------
