@@ -385,8 +385,8 @@ class ConsoleModel:
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
         falling = {item.name: self._histories[name].falling_since(item.name) for item in resources}
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
-        # the page does not read them here
-        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "levels"}
+        # The page does not read these here.
+        drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels"}
         content = {
             "store": name,
             "kind": state.kind,
@@ -395,14 +395,14 @@ class ConsoleModel:
             "severity": severity,
             "urgency": round(_urgency(severity, first if is_filling else None, fullest), 3),
             "first": first,
-            "not_known": state.lacks_levels if first is None else "",
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
         falls = {name: since for name, since in falling.items() if since is not None}
-        rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls}
+        not_known = state.lacks_levels if first is None else ""
+        rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls, "not_known": not_known}
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------

@@ -224,3 +224,32 @@ def test_no_queue_file_that_is_nearly_full_is_without_an_alert(walk: list[Readin
         fields = {"file_max_bytes": 512 * reading.total, "blocks_persistent": blocks, "blocks_nonpersistent": 0}
         measured.append((Reading(100 * blocks / reading.total, reading.total, reading.minutes), fields))
     check(driver, measured, 90.0)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(sequences((200, 240, 1_000)))
+def test_no_queue_file_of_which_a_display_shows_the_size_is_without_an_alert(walk: list[Reading]) -> None:
+    driver = TwinDriver()
+    driver.open(queue_file())
+    measured = []
+    for reading in walk:
+        used = round(reading.pct * reading.total / 100)
+        fields = {"file_max_bytes": reading.total << 20, "file_bytes": used << 20, "messages": 1_000}
+        measured.append((Reading(100 * used / reading.total, reading.total, reading.minutes), fields))
+    check(driver, measured, 90.0)
+
+
+def test_a_queue_file_is_forecast_from_what_display_qstatus_shows() -> None:
+    driver = QueueFileDriver()
+    for used in range(100, 180, 5):
+        driver.wait(5 * MINUTE)
+        state = driver.measure(resync=True, file_max_bytes=200 << 20, file_bytes=used << 20, messages=used)
+    assert (state["file_bytes"], state["usage_pct"]) == (175 << 20, 87.5)
+    assert state["forecast"]["resources"][0]["time_to_full_s"]["p50"] == pytest.approx(25 * MINUTE, rel=0.1)
+    assert ("opened", "full-forecast", "file") in driver.alert_changes()
+    assert driver.reopen().state() == state
+
+
+def test_the_file_of_an_empty_queue_has_no_block_in_use() -> None:
+    state = QueueFileDriver().measure(resync=True, file_max_bytes=200 << 20, file_bytes=190 << 20, messages=0)
+    assert state["usage_pct"] == 0.0

@@ -112,6 +112,19 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
+    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
+        """Take over a measurement; of a file of which no block was counted its size is what is in use.
+
+        DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
+        """
+        if "file_bytes" in measured and not self.is_counted and not measured.keys() & set(_PARTS):
+            in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // queue_file.BLOCK_BYTES
+            buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
+            measured = {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}
+            new_fields = new_fields | set(_PARTS)
+        return super()._resync(measured, new_fields)
+
+    @override
     def _take_sizes(self, measured: Measured) -> None:
         if limit := measured.get("file_max_bytes"):
             self.config = replace(self.config, max_size=limit)

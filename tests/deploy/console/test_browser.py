@@ -607,6 +607,25 @@ def test_a_watch_stands_beside_its_store_and_calls_nobody(browser: Browser):
         expect(page).to_have_title("Overview - mqtwin")
 
 
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ({"known": 3, "is_recent": True}, "not known yet, 3 of 5 levels"),
+        ({"known": 5, "is_recent": False}, "not known, no level since 12:00"),
+    ],
+)
+def test_what_is_not_known_yet_is_not_said_to_be_calm(browser: Browser, levels: dict[str, Any], words: str):
+    model = ConsoleModel(TOPICS)
+    known = {"needed": 5, "last": "2026-11-20T12:00:00.000000Z", **levels}
+    model.fold([state_record(page_set("QM01/PS04", 4_490, levels=known))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("h1")).to_contain_text(f"QM01/PS04: {words}")
+        expect(page.locator("tbody")).to_contain_text(words)
+        expect(page.locator("body")).not_to_contain_text(
+            re.compile("nothing is filling|nothing predicted", re.IGNORECASE)
+        )
+
+
 def test_a_percentage_is_that_of_display_and_says_what_can_be(browser: Browser):
     model = ConsoleModel(TOPICS)
     growing = page_set("QM01/PS04", 7_200, pages_total=8_000, pages_max=10_000)
