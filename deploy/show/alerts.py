@@ -111,7 +111,7 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word, resources = _word(alert), ", ".join(data.resources)
-    says_usage = "of the present" in data.cause  # there are two percentages then, told apart by words
+    says_usage = "of what it can grow to" in data.cause  # there are two percentages then, told apart by words
     usage = "" if data.usage_pct is None or says_usage else f"{data.usage_pct:.1f}%"
     heading = [
         (f"{data.time} ", "dim"),
