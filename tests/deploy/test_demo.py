@@ -338,10 +338,10 @@ def test_the_clock_is_that_of_the_slowest_store_and_each_has_its_own(story: Stor
 
 def test_the_words_below_the_alerts_are_those_of_an_open_one(story: Story) -> None:
     opened = foreseen(story.alerts)[0]
-    other = msgspec.structs.replace(opened.data, alert_id="other", cause="It is over.", actions=())
+    other = msgspec.structs.replace(opened.data, alert_id="other", brief=("It is over.",), actions=())
     cleared = msgspec.structs.replace(opened, type="mqtwin.alert.cleared", data=other)
     text = printed(picture(story.states, [opened, cleared], 1000, 240.0))
-    assert "It is over." not in text and opened.data.cause[:40] in text
+    assert "It is over." not in text and opened.data.brief[0][:40] in text
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

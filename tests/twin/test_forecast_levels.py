@@ -12,6 +12,7 @@ import pytest
 from tests.naive.private_estates import page_set
 from tests.support.twin_driver import TwinDriver
 from twin.forecast.extension import Extension
+from twin.forecast.falling import last_peak
 
 MINUTE = 60.0
 LARGE = {"size": 64 << 20}
@@ -186,3 +187,17 @@ def test_an_alert_of_levels_that_fall_says_so_and_clears(kind: str) -> None:
     assert all(alert.severity in ("info", "warning") and "full in" not in alert.cause for alert in falling)
     assert top < falling[0].time < foreseen[-1].time
     assert foreseen[-1].change == "cleared"
+
+
+@pytest.mark.parametrize(
+    ("held", "place"),
+    [
+        ([0, 10, 20, 30, 20, 10], 3),
+        ([0, 30, 30, 20], 2),  # the last of several
+        ([0, 40, 10, 35, 30], 3),  # the fall before the last rise is another one
+        ([0, 30, 18, 19, 10], 1),  # a pause is none
+        ([30, 20, 10], 0),
+    ],
+)
+def test_a_fall_begins_at_its_peak(held: list[float], place: int) -> None:
+    assert last_peak(held) == place

@@ -173,7 +173,7 @@ def test_the_words_of_the_alert() -> None:
     [alert] = [alert for alert in driver.alerts if alert.condition == "not-alterable"]
     assert alert.cause.startswith(
         f"{STORE}: alter refused, 5 messages (4 KB) are in SCM. Size and ratio of a structure with data in SCM cannot"
-        " be altered, neither by SETXCF nor automatically. A.QUEUE: 100 %"
+        " be altered, neither by SETXCF nor automatically. A.QUEUE alone"
     )
     assert alert.actions[0].startswith("Start more getters on A.QUEUE")
     assert alert.runbook[-1].summary == "Or change the CFRM policy, which a rebuild takes over"

@@ -494,17 +494,20 @@ class Episodes:
 def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str]:
     """Yield what was done as sentences; what it brought is a time until full, which is over where that has eased."""
     for action in done:
-        shown = action if with_effect else msgspec.structs.replace(action, effect=None)
-        yield f"{shown.describe(f'{action.time[:10]} {action.time[11:16]}')}."
+        described = action if with_effect else msgspec.structs.replace(action, effect=None)
+        yield f"{described.describe(f'{action.time[:10]} {action.time[11:16]}')}."
 
 
 def brief_of(finding: Finding) -> tuple[str, ...]:
     """Return what a page says first, a line each: what and when; why; the first command, where something is to do."""
     first, _, rest = finding.cause.partition(". ")
-    steps = [step.statement or step.text for action in finding.runbook for step in action.steps]
-    lines = (finding.headline or first.removesuffix("."), finding.why or rest.partition(". ")[0].removesuffix("."))
+    steps = [step for action in finding.runbook for step in action.steps]
+    lines = [finding.headline or first.removesuffix("."), finding.why or rest.partition(". ")[0].removesuffix(".")]
+    command = steps[0].statement if steps and not finding.has_eased else None
+    if steps and not finding.has_eased and command is None:
+        lines.append(steps[0].text)
     short = [textwrap.shorten(line, BRIEF_WIDTH, placeholder=" ...") for line in lines if line]
-    return (*short, *([] if finding.has_eased else steps[:1]))
+    return tuple(short) if command is None else (*short, command)
 
 
 def _class_of(condition: str) -> int:

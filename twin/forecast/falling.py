@@ -14,11 +14,12 @@ from twin.conditions import ENTRIES, Resource
 from twin.forecast.levels import Levels
 from twin.forecast.view import ForecastView
 
+_LOWER = 0.5  # of the fall so far, by which what came before its peak was lower [assumed]
 _RECENT_TICKS = 5 * MINUTE_TICKS  # up to the last put or get, in which gets have to exceed puts [assumed]
 
 
 def falling_since(view: ForecastView, levels: Levels, resource: Resource, tick: int) -> int | None:
-    """Return the tick at which a resource was last fullest; None: it does not empty at present.
+    """Return the tick from which a resource has emptied; None: it does not at present.
 
     Args:
         view: the store.
@@ -45,13 +46,27 @@ def falling_since(view: ForecastView, levels: Levels, resource: Resource, tick: 
     stayed, near, far = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES], flows[:, 2 * CLASSES :]
     if resource != ENTRIES and ((stayed - near - far)[recent] @ view.fill_model(tick).weights).sum() >= 0:
         return None  # many small messages go, a few large ones come
-    held = np.cumsum(added - totals[:, regime.REFUSED_PUTS])
-    fullest = n - 1 - int(np.argmax(held[::-1]))
-    return int(ticks[0]) if held[fullest] <= 0 else int(ticks[fullest]) + 1
+    held = np.concatenate(([0.0], np.cumsum(added - totals[:, regime.REFUSED_PUTS])))
+    return int(np.append(ticks, last + 1)[last_peak(held.tolist())])
+
+
+def last_peak(held: list[float]) -> int:
+    """Return where the present fall began: at its highest place, before which it was lower by half of the fall.
+
+    Args:
+        held: amounts in order of time, the present one last.
+    """
+    now, peak, place = held[-1], held[-1], len(held) - 1
+    for i in range(len(held) - 2, -1, -1):
+        if held[i] > peak:
+            peak, place = held[i], i
+        elif peak - held[i] > _LOWER * (peak - now) > 0:
+            break
+    return place
 
 
 def _by_levels(ticks: list[int], shares: list[float]) -> int | None:
-    """Return the tick of the highest measured level, the last one of several; None: the last level is not lower."""
+    """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it."""
     if len(shares) < 2 or shares[-1] >= shares[-2]:
         return None
-    return ticks[len(shares) - 1 - int(np.argmax(shares[::-1]))]
+    return ticks[last_peak(shares)]

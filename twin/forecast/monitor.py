@@ -46,7 +46,7 @@ _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = round(rule.CALM_S / SECONDS)
 _THRESHOLD = 80  # percent, of a resource that has no FULLTHRESHOLD: IBM's default
 _EASED_PROBABILITY = 0.3  # of full, below which no time until full is said
-_EASED_TICKS = 12  # for which a danger must have eased before its alert says so
+_EASED_TICKS = 12  # for which full must have been unlikely before its alert says so
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_KEPT = 4096  # forecasts kept until they are drained
@@ -375,7 +375,8 @@ class ForecastMonitor:
         if memory.eased_since is None:
             memory.eased_since = tick
         is_said = episode.last_finding().has_eased and episode.severity != CRITICAL
-        if is_said or tick - memory.eased_since < _EASED_TICKS:
+        hold = _EASED_TICKS if eased.probability < _EASED_PROBABILITY else _CALM_TICKS  # it may be a pause
+        if is_said or tick - memory.eased_since < hold:
             return []
         return view.episodes.update(episode, self._eased_finding(view, episode, eased, tick), tick * TICK)
 

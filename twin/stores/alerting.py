@@ -228,10 +228,10 @@ def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int
     noted = view.monitor.memory.refused_at  # at the end of its tick
     full = [resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources]
     views = [view.view(resource) for resource in dict.fromkeys((*resources, *full))]
-    refused_at = max([of.last_refused for of in views] + ([] if noted is None else [noted * clock.TICK]))
+    refused_at = max([viewed.last_refused for viewed in views] + ([] if noted is None else [noted * clock.TICK]))
     if refused_at != layout.NEVER and now - refused_at < 2 * CALM_AFTER_FULL:
         return False
-    return all(of.usage_pct <= NEARLY_FULL_PCT for of in views)
+    return all(viewed.usage_pct <= NEARLY_FULL_PCT for viewed in views)
 
 
 def _recover(view: AlertedStore, now: int) -> list[Alert]:
