@@ -263,7 +263,7 @@ def queue_file(
     if not messages and not persistent:
         raise UsageError("--messages or --persistent is missing; expected: LENGTH:COUNT, such as 2K:5000")
     loaded = options.load_store(QueueFile)
-    config = loaded[1] if loaded else QueueFile(name="/name", queue_manager="", queue="name")
+    config = loaded[1] if loaded else QueueFile(name="/NAME", queue_manager="", queue="NAME")
     plan = plan_queue_file(
         config, parse_mix(messages) if messages else (), parse_mix(persistent) if persistent else (), queues
     )

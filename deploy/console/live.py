@@ -139,10 +139,10 @@ class NoteTaker:
         alerts = self._model.noted_alerts()
         check_note(note, alerts)
         with self._lock:
-            self._unread = {alert_id: notes for alert_id, notes in self._unread.items() if alert_id in alerts}
-            shown = self._model.notes_on(note.alert_id)
-            unread = [own for own in self._unread.get(note.alert_id, ()) if own not in shown]
-            number = len(shown) + len(unread)
+            self._unread = {alert_id: own for alert_id, own in self._unread.items() if alert_id in alerts}
+            notes = self._model.notes_on(note.alert_id)
+            unread = [own for own in self._unread.get(note.alert_id, ()) if own not in notes]
+            number = len(notes) + len(unread)
             if number >= MAX_NOTES_OF_ALERT:
                 raise UsageError(f"alert {note.alert_id} has {number} notes; expected: at most {MAX_NOTES_OF_ALERT}")
             self._unread[note.alert_id] = [*unread, note]

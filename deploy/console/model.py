@@ -146,7 +146,7 @@ class _Letter(msgspec.Struct, frozen=True):
 
 
 class _NoteBook:
-    """Notes by alert, at most so many. Of too many the alert goes whose last note was added first.
+    """Notes by alert, up to a number. Beyond it the alert goes whose last note was added first.
 
     That is their order in the topic: the time in a note is what its writer says.
     """
@@ -156,13 +156,13 @@ class _NoteBook:
         self._by_alert: dict[str, list[Note]] = {}  # the last added at the end
         self._count = 0
 
-    def of(self, alert_id: str) -> Sequence[Note]:
+    def notes_on(self, alert_id: str) -> Sequence[Note]:
         """Return the notes on an alert, in their order."""
         return self._by_alert.get(alert_id, ())
 
     def add(self, note: Note) -> list[str]:
         """Add a note, and return the alerts whose notes changed; none for one that is there already."""
-        if note in self.of(note.alert_id):
+        if note in self.notes_on(note.alert_id):
             return []  # delivered twice
         own = [*self.forget(note.alert_id), note][-MAX_NOTES_OF_ALERT:]
         self._by_alert[note.alert_id] = own
@@ -289,8 +289,8 @@ class ConsoleModel:
             raise ValueError(f"{alert_id} belongs to {before.record.data.store}, not to {data.store}")
         opened = data.time if before is None or record.change == OPENED else before.opened
         noted = NotedAlert.after(None if before is None else before.noted, record)
-        early = self._early_notes.of(alert_id)
-        entry = _AlertEntry(record, noted, opened, early or self._notes.of(alert_id))
+        early = self._early_notes.notes_on(alert_id)
+        entry = _AlertEntry(record, noted, opened, early or self._notes.notes_on(alert_id))
         self._fold.take(record)
         self._alerts[alert_id] = entry
         self._show(self._fold.by_id[data.incident.id], {**({} if known is None else known.alerts), alert_id: entry})
@@ -313,7 +313,7 @@ class ConsoleModel:
         alert = self._alerts.get(alert_id)
         if alert is None:
             return
-        entry = _AlertEntry(alert.record, alert.noted, alert.opened, self._notes.of(alert_id))
+        entry = _AlertEntry(alert.record, alert.noted, alert.opened, self._notes.notes_on(alert_id))
         self._alerts[alert_id] = entry
         incident = self._incidents[alert.record.data.incident.id]
         self._show(incident.incident, {**incident.alerts, alert_id: entry})
@@ -462,7 +462,7 @@ class ConsoleModel:
     def notes_on(self, alert_id: str) -> list[Note]:
         """Return the notes on an alert, in their order."""
         with self._lock:
-            return list(self._notes.of(alert_id) or self._early_notes.of(alert_id))
+            return list(self._notes.notes_on(alert_id) or self._early_notes.notes_on(alert_id))
 
     def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
         """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""

@@ -64,7 +64,7 @@ def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
     text = f"{as_count(recorded.events, 'event')} of {as_count(recorded.records, 'record')}"
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
-        text += f", not recorded because {out.name} cannot hold them: {reasons} (the first: {recorded.first_lost})"
+        text += f", not recorded: {reasons} (the first: {recorded.first_lost})"
     if recorded.held:
         text += f"; not read: {as_count(recorded.held, 'record')} behind an open transaction"
     if recorded.is_untouched:

@@ -99,7 +99,7 @@ def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     assert lines["maximum OFFLD3TH"] == "92"
     assert lines["OFFLD3TH for up to 90 % usage"] == "around 80 (exactly 82.85)"
     assert lines["MQSC"] == (
-        "ALTER CFSTRUCT(name) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)"
+        "ALTER CFSTRUCT(NAME) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)"
     )
 
 
@@ -111,7 +111,7 @@ def test_on_a_terminal_the_commands_of_a_threshold_are_there_to_be_pasted(
     assert main(["size", "threshold", "--backlog", MILLION, "--size", "10G"]) == 0
     assert capsys.readouterr().out.splitlines()[-3:] == [
         "",
-        "ALTER CFSTRUCT(name) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) +",
+        "ALTER CFSTRUCT(NAME) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) +",
         "    OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)",
     ]
 

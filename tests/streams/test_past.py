@@ -179,8 +179,7 @@ def changed(estate: Estate, **settings: Any) -> Estate:
     return replace(estate, stores={**estate.stores, config.name: replace(config, **settings)})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
-@pytest.mark.parametrize("snapshots", [(), (0,), (1,), (0, 1), (0, 1, 2)])
+@pytest.mark.parametrize(("snapshots", "is_whole"), [((), True), ((0, 1), True), ((0, 2), False)])
 def test_each_stretch_is_played_by_the_estate_of_its_time(
     estate: Estate, tmp_path: Path, snapshots: tuple[int, ...], is_whole: bool
 ):
@@ -206,7 +205,7 @@ def test_each_stretch_is_played_by_the_estate_of_its_time(
         job.estate = today
         with job.past() as past:
             for time_us, states in published.items():
-                for store in ("QSG1/APP1", *FILES):
+                for store in ("QSG1/APP1", FILES[0]):
                     assert past.states(time_us, store) == {store: states[store]}
     assert not job.warnings
 

@@ -16,7 +16,7 @@ from twin.stores.open import Twin, reopened
 
 
 def test_a_data_set_stays_as_it_was_when_its_queue_manager_leaves_the_estate() -> None:
-    """What it holds is there still: with the default of 16 TB it would never fill, and have a space map of that."""
+    """Its messages are there still: with the default of 16 TB it would never fill, and have a space map of that."""
     estate, name = demo_estate(), "QSG1/APP1"
     config = estate.stores[name]
     assert isinstance(config, Structure) and config.smds["QM02"].size < SMDS_MAX_SIZE

@@ -72,5 +72,5 @@ def test_statements_with_names_are_made_in_one_place() -> None:
         "twin/reporting",
         "deploy",
     )
-    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if pattern.search(path.read_text())]
-    assert found == []
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert [path for path in paths if pattern.search(path.read_text())] == []

@@ -44,7 +44,7 @@ class StructurePlan:
 
 def bare_structure(size: int) -> Structure:
     """Return a structure of that SIZE at CFLEVEL(5) with IBM's default rules, for use without an estate."""
-    return Structure(name="/name", queue_sharing_group="", queue_managers=(), size=size, cf_level=5)
+    return Structure(name="/NAME", queue_sharing_group="", queue_managers=(), size=size, cf_level=5)
 
 
 def all_offloaded(config: Structure) -> Structure:

@@ -322,7 +322,7 @@ def test_a_note_costs_the_same_however_many_there_are():
         looked_at = 0
         for number in range(2_000):
             book.add(note(number % 60, f"alert {number}"))
-            book._by_alert[f"alert {number}"] = Counting(book.of(f"alert {number}"))
+            book._by_alert[f"alert {number}"] = Counting(book.notes_on(f"alert {number}"))
         counts.append(looked_at)
     assert counts[1] <= 2 * counts[0] <= 8_000
 

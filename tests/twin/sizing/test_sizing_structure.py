@@ -142,7 +142,7 @@ def test_a_million_messages_of_three_quarters_of_a_kb_are_768_mb_and_18_75_perce
     assert plan.latest == 81
     assert plan.threshold == 80  # "around 80% rather than 90%"
     assert plan.mqsc == (  # by the model 80 is too late
-        "ALTER CFSTRUCT(name) OFFLD1TH(28) OFFLD1SZ(32K) OFFLD2TH(38) OFFLD2SZ(4K) OFFLD3TH(48) OFFLD3SZ(0K)"
+        "ALTER CFSTRUCT(NAME) OFFLD1TH(28) OFFLD1SZ(32K) OFFLD2TH(38) OFFLD2SZ(4K) OFFLD3TH(48) OFFLD3SZ(0K)"
     )
     assert any("98.75 % of SIZE" in warning and "OFFLD3TH(70)" in warning for warning in plan.warnings)
     assert plan == plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
