@@ -121,19 +121,20 @@ class Intake:
         """Prepare the heartbeats of idle stores."""
         self.idle = IdleStores(self.estate)
 
-    def complain(self, code: str, place: str, text: str) -> None:
+    def complain(self, code: str, place: str, text: str, *, number: int = 1) -> None:
         """Report something wrong with the input.
 
         Args:
             code: stable name, such as "truncated".
             place: page and byte, line or index.
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
+            number: number of such lines or objects, of which this is the first.
         """
         place, text = (_CONTROL.sub(_escaped, words[:_MAX_WORDS]) for words in (place, text))
-        self.counts[code] += 1
         self.latest[code] = Complaint(code, place, text)
-        if self.counts[code] <= MAX_EXAMPLES:
+        if self.counts[code] < MAX_EXAMPLES:
             self.complaints.append(self.latest[code])
+        self.counts[code] += number
 
     def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1) -> None:
         """Count objects that say nothing that is used.

@@ -296,7 +296,7 @@ def test_lines_whose_first_one_is_missing_are_counted(estate):
     own = job_log([USAGE, POLICY])
     del own[1]
     _, _, intake = seen("\n".join(own[4:] + own[1:4]).encode(), estate)
-    assert intake.counts == {"unjoined": 1}
+    assert intake.counts == {"unjoined": 3}
 
 
 def test_every_message_is_read_or_passed_over_by_its_kind(estate):
@@ -306,7 +306,7 @@ def test_every_message_is_read_or_passed_over_by_its_kind(estate):
 
 
 def test_an_answer_without_a_pair_is_a_complaint(estate):
-    _, _, intake = seen(b"CSQM401I +QM01 QUEUE PAY.IN TYPE QLOCAL\n", estate)
+    _, _, intake = seen(b"CSQM401I +QM01 QUEUE PAY.IN TYPE QLOCAL\nCSQM401I +QM01 QUEUE(LOCAL) CURDEPTH(1)\n", estate)
     assert intake.counts == {"no-time": 1, "not-understood": 1}
 
 
