@@ -167,6 +167,7 @@ NO_TIMES = {"SYSPRINT", "carriage control", "OPERLOG"}
 ENDS: dict[str, Callable[[list[str]], bytes]] = {
     "LF": lambda lines: "\n".join(lines).encode(),
     "CR LF": lambda lines: "\r\n".join(lines).encode(),
+    "UTF-16": lambda lines: "\r\n".join(lines).encode("utf-16"),
     "CR": lambda lines: "\r".join(lines).encode(),
     "NEL": lambda lines: "\x85".join(lines).encode(),
     "NEL of one byte": lambda lines: "\x85".join(lines).encode("latin-1"),
@@ -324,3 +325,29 @@ def test_a_value_cut_anywhere_by_the_end_of_a_line_is_put_together(estate):
         assert "storage_class" in wanted
         if line[cut - 1] != " " and not line[cut - 1 : cut + 1].isupper() and line[cut] not in "( ":
             assert seen(text.encode(), estate)[1] == wanted, text
+
+
+def test_a_channel_with_the_name_of_a_queue_manager_is_none(estate):
+    _, _, intake = seen(b"CSQM416I ]MQ21 CHANNEL(SYSTEM.DEF.CLNTCONN ) CHLTYPE(CLNTCONN) QMNAME(XX  )\n", estate)
+    assert ("queue_manager", "XX") not in intake.facts.objects
+    assert intake.lines_for_passed_over() == ["1 object of DISPLAY that is not read (1 of CHANNEL)"]
+
+
+def test_a_master_of_the_group_is_no_queue(estate):
+    _, _, intake = seen(b"CSQM401I QM01 QUEUE(NEW) TYPE(QLOCAL) QSGDISP(GROUP) STGCLASS(DEFAULT)\n", estate)
+    assert ("queue", "QM01/NEW") not in intake.facts.objects
+
+
+def test_a_line_that_was_too_long_for_syslog_is_continued(estate):
+    first, rest = "CSQM401I +QM01 CFSTATUS(APP1) TYPE(SUMMARY) ENTSMAX(14599)", "ENTSUSED(6372)"
+    lines = [f"N 0000000 SYS1     26329 10:00:01.44 STC08037 00000090  {first}", f"S{' ' * 55}{rest}"]
+    measured, _, _ = seen("\n".join(lines).encode(), estate)
+    assert [own["ents_used"] for *_, own in measured] == [6372]
+
+
+def test_the_date_of_a_jes3_log_is_that_of_its_message(estate):
+    [(line, _)] = side_by_side(OBJECTS[2:3])
+    text = f"09:00:00 ---- IAT6853 THE CURRENT DATE IS WEDNESDAY,  25 NOV 2026\n10:00:01 {line}\n"
+    measured, _, intake = seen(text.encode(), estate, date="2026-01-01")
+    assert [time for time, *_ in measured] == [MORNING]
+    assert not intake.counts
