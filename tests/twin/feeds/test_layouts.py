@@ -239,10 +239,10 @@ def rest(responses: list[dict[str, object]]) -> bytes:
     ids=["runCommandJSON", "runCommand", "runCommand, several lines"],
 )
 def test_objects_of_the_rest_interface_are_the_same(estate, data):
-    wanted, text, _ = seen("\n".join(plain(several_lines(OBJECTS))).encode(), estate)
+    whole, text, _ = seen("\n".join(plain(several_lines(OBJECTS))).encode(), estate)
     page = Page(data, "answer.json", MORNING)
     events, intake = read("rest", page, estate=estate, qmgr="QM01")
-    assert [(event["time"], event["qmgr"], event["store"], event["measured"]) for event in events] == wanted
+    assert [(event["time"], event["qmgr"], event["store"], event["measured"]) for event in events] == whole
     assert estate_text(read("rest", page, qmgr="QM01")[1].facts).text == text
     assert not intake.counts
 
@@ -319,12 +319,12 @@ def test_a_queue_whose_group_is_not_known_is_a_complaint():
 
 def test_a_value_cut_anywhere_by_the_end_of_a_line_is_put_together(estate):
     [(line, _)] = side_by_side(OBJECTS[4:5])
-    wanted = seen(line.encode(), estate)[1]
+    whole = seen(line.encode(), estate)[1]
     for cut in range(line.index("LOCAL"), len(line)):
         text = f"{line[:cut]}\n{line[cut:]}\n"
-        assert "storage_class" in wanted
+        assert "storage_class" in whole
         if line[cut - 1] != " " and not line[cut - 1 : cut + 1].isupper() and line[cut] not in "( ":
-            assert seen(text.encode(), estate)[1] == wanted, text
+            assert seen(text.encode(), estate)[1] == whole, text
 
 
 def test_a_channel_with_the_name_of_a_queue_manager_is_none(estate):
