@@ -20,6 +20,7 @@ MAX_LINE_BYTES = 1 << 16
 _LOOKED_AT = 500  # lines that show whether there is carriage control
 _HEAD_BYTES = 4096
 _CODE_PAGE = "cp037"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what PowerShell makes of the output of a command
 _EBCDIC = bytes([0x40, *range(0x81, 0x100), *b"\x4b\x4d\x5d\x60\x61\x6b\x6d\x7a\x7d\x7e\x15\x25\x0d"])
 _ASCII_ONLY = bytes([*range(0x20, 0x25), *range(0x26, 0x40)])  # controls in EBCDIC; blanks, digits and marks in ASCII
 _BLANK = b"\x40"
@@ -69,8 +70,8 @@ def text_lines(text: str) -> Iterator[Line]:
 
 
 def decode(data: bytes) -> str:
-    """Return a file as text, its lines ended by LF: EBCDIC, UTF-8, else ISO 8859-1."""
-    if is_ebcdic(data):
+    """Return a file as text: EBCDIC, UTF-8, UTF-16, else ISO 8859-1."""
+    if is_ebcdic(data) or data[:2] in _UTF_16:
         return "\n".join(_decoded(data))
     try:
         return data.decode("utf-8-sig")
@@ -144,6 +145,9 @@ def _has_ends(data: bytes | mmap.mmap) -> bool:
 
 def _decoded(data: bytes | mmap.mmap) -> Iterator[str]:
     """Yield the lines of a file as text."""
+    if bytes(data[:2]) in _UTF_16:
+        yield from _ENDS_OF_TEXT.split(bytes(data).decode("utf-16", "replace"))
+        return
     length = record_length(data)
     if length:
         for start in range(0, len(data), length):

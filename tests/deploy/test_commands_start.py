@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_estate_import import CFRM
 from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import recognise
@@ -114,6 +116,32 @@ def test_files_without_events_are_refused(tmp_path: Path, site: list[str], capsy
     assert "cannot be read" in capsys.readouterr().err
     assert start("a.toml", "b.toml") == 2
     assert "several estates" in capsys.readouterr().err
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    os.mkfifo(tmp_path / "pipe")
+    for name, kind in (("pipe", "a named pipe"), (".", "a folder"), ("/dev/null", "a device")):
+        assert start(tmp_path / name, "-o", tmp_path / "site") == 2
+        assert f"is no regular file, but {kind}; expected: a file" in capsys.readouterr().err
+
+
+def test_a_sparse_file_of_zeros_is_refused_without_trying_readers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    with (tmp_path / "zeros").open("wb") as file:
+        file.truncate(8 << 30)
+    monkeypatch.setattr(site_module, "_objects", None)
+    assert start(tmp_path / "zeros", "-o", tmp_path / "site") == 2
+    assert "it looks like binary data that begins with 00" in capsys.readouterr().err
+
+
+def test_of_several_policies_one_is_named(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
+    policies = f"DEFINE POLICY NAME(OLD)\nSTRUCTURE NAME(QSG1APP1) SIZE(512M)\n{CFRM}"
+    Path(site[2]).write_text(policies, encoding="utf-8")
+    assert start(*site, "-o", tmp_path / "site") == 2
+    assert "2 policies by line: OLD (1), P (" in capsys.readouterr().err
+    assert start(*site[:2], f"cfrm:OLD={site[2]}", "-o", tmp_path / "site") == 0
+    assert "policy.txt: cfrm of OLD" in capsys.readouterr().out
 
 
 def test_formats_are_told_by_their_content(tmp_path: Path):

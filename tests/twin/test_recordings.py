@@ -434,3 +434,13 @@ def test_very_many_short_lines_come_in_pieces(tmp_path: Path) -> None:
     chunks = list(open_recording(path))
     assert [chunk.first for chunk in chunks] == [0, 262_144, 524_288, 600_001]
     assert sum(map(len, chunks)) == 600_002
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_blank_lines_are_passed_over_at_once_and_counted(tmp_path: Path, decoder: Decoder, monkeypatch: Any) -> None:
+    path = tmp_path / "r.ndjson"
+    event = msgspec.json.encode(PUT | {"seq": 7})
+    path.write_bytes(b"\n" * 5000 + event + b"\n" + b" \r\n" * 5000 + event + b"\n\n")
+    assert rows(path, decoder) == [(5000, 7), (10_001, 7)]
+    monkeypatch.setattr(recordings, "_split_lines", lambda data: iter([data] if data.strip() else []))
+    assert len(list(open_recording(path))) <= 4

@@ -88,7 +88,7 @@ class Policies:
         Raises:
             EstateError: wrong syntax, with file and line; no such policy, or several.
         """
-        found: dict[str | None, list[_Statement]] = {}
+        by_policy: dict[str | None, list[_Statement]] = {}
         in_cfrm, name = True, None
         for statement in _statements(text, file):
             if statement.verb == "DATA":
@@ -96,9 +96,9 @@ class Policies:
             elif in_cfrm:
                 if statement.verb == "DEFINE":
                     name = statement.first_word("NAME") or None
-                found.setdefault(name, []).append(statement)
-        for chosen in _chosen(found, file, policy, active):
-            for statement in found[chosen]:
+                by_policy.setdefault(name, []).append(statement)
+        for chosen in _chosen(by_policy, file, policy, active):
+            for statement in by_policy[chosen]:
                 with self.problems.collect():
                     self._add(statement, chosen)
 
@@ -187,10 +187,10 @@ class _Statement:
 
 
 def _chosen(
-    found: Mapping[str | None, list[_Statement]], file: str, policy: str | None, active: str | None
+    by_policy: Mapping[str | None, list[_Statement]], file: str, policy: str | None, active: str | None
 ) -> list[str | None]:
     """Return the names of the policies to take, None for statements without one. EstateError: which is not known."""
-    named = {name: own for name, own in found.items() if name and any(s.verb in ("CF", "STRUCTURE") for s in own)}
+    named = {name: own for name, own in by_policy.items() if name and any(s.verb in ("CF", "STRUCTURE") for s in own)}
     places = ", ".join(f"{name} ({own[0].where.removeprefix(file).lstrip(':')})" for name, own in named.items())
     if policy is not None and policy not in named:
         raise EstateError(f"{file}: no policy {policy}; expected: one of {places or 'none, as it names no policy'}")
@@ -201,7 +201,7 @@ def _chosen(
                 f' D XCF,POLICY shows: cfrm:NAME=FILE, or policy = "NAME" in [[import]]'
             )
         policy = active
-    return [name for name in found if name is None or policy is None or name == policy]
+    return [name for name in by_policy if name is None or policy is None or name == policy]
 
 
 def _statements(text: str, file: str) -> Iterator[_Statement]:

@@ -27,7 +27,7 @@ _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # m
 
 _DEEP = re.compile(
     rb"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_-]++\.){100}"
-)  # a key of so many parts takes tomllib quadratic time
+)  # a key of 100 parts: tomllib takes quadratic time
 _BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
 
 _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")

@@ -33,16 +33,16 @@ class CommandPrefixes:
         """Start with the prefixes of the user."""
         self._intake = intake
         self._known = dict(options.prefixes)
-        self._taken: dict[str, str] = {}  # queue manager of a prefix that nothing has shown
+        self._assumed: dict[str, str] = {}  # queue manager of a prefix that nothing has shown
 
     def learn(self, prefix: str, qmgr: str, place: str) -> None:
         """Keep the queue manager of a prefix that a message shows. What the user says counts more."""
         if not prefix or not qmgr or prefix in self._known:
             return
         self._known[prefix] = qmgr
-        taken = self._taken.get(prefix, qmgr)
-        if taken != qmgr:
-            text = f"the command prefix {prefix} was taken for {taken} before; expected: --prefix '{prefix}={qmgr}'"
+        earlier = self._assumed.get(prefix, qmgr)
+        if earlier != qmgr:
+            text = f"the command prefix {prefix} was taken for {earlier} before; expected: --prefix '{prefix}={qmgr}'"
             self._intake.complain("no-prefix", place, text)
 
     def qmgr_of(self, prefix: str, current: str | None, place: str) -> str | None:
@@ -67,9 +67,9 @@ class CommandPrefixes:
             return current
         example = min(estate.queue_managers, default="QM01") if estate is not None else "QM01"
         is_name = _NAME.fullmatch(name) is not None
-        if (estate is not None or not is_name) and prefix not in self._taken:
+        if (estate is not None or not is_name) and prefix not in self._assumed:
             what = f"is taken for {name}, which the estate lacks" if is_name else "names no queue manager"
             text = f"the command prefix {prefix} {what}; expected: --prefix '{prefix}={example}'"
             self._intake.complain("no-prefix", place, text)
-        self._taken[prefix] = name if is_name else ""
+        self._assumed[prefix] = name if is_name else ""
         return name if is_name else None

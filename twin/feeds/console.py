@@ -26,7 +26,7 @@ from typing import NamedTuple
 from twin.listings import Line, file_lines
 
 MAX_MESSAGE_LINES = 100_000
-_MAX_SAID = 1000  # complaints about days
+_MAX_REPORTED = 1000  # complaints about days
 _OPEN_MESSAGES = 64  # of which more lines may come
 _MAX_DAY_LINE = 200  # characters
 
@@ -161,7 +161,7 @@ class ConsoleReader:
 
     def _take_wrapped(self, line: Line, wrapped: _Wrapped) -> None:
         """Take a line with a time: the first one of a message, or a further one with the same fields."""
-        now = self._clock.at(line.number, wrapped)
+        now = self._clock.time_of(line.number, wrapped)
         match = _MESSAGE.match(wrapped.text) or _OTHER.match(wrapped.text)
         if match is None:
             more = _FLAGGED_NUMBER.match(wrapped.text) or _NUMBERED.match(wrapped.text)
@@ -348,7 +348,7 @@ class _Clock:
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice
-    _said: set[tuple[str, str]] = field(default_factory=set)  # code and day of complaints
+    _reported: set[tuple[str, str]] = field(default_factory=set)  # code and day of complaints
 
     def begin_day(self, line: int, day: str, month: str, year: str) -> None:
         """Begin a day that a line names."""
@@ -356,7 +356,7 @@ class _Clock:
         try:
             named = date(int(year), _MONTHS[month], int(day))
         except (ValueError, KeyError):
-            self._say("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            self._report("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
             return
         if named < self.day:
             self._last = None  # another log
@@ -373,7 +373,7 @@ class _Clock:
             return
         self.day, self._last, self.now = moment.date(), moment, self._as_us(moment)
 
-    def at(self, line: int, wrapped: _Wrapped) -> int | None:
+    def time_of(self, line: int, wrapped: _Wrapped) -> int | None:
         """Return the time of a line; None: it is no time of day."""
         hour, minute, second = (int(wrapped.clock[start : start + 2]) for start in (0, 3, 6))
         if hour > 23 or minute > 59 or second > 59:
@@ -402,20 +402,20 @@ class _Clock:
         if self._undecided is not None:
             line, moment = self._undecided
             text = f"{moment} comes twice in {self.zone}; the first is taken. Expected: times of before and behind"
-            self._say("twice-hour", str(moment.date()), line, text)
+            self._report("twice-hour", str(moment.date()), line, text)
             self._undecided = None
 
-    def _say(self, code: str, day: str, line: int, text: str) -> None:
+    def _report(self, code: str, day: str, line: int, text: str) -> None:
         """Complain once a day."""
-        if (code, day) not in self._said and len(self._said) < _MAX_SAID:
-            self._said.add((code, day))
+        if (code, day) not in self._reported and len(self._reported) < _MAX_REPORTED:
+            self._reported.add((code, day))
             self.complain(code, line, text)
 
     def _begin_date(self, line: int, text: str) -> None:
         try:
             day = _date(text)
         except ValueError:
-            self._say("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            self._report("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
             return
         self.day = day
 
@@ -430,7 +430,7 @@ class _Clock:
         first, second = (offset or timedelta(0) for offset in offsets)
         if first < second:
             text = f"{moment} does not exist in {self.zone}; expected: the zone of the log"
-            self._say("no-hour", str(moment.date()), line, text)
+            self._report("no-hour", str(moment.date()), line, text)
             return
         back = timedelta(0) if self._last is None else self._last - moment
         if _DISORDER < back < _HOUR + _DISORDER:

@@ -100,7 +100,8 @@ class DisplayFeed(Feed):
             text = (
                 f"{more} of a message whose first line is missing, such as: {console.first_unjoined.text.strip()[:80]}"
             )
-            self.intake.complain("unjoined", f"{name}, line {console.first_unjoined.number}", text)
+            place = f"{name}, line {console.first_unjoined.number}"
+            self.intake.complain("unjoined", place, text, number=console.unjoined)
         if self.object_count and console.outside:
             self.intake.pass_over(_LINES, "no message", number=console.outside)
 
@@ -178,6 +179,7 @@ class DisplayFeed(Feed):
         if not objects:
             text = f"{message.id} shows no KEYWORD(value): {head[:80]}; expected: the answer to DISPLAY"
             self.intake.complain("not-understood", place, text)
+            self.object_count -= 1
         for fields in objects:
             if message.id.startswith("CSQ") and "QMNAME" in fields and next(iter(fields)) in {"QMNAME", "QSGNAME"}:
                 self._prefixes.learn(prefix, fields["QMNAME"], place)

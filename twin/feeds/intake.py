@@ -187,21 +187,22 @@ class Intake:
         """Prepare the heartbeats of idle stores."""
         self.idle = IdleStores(self.estate)
 
-    def complain(self, code: str, place: str, text: str) -> None:
+    def complain(self, code: str, place: str, text: str, *, number: int = 1) -> None:
         """Report something wrong with the input.
 
         Args:
             code: stable name, such as "truncated".
             place: page and byte, line or index.
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
+            number: number of such lines or objects, of which this is the first.
         """
         place, text = (_CONTROL.sub(_escaped, words[:_MAX_WORDS]) for words in (place, text))
         if code in NOT_UNDERSTOOD and self.inputs:
-            self._count_not_understood(Complaint(code, place, text))
-        self.counts[code] += 1
+            self._count_not_understood(Complaint(code, place, text), number)
         self.latest[code] = Complaint(code, place, text)
-        if self.counts[code] <= MAX_EXAMPLES:
+        if self.counts[code] < MAX_EXAMPLES:
             self.complaints.append(self.latest[code])
+        self.counts[code] += number
 
     def begin_input(self, name: str) -> None:
         """Count what follows for another input: a file, a topic or a server. Names are unique."""
@@ -212,12 +213,12 @@ class Intake:
         """Count objects of the format, of those that `Feed.object_count` has, for the present input."""
         self.inputs[-1].objects += number
 
-    def _count_not_understood(self, complaint: Complaint) -> None:
+    def _count_not_understood(self, complaint: Complaint, number: int) -> None:
         own = self.inputs[-1]
         if complaint.code == "nothing-read" and (own.not_understood or own.passed_over):
             return  # it is about these
-        own.not_understood += 1
-        own.within += NOT_UNDERSTOOD[complaint.code]
+        own.not_understood += number
+        own.within += number * NOT_UNDERSTOOD[complaint.code]
         own.first = own.first or complaint
 
     def lines_for_inputs(self) -> list[str]:

@@ -24,6 +24,7 @@ _CF_ATTRIBUTES = {
     "OFFLD3TH": "offld3_th",
 }
 _CF_SIZES = {"OFFLD1SZ": "offld1_sz", "OFFLD2SZ": "offld2_sz", "OFFLD3SZ": "offld3_sz", "DSBLOCK": "ds_block"}
+_WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
 
 
@@ -62,7 +63,7 @@ class MqscObjects:
             elif "STGCLASS" in fields and "PSID" in fields:
                 key = f"{qmgr}/{fields['STGCLASS']}"
                 self._intake.facts.add("storage_class", key, place, page_set=int(fields["PSID"]))
-            elif "QMNAME" in fields:
+            elif "QMNAME" in fields and not _WITH_QMNAME & fields.keys():
                 self._queue_manager(fields, place)
             elif fields:
                 self._pass_over(next(iter(fields)))

@@ -45,7 +45,7 @@ class SiteFile(NamedTuple):
     Attributes:
         format_name: one of FORMATS, cfrm, mqsc, or recording.
         path: the file.
-        owner: of mqsc the queue manager or queue-sharing group whose definitions it has, of cfrm the policy to take;
+        owner: queue manager or queue-sharing group of the definitions in a file of mqsc, or policy to take of cfrm;
             "": not known.
     """
 

@@ -181,20 +181,20 @@ ACTIVE = "IXC364I  12.27.28  DISPLAY XCF 562\nTYPE: CFRM\n  POLNAME:      {}\n  
     ("name", "active", "size"), [("OLD", "", 1), ("NEW", "OLD", 4), ("", "NEW", 4), ("", "OLD", 1)]
 )
 def test_of_several_policies_the_active_or_the_named_one_is_taken(tmp_path, name, active, size):
-    path, shown = tmp_path / "policy.txt", tmp_path / "active.txt"
+    path, display = tmp_path / "policy.txt", tmp_path / "active.txt"
     path.write_text(TWO.format(" STRUCTURE NAME(QSG1APP1) SIZE(4G)\n"))
-    shown.write_text(ACTIVE.format(active))
-    intake = look_at([("cfrm", path, name), ("display", shown, "")], FeedOptions(), groups={"QSG1": ["QM01"]})
+    display.write_text(ACTIVE.format(active))
+    intake = look_at([("cfrm", path, name), ("display", display, "")], FeedOptions(), groups={"QSG1": ["QM01"]})
     assert intake.facts.value("structure", "QSG1/APP1", "size") == size << 30
 
 
 @pytest.mark.parametrize("active", ["", "OTHER"])
 def test_of_several_policies_none_is_taken_unasked(tmp_path, active):
-    path, shown = tmp_path / "policy.txt", tmp_path / "active.txt"
+    path, display = tmp_path / "policy.txt", tmp_path / "active.txt"
     path.write_text(TWO.format(" STRUCTURE NAME(QSG1APP1) SIZE(4G)\n"))
-    shown.write_text(ACTIVE.format(active))
+    display.write_text(ACTIVE.format(active))
     with pytest.raises(UsageError, match=r"2 policies by line: OLD \(1\), NEW \(3\); expected: .* cfrm:NAME=FILE"):
-        look_at([("cfrm", path, ""), ("display", shown, "")], FeedOptions(), groups={"QSG1": []})
+        look_at([("cfrm", path, ""), ("display", display, "")], FeedOptions(), groups={"QSG1": []})
 
 
 def test_what_is_wrong_in_a_policy_is_a_complaint(tmp_path):

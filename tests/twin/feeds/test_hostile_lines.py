@@ -17,7 +17,7 @@ from twin.estate.mqsc_text import parameters, statements
 from twin.feeds import FORMATS, FeedOptions, Page
 from twin.feeds.site import recognise
 
-LENGTH = 16_000  # bytes, at which a quadratic expression takes seconds
+LENGTH = 10_000  # bytes, at which a quadratic expression takes seconds
 AT_ONCE_S = 0.02  # below it a time says nothing
 GROWTH = 3.2  # of the time, for twice the length: 2 in proportion, 4 quadratic
 TRIES = 4

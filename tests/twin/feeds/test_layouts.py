@@ -167,6 +167,7 @@ NO_TIMES = {"SYSPRINT", "carriage control", "OPERLOG"}
 ENDS: dict[str, Callable[[list[str]], bytes]] = {
     "LF": lambda lines: "\n".join(lines).encode(),
     "CR LF": lambda lines: "\r\n".join(lines).encode(),
+    "UTF-16": lambda lines: "\r\n".join(lines).encode("utf-16"),
     "CR": lambda lines: "\r".join(lines).encode(),
     "NEL": lambda lines: "\x85".join(lines).encode(),
     "NEL of one byte": lambda lines: "\x85".join(lines).encode("latin-1"),
@@ -238,10 +239,10 @@ def rest(responses: list[dict[str, object]]) -> bytes:
     ids=["runCommandJSON", "runCommand", "runCommand, several lines"],
 )
 def test_objects_of_the_rest_interface_are_the_same(estate, data):
-    wanted, text, _ = seen("\n".join(plain(several_lines(OBJECTS))).encode(), estate)
+    whole, text, _ = seen("\n".join(plain(several_lines(OBJECTS))).encode(), estate)
     page = Page(data, "answer.json", MORNING)
     events, intake = read("rest", page, estate=estate, qmgr="QM01")
-    assert [(event["time"], event["qmgr"], event["store"], event["measured"]) for event in events] == wanted
+    assert [(event["time"], event["qmgr"], event["store"], event["measured"]) for event in events] == whole
     assert estate_text(read("rest", page, qmgr="QM01")[1].facts).text == text
     assert not intake.counts
 
@@ -296,7 +297,7 @@ def test_lines_whose_first_one_is_missing_are_counted(estate):
     own = job_log([USAGE, POLICY])
     del own[1]
     _, _, intake = seen("\n".join(own[4:] + own[1:4]).encode(), estate)
-    assert intake.counts == {"unjoined": 1}
+    assert intake.counts == {"unjoined": 3}
 
 
 def test_every_message_is_read_or_passed_over_by_its_kind(estate):
@@ -306,7 +307,7 @@ def test_every_message_is_read_or_passed_over_by_its_kind(estate):
 
 
 def test_an_answer_without_a_pair_is_a_complaint(estate):
-    _, _, intake = seen(b"CSQM401I +QM01 QUEUE PAY.IN TYPE QLOCAL\n", estate)
+    _, _, intake = seen(b"CSQM401I +QM01 QUEUE PAY.IN TYPE QLOCAL\nCSQM401I +QM01 QUEUE(LOCAL) CURDEPTH(1)\n", estate)
     assert intake.counts == {"no-time": 1, "not-understood": 1}
 
 
@@ -318,9 +319,35 @@ def test_a_queue_whose_group_is_not_known_is_a_complaint():
 
 def test_a_value_cut_anywhere_by_the_end_of_a_line_is_put_together(estate):
     [(line, _)] = side_by_side(OBJECTS[4:5])
-    wanted = seen(line.encode(), estate)[1]
+    whole = seen(line.encode(), estate)[1]
     for cut in range(line.index("LOCAL"), len(line)):
         text = f"{line[:cut]}\n{line[cut:]}\n"
-        assert "storage_class" in wanted
+        assert "storage_class" in whole
         if line[cut - 1] != " " and not line[cut - 1 : cut + 1].isupper() and line[cut] not in "( ":
-            assert seen(text.encode(), estate)[1] == wanted, text
+            assert seen(text.encode(), estate)[1] == whole, text
+
+
+def test_a_channel_with_the_name_of_a_queue_manager_is_none(estate):
+    _, _, intake = seen(b"CSQM416I ]MQ21 CHANNEL(SYSTEM.DEF.CLNTCONN ) CHLTYPE(CLNTCONN) QMNAME(XX  )\n", estate)
+    assert ("queue_manager", "XX") not in intake.facts.objects
+    assert intake.lines_for_passed_over() == ["1 object of DISPLAY that is not read (1 of CHANNEL)"]
+
+
+def test_a_master_of_the_group_is_no_queue(estate):
+    _, _, intake = seen(b"CSQM401I QM01 QUEUE(NEW) TYPE(QLOCAL) QSGDISP(GROUP) STGCLASS(DEFAULT)\n", estate)
+    assert ("queue", "QM01/NEW") not in intake.facts.objects
+
+
+def test_a_line_that_was_too_long_for_syslog_is_continued(estate):
+    first, rest = "CSQM401I +QM01 CFSTATUS(APP1) TYPE(SUMMARY) ENTSMAX(14599)", "ENTSUSED(6372)"
+    lines = [f"N 0000000 SYS1     26329 10:00:01.44 STC08037 00000090  {first}", f"S{' ' * 55}{rest}"]
+    measured, _, _ = seen("\n".join(lines).encode(), estate)
+    assert [own["ents_used"] for *_, own in measured] == [6372]
+
+
+def test_the_date_of_a_jes3_log_is_that_of_its_message(estate):
+    [(line, _)] = side_by_side(OBJECTS[2:3])
+    text = f"09:00:00 ---- IAT6853 THE CURRENT DATE IS WEDNESDAY,  25 NOV 2026\n10:00:01 {line}\n"
+    measured, _, intake = seen(text.encode(), estate, date="2026-01-01")
+    assert [time for time, *_ in measured] == [MORNING]
+    assert not intake.counts
