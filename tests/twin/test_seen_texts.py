@@ -74,7 +74,7 @@ def test_alerts(played: tuple[Path, Path, Replayed]) -> None:
         assert alert.runbook or is_over, alert.cause
         if alert.condition in FILLING and "alert cleared" not in alert.cause:
             present = f"{alert.usage_pct:.1f} %"
-            assert f": {present} in use" in alert.cause or f"({present} of the present" in alert.cause, alert.cause
+            assert f": {present} in use" in alert.cause, alert.cause
     assert wrong == []
 
 
