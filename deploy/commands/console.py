@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,6 +27,7 @@ from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.past import JobPast
+from streams.query.status import stopped_text
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.playback.timeline import Timeline
@@ -38,6 +40,7 @@ def console(
     recording: InputFile | None = None,
     estate: EstateFile | None = None,
     checkpoint: InputFolder | None = None,
+    status_file: InputFile | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
     token_file: InputFile | None = None,
@@ -59,6 +62,7 @@ def console(
         estate: Estate file (TOML): that of the recording; or, for what-if, that of the job, whose events topic the
             console then follows with twins of its own.
         checkpoint: Checkpoint folder of the job, on this machine: with its snapshots the page shows past days, too.
+        status_file: File of `mqtwin stream --status-file` on this machine: the page says when the job has stopped.
         host: Address to listen on. Any other than this machine's own needs --token-file and TLS.
         port: Port; 0 takes a free one.
         token_file: File with the token that clients must know, readable by its owner only.
@@ -76,6 +80,8 @@ def console(
         if kafka is None or estate is None:
             raise UsageError(f"--checkpoint {checkpoint}; expected: with --bootstrap-servers and --estate")
         open_stopped(checkpoint)
+    if status_file is not None and kafka is None:
+        raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
     listen = Listen(
         host=host,
         port=port,
@@ -92,7 +98,7 @@ def console(
                 server = _past(recording, estate, listen)
             else:
                 assert kafka is not None
-                server = _live(kafka, estate, checkpoint, listen, parts)
+                server = _live(kafka, estate, checkpoint, status_file, listen, parts)
             parts.enter_context(server)
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
@@ -104,11 +110,18 @@ def console(
 
 
 def _live(
-    kafka: KafkaOptions, estate: Path | None, checkpoint: Path | None, listen: Listen, parts: ExitStack
+    kafka: KafkaOptions,
+    estate: Path | None,
+    checkpoint: Path | None,
+    status_file: Path | None,
+    listen: Listen,
+    parts: ExitStack,
 ) -> ConsoleServer:
     """Return the server of the present. parts: gets what reads the topics."""
     topics, client = Topics(kafka.topic_prefix), kafka.client()
-    model = ConsoleModel(topics)
+    model = ConsoleModel(
+        topics, job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time())
+    )
     parts.enter_context(TopicFeed(client, topics, model))
     take_note = NoteTaker(client, topics, model).take
     if estate is None:

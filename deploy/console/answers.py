@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from deploy.console.model import commands_in
+from deploy.show.planning import beside_alert
 from twin.capacity.offload_rules import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
@@ -19,9 +20,9 @@ from twin.planning.advise import Promise, advise
 from twin.planning.levers import sizes
 from twin.planning.moment import Moment
 from twin.planning.proof import Hindsight
-from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, what_if
+from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, missing_gets_per_s, what_if
 from twin.stores.message_store import MessageStore
-from twin.units import FIRST_SECOND, LAST_SECOND, as_text
+from twin.units import FIRST_SECOND, LAST_SECOND, as_rate, as_text
 
 _MIB = 1024 * 1024
 _Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970
@@ -170,12 +171,13 @@ class Answers(ABC):
             except ArithmeticError as error:
                 raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
             sliders = _sliders(moment.twin)
+        moment_text = f"As of {_clock(answer.time)}, if the traffic of the last minutes continues as set here."
         return WhatIfAnswer(
             time=answer.time,
             attributes=sliders,
             before=_outcome(answer.before, answer.horizon_s),
             after=_outcome(answer.after, answer.horizon_s),
-            note=f"As of {_clock(answer.time)}, if the traffic of the last minutes goes on as set here.",
+            note=moment_text + beside_alert(answer),
         )
 
     def advise(self, content: Any) -> AdviseAnswer:
@@ -184,13 +186,14 @@ class Answers(ABC):
         promise = Promise(hours=request.hours, confidence=request.confidence)
         with self.moment(request.store, request.time) as moment:
             advice = advise(moment, promise, request.traffic)
+            gets = missing_gets_per_s(moment, request.traffic)
         promised = f"not full within {promise.hours:g} h in {100 * promise.confidence:g} % of all futures"
         if advice.is_kept:
             note = f"As of {_clock(advice.time)} nothing has to change: {promised}."
         elif advice.plans:
-            note = f"As of {_clock(advice.time)}; with each of these: {promised}."
+            note = f"As of {_clock(advice.time)}{_first(gets)}; with each of these: {promised}."
         else:
-            note = f"As of {_clock(advice.time)} no change of sizes or rules is enough for: {promised}."
+            note = f"As of {_clock(advice.time)}{_first(gets)}; no change of sizes or rules is enough for: {promised}."
         plans = [
             PagePlan(
                 title=plan.title,
@@ -209,6 +212,11 @@ def converted(content: Any, kind: type[_Request]) -> _Request:
     except msgspec.ValidationError as error:
         names = ", ".join(kind.__struct_fields__)
         raise UsageError(f"the body: {error}; expected: an object with {names}") from None
+
+
+def _first(gets_per_s: float) -> str:
+    """Return what helps at once, before any change of sizes."""
+    return f": {as_rate(gets_per_s)} gets/s more, and it grows no more" if gets_per_s > 0 else ""
 
 
 def hindsight_answer(result: Hindsight) -> HindsightAnswer:

@@ -191,10 +191,13 @@ class ConsoleModel:
         epoch: id of this model; versions of another one mean nothing here.
     """
 
-    def __init__(self, topics: Topics, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, topics: Topics, clock: Callable[[], float] = time.time, job_problem: Callable[[], str] = str
+    ) -> None:
         self.epoch = uuid.uuid4().hex[:12]
         self._topics = topics
         self._clock = clock
+        self._job_problem = job_problem
         self._lock = threading.RLock()
         self._version = 0
         self._stores: dict[str, _Entry] = {}
@@ -482,6 +485,7 @@ class ConsoleModel:
         seconds = max(1.0, now - recent[0][0]) if recent else 1.0
         return {
             **self._source,
+            "job_problem": self._job_problem(),
             "as_of": max(times, default=None),
             "age_s": round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None,
             "stores": len(self._stores),

@@ -7,7 +7,6 @@ Health is that of the exporter and, with a status file, of the job.
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import threading
 import time
@@ -23,12 +22,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from typing_extensions import override
 
-from streams.query.status import JobStatus
+from streams.query.status import MAX_BEAT_S, JobStatus, beat_limit_s
 from twin.errors import UsageError
 
-_UNITS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
-_UNITS |= {"week": 7 * 86400.0}
-_TRIGGERS = 10  # missed triggers after which the job counts as dead
 _MAX_READ_SILENCE_S = 60.0  # of the loop that reads Kafka; a look-up of a topic may take ten seconds
 
 _TEXT = "text/plain; charset=utf-8"
@@ -36,11 +32,6 @@ _MAX_REQUESTS = 16  # at a time; more are refused with 503
 _MAX_CONNECTIONS = 64  # at a time; more are closed
 _TIMEOUT_S = 10.0  # for a request to arrive and its answer to leave
 _log = structlog.get_logger("mqtwin.export")
-
-
-def trigger_seconds(text: str) -> float:
-    """Return the seconds of an interval in Spark's notation, such as "1 minute 30 seconds"."""
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)\s+([a-z]+?)s?\b", text.lower()))
 
 
 class Health:
@@ -65,7 +56,7 @@ class Health:
         is_caught_up: Callable[[], bool],
         missing: Callable[[], Sequence[str]] = tuple,
         unreadable: Callable[[], int] = lambda: 0,
-        max_beat_s: float = 120.0,
+        max_beat_s: float = MAX_BEAT_S,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -95,7 +86,7 @@ class Health:
                 reasons.append("the job has no status file")
             else:
                 age_s = self._wall() - status.beat_s
-                limit_s = max(self._max_beat_s, _TRIGGERS * trigger_seconds(status.trigger))
+                limit_s = beat_limit_s(status, self._max_beat_s)
                 if age_s > limit_s:
                     reasons.append(f"the job's last beat was {age_s:.0f} s ago, limit {limit_s:.0f} s")
         return reasons

@@ -31,9 +31,19 @@ _NO_MEMBER = (
 
 def print_answer(answer: Answer) -> None:
     """Print the table and, above it, the moment and the question."""
-    print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic goes on")
+    print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues")
     lines = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
     print_table(HEADINGS, lines, _RIGHT)
+    if beside := beside_alert(answer):
+        print_wrapped(beside.strip())
+
+
+def beside_alert(answer: Answer) -> str:
+    """Return why alerts show a lower probability, a sentence behind a space; empty where they do not."""
+    alert = answer.alert_probability
+    if alert is None or round(100 * alert) >= round(100 * answer.before.probability):
+        return ""
+    return f" Alerts show {100 * alert:.0f} %: they allow for traffic that changes."
 
 
 def question(answer: Answer) -> str:
@@ -103,7 +113,7 @@ def draw_answer(path: Path, answer: Answer) -> None:
         xlim=(0, end),
         xlabel=f"{unit} until full (p10, p50, p90)",
     )
-    axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)
+    axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic continues", fontsize=10)
     with Draft(path) as draft:
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(draft.file, format=path.suffix[1:], metadata=metadata, dpi=130)

@@ -6,6 +6,7 @@ time of the last beat, so that another process sees if the job runs. It never gr
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,12 @@ import structlog
 
 from streams.files import replace_file
 from twin.errors import UsageError
+from twin.units import as_span
 
+MAX_BEAT_S = 120.0  # without a batch or idle beat, after which a job counts as dead; at least ten triggers
+_TRIGGERS = 10
+_UNITS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+_UNITS |= {"week": 7 * 86400.0}
 _MAX_BYTES = 64 * 1024  # of a status file; a real one has 2 KB
 _SUMS = ("records", "events", "alerts", "dead_letters")
 
@@ -120,6 +126,35 @@ def check_replaceable(path: Path) -> None:
         is_own = False
     if not is_own:
         raise UsageError(f"--status-file {path} has something else; expected: a file of mqtwin stream, or a new name")
+
+
+def trigger_seconds(text: str) -> float:
+    """Return the seconds of an interval in Spark's notation, such as "1 minute 30 seconds"."""
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)\s+([a-z]+?)s?\b", text.lower()))
+
+
+def beat_limit_s(status: JobStatus, max_beat_s: float = MAX_BEAT_S) -> float:
+    """Return the seconds since its last beat after which a job counts as dead.
+
+    Args:
+        status: its status.
+        max_beat_s: the least limit, seconds.
+    """
+    return max(max_beat_s, _TRIGGERS * trigger_seconds(status.trigger))
+
+
+def stopped_text(path: Path, now_s: float) -> str:
+    """Return that the job of a status file has stopped, and since when; empty while it runs.
+
+    Args:
+        path: path of the file.
+        now_s: wall clock, seconds since 1970.
+    """
+    status = read_status(path)
+    if status is None:
+        return f"The job has no status file {path}: it was never started, or without --status-file"
+    age_s = now_s - status.beat_s
+    return f"The job has stopped: its last sign was {as_span(age_s)} ago" if age_s > beat_limit_s(status) else ""
 
 
 def read_status(path: Path) -> JobStatus | None:

@@ -21,10 +21,10 @@ from structlog.testing import capture_logs
 from deploy.cli import main
 from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
 from deploy.metrics.collector import TwinCollector
-from deploy.metrics.server import Health, metrics_server, trigger_seconds
+from deploy.metrics.server import Health, metrics_server
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
-from streams.query.status import JobStatus
+from streams.query.status import JobStatus, trigger_seconds
 from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.surfaces import filling, latest_of, wait_until
 from twin.conditions import CLEARED, FULL, INFO, UPDATED

@@ -12,7 +12,7 @@ import pytest
 from deploy.cli import main
 from streams.log import configure_logging
 from streams.query.progress import BatchLog
-from streams.query.status import JobStatus, StatusFile, read_status
+from streams.query.status import JobStatus, StatusFile, read_status, stopped_text
 from tests.streams.test_progress import REPORT
 from twin.errors import UsageError
 
@@ -99,3 +99,12 @@ def test_what_is_no_status_file_is_no_status(content: bytes, tmp_path: Path) -> 
     (tmp_path / "s").write_bytes(content)
     assert read_status(tmp_path / "s") is None
     assert read_status(tmp_path / "missing") is None
+
+
+def test_a_job_without_a_sign_for_its_limit_has_stopped(tmp_path: Path) -> None:
+    wall = Wall()
+    path = tmp_path / "s"
+    began = StatusFile(path, "30 seconds", wall=wall).status.beat_s
+    assert stopped_text(path, began + 300) == ""  # ten triggers
+    assert stopped_text(path, began + 301) == "The job has stopped: its last sign was 5 min ago"
+    assert stopped_text(tmp_path / "none", 0.0).startswith(f"The job has no status file {tmp_path / 'none'}: ")

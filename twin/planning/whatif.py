@@ -91,7 +91,16 @@ class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a what-if. time: the moment, event time as text; horizon_s: how far it looks."""
+    """The answer to a what-if.
+
+    Attributes:
+        store: name of the store.
+        time: the moment, event time as text.
+        horizon_s: how far it looks, seconds.
+        settings, traffic: the question.
+        before, after: the store as it is, and as it would be, if the traffic continues.
+        alert_probability: that of the store's forecast, which alerts show: a rise may also end; None: it has none.
+    """
 
     store: str
     time: str
@@ -100,6 +109,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     traffic: Traffic
     before: FillOutcome
     after: FillOutcome
+    alert_probability: float | None = None
 
 
 def what_if(
@@ -132,7 +142,21 @@ def what_if(
         traffic=traffic,
         before=_outcome(moment, moment.twin, UNCHANGED, horizon_s),
         after=_outcome(moment, changed, traffic, horizon_s),
+        alert_probability=_alert_probability(moment.twin),
     )
+
+
+def missing_gets_per_s(moment: Moment, traffic: Traffic = UNCHANGED) -> float:
+    """Return the further gets, messages/s, with which a store grows no more; 0: it does not grow, or is not known to.
+
+    Args:
+        moment: the store at a moment.
+        traffic: factors on its traffic.
+    """
+    store = moment.twin.tables.store
+    fill = moment.twin.fill_model(moment.tick)
+    now = flows.present(store, moment.tick, fill.weights)
+    return 0.0 if now is None else max(0.0, _regime(store, fill, now, traffic)[0].net_messages) / SECONDS
 
 
 # --- rolling forward -------------------------------------------------------------------------------------------------
@@ -164,6 +188,12 @@ def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: fl
     regime, puts = _regime(store, fill, now, traffic)
     outlook = look_closely(store, twin.name, fill, regime, tick, int(horizon_s / SECONDS))
     return _summary(outlook, _messages_that_fit(twin, fill, regime, puts, tick), puts)
+
+
+def _alert_probability(twin: MessageStore) -> float | None:
+    """Return the highest probability of the store's forecast."""
+    known = twin.state().forecast
+    return None if known is None else max((item.full_probability for item in known.resources), default=None)
 
 
 def _full_now(resource: Resource, store: Store, since: int, until: int, traffic: Traffic) -> FillOutcome:

@@ -385,7 +385,7 @@ class Overview {
     const named = all.filter((store) => store.store.toLowerCase().includes(word) && (this.tone === null || toneToCount(store) === this.tone));
     const chosen = named.sort(SORTS[this.sort.value][1]);
     const urgent = chosen.filter(isUrgent), steady = chosen.filter((store) => !isUrgent(store));
-    setText(this.heading, headline(all) + ageText());
+    setText(this.heading, (jobProblem() ? "The job has stopped" : headline(all)) + ageText());
     setText(this.incidents, countText([...state.incidents.values()]));
     this.incidents.hidden = all.length === 0;
     this.tools.hidden = all.length < FEW;
@@ -797,6 +797,9 @@ function pastName() {
   return isLive ? `The past of ${name}` : `Recording ${name}, ${count(events)} events`;
 }
 
+// Why the job writes nothing any more; empty while it runs, and of a recording.
+const jobProblem = () => (state.past || !state.meta ? "" : state.meta.job_problem || "");
+
 // Since when the job has written nothing, in words; empty while it writes.
 function ageText() {
   const age = state.meta && state.stores.size && !state.past ? ageOf(state.meta) : null;
@@ -813,6 +816,9 @@ function drawFresh() {
   } else if (meta && !meta.connected) {
     kind = "lost";
     problem = `${meta.problem || "No Kafka answers"}: what you see may be out of date.`;
+  } else if (jobProblem()) {
+    kind = "lost";
+    problem = `${jobProblem()}. What you see is as of then.`;
   } else if (meta && meta.age_s !== null) {
     kind = ageOf(meta) < LATE_S ? "live" : "late";
   }

@@ -5,6 +5,7 @@ import { announce, dayAndClock, h, momentOf, setAttribute, setText } from "./pag
 const SPEEDS = [60, 300, 1800]; // seconds of the recording in a second
 const FRAME_MS = 250;
 const WAIT_MS = 700; // for an answer, until it is said that it takes longer
+const STALE_MS = 150; // for an answer, until what is shown, of another moment, is greyed
 const STEP_KEYS = { PageUp: -10, PageDown: 10 };
 
 // The time in the address, seconds since 1970; null: none.
@@ -101,14 +102,20 @@ export class Past {
     this.wanted = this.time;
     if (this.isAsking) return;
     this.isAsking = true;
+    const main = document.getElementById("main");
     while (this.wanted !== null) {
       const time = this.wanted;
       this.wanted = null;
-      const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS);
+      const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS), stale = setTimeout(() => setAttribute(main, "data-stale", "true"), STALE_MS);
       const answer = await fetch(`api/at?t=${time}`).catch(() => null), content = answer && (await answer.json().catch(() => ({})));
       clearTimeout(wait);
+      clearTimeout(stale);
       setText(this.note, answer && answer.ok ? "" : (content && content.detail) || "The console does not answer.");
-      if (answer && answer.ok && this.wanted === null) this.onMoment(content);
+      if (!answer || !answer.ok) setAttribute(main, "data-stale", "true");
+      else if (this.wanted === null) {
+        main.removeAttribute("data-stale");
+        this.onMoment(content);
+      }
     }
     this.isAsking = false;
   }

@@ -271,8 +271,9 @@ def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser
 
 @pytest.mark.nightly
 def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
-    """A broker that went, a console that went, and a console that came back say so."""
-    model = ConsoleModel(TOPICS)
+    """A broker that went, a job that stopped, a console that went, and a console that came back say so."""
+    stopped: list[str] = []
+    model = ConsoleModel(TOPICS, job_problem=lambda: "".join(stopped))
     model.fold([state_record(page_set("QM01/PS04", 100), int(time.time() * 1000))])
     model.set_source(connected=True, caught_up=True, missing=[])
     server = ConsoleServer(model, Listen(port=0))
@@ -285,6 +286,11 @@ def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
         model.set_source(connected=False, caught_up=True, missing=[], problem="no Kafka answers at localhost:9092")
         expect(page.locator("#banner")).to_contain_text("no Kafka answers at localhost:9092")
         model.set_source(connected=True, caught_up=True, missing=[])
+        expect(page.locator("#banner")).to_be_hidden()
+        stopped.append("The job has stopped: its last sign was 3 min ago")
+        expect(page.locator("#banner")).to_contain_text("The job has stopped: its last sign was 3 min ago.")
+        expect(page.locator("h1")).to_contain_text("The job has stopped")
+        stopped.clear()
         expect(page.locator("#banner")).to_be_hidden()
         server.close()
         expect(page.locator("#banner")).to_contain_text("No answer from the console", timeout=4_000)  # milliseconds

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 from starlette.testclient import TestClient
 
 import twin
@@ -94,11 +95,16 @@ def test_what_if_at_a_moment_is_that_of_the_command(client: TestClient, friday: 
     own = what_if(at_moment(friday, twin.demo_estate(), STORE, answer["time"]), {"offld1_th": 60}, Traffic(puts=2))
     times = {"p10": own.after.p10, "p50": own.after.p50, "p90": own.after.p90}
     assert answer["after"]["time_to_full_s"] == times and answer["time"] == own.time <= MOMENT
+    assert own.alert_probability is not None and own.alert_probability < own.before.probability
+    alerts = f"Alerts show {100 * own.alert_probability:.0f} %"
+    assert answer["note"].endswith(f" {alerts}: they allow for traffic that changes.")
 
 
 def test_advice_at_a_moment_has_the_commands_of_its_plans(client: TestClient):
     answer = client.post("/advise", json={"store": STORE, "time": seconds_of(MOMENT)}).json()
     assert not answer["is_kept"] and "not full within 2 h" in answer["note"]
+    first = r"^As of [^;]*: 2[34](\.\d)? gets/s more, and it grows no more; with each of these:"
+    assert re.search(first, answer["note"])
     commands = [command for plan in answer["plans"] for step in plan["steps"] for command in step["commands"]]
     assert any(command.startswith("ALTER CFSTRUCT(APP1) OFFLD1TH(") for command in commands)
     assert all(plan["after"]["probability"] <= 0.1 for plan in answer["plans"])
@@ -189,6 +195,15 @@ def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, p
             page.get_by_role("button", name="What would help").click()
             expect(page.locator(".plans h3").first).to_have_text("offload sooner, and larger")
             assert ODD.findall(page.locator("body").inner_text()) == []
+        with opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page:
+            expect(page.locator(".hero .big")).to_have_text("22 min")
+            held: list[Route] = []
+            page.route("**/api/at?*", lambda route: held.append(route) or None)
+            page.get_by_label("Moment of the recording").fill("260")
+            expect(page.locator("#main")).to_have_attribute("data-stale", "true")  # what is shown is of 01:40
+            held[0].continue_()
+            expect(page.locator(".hero .big")).to_have_text("Full now")
+            expect(page.locator("#main")).not_to_have_attribute("data-stale", "true")
         with opened(browser, server.address, "phone", "dark") as page:
             expect(page.locator("h1")).to_contain_text("is full in")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
