@@ -28,6 +28,7 @@ from streams.collecting.http import Requester
 from streams.kafka.latest import AlertEntry
 from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
 from twin.records import URGENCIES, Incident, Incidents
+from twin.units import as_seconds
 
 _MAX_ALERTS = 64  # of one request
 _HEADERS = {"Content-Type": "application/json"}
@@ -107,11 +108,7 @@ def annotation_texts(incident: Incident) -> dict[str, str]:
 
 def opened_s(incident: Incident, written_s: float) -> float:
     """Return the event time at which an incident opened, but not later than its last record was written."""
-    try:
-        opened = datetime.fromisoformat(incident.opened).timestamp()
-    except (ValueError, OverflowError):  # somebody else's text
-        return written_s
-    return min(opened, written_s)
+    return min(as_seconds(incident.opened), written_s)
 
 
 class AlertmanagerBridge:

@@ -240,12 +240,6 @@ def test_an_alert_of_a_clock_ahead_does_not_start_after_its_end() -> None:
     assert seconds(sent.starts_at) == NOW_S
 
 
-def test_an_opening_that_is_no_time_starts_when_it_was_written() -> None:
-    odd = IncidentRole(id="x", role=ROOT, opened="yesterday")
-    (sent,) = applied(entry(written_s=NOW_S, incident=odd)).payload(NOW_S)
-    assert seconds(sent.starts_at) == NOW_S
-
-
 # --- the latest records ----------------------------------------------------------------------------------------------
 
 
