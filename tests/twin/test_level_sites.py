@@ -14,6 +14,9 @@ from tests.support.console_feed import TOPICS, state_record
 from tests.support.level_sites import STORE, LevelSite, calm, climbing, falling, tried
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds.protocol import FeedOptions
+from twin.feeds.site import SiteFile, record_site
 from twin.planning.advise import Promise, advise
 from twin.planning.moment import at_moment
 from twin.planning.proof import hindsight
@@ -133,6 +136,26 @@ def test_what_if_and_advice_refuse_in_one_line(tmp_path: Path) -> None:
     for command in ("whatif", "advise"):
         arguments = [command, STORE, "--estate", str(tmp_path / "estate.toml"), "--recording", str(recording)]
         assert main(arguments) == 2
+
+
+def test_puts_of_another_store_do_not_hide_a_level(tmp_path: Path) -> None:
+    """Statistics of one structure in the same start: the other is still known by its DISPLAYs."""
+    site = tried()
+    site.record(tmp_path)
+    text = (tmp_path / "estate.toml").read_text(encoding="utf-8")
+    other = '\n[structure."MQP1/OTHER"]\nsize = "64M"\n[queue."MQP1/OTHER.IN"]\nstructure = "OTHER"\n'
+    (tmp_path / "both.toml").write_text(text + other, encoding="utf-8")
+    puts = [
+        {"time": site.start_us + 60_000_000 * minute, "qmgr": "MQ1A", "op": "PUT", "queue": "OTHER.IN", "length": 100}
+        for minute in range(140)
+    ]
+    (tmp_path / "puts.ndjson").write_bytes(b"".join(msgspec.json.encode(put) + b"\n" for put in puts))
+    _, files = site.write(tmp_path)
+    estate, recording = load_estate(tmp_path / "both.toml"), tmp_path / "both.arrow"
+    record_site([*files, SiteFile("recording", tmp_path / "puts.ndjson")], recording, estate, FeedOptions())
+    replayed = play_again(recording, estate)
+    assert {"threshold", "full-forecast"} <= open_at_the_end(replayed.alerts).keys()
+    assert replayed.states["MQP1/OTHER"].messages == 140
 
 
 def few(count: int) -> LevelSite:

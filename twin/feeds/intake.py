@@ -361,7 +361,7 @@ class Intake:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
             elif self._is_known(event):
                 self.events += 1
-                yield _with_resync(event) if self.resync and event["op"] == "MEASURE" else event
+                yield with_resync(event) if self.resync and event["op"] == "MEASURE" else event
             else:
                 self.aside += 1
                 if aside is not None:
@@ -434,7 +434,7 @@ class Intake:
         return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
 
 
-def _with_resync(event: Event) -> Event:
+def with_resync(event: Event) -> Event:
     """Return a MEASURE that asks for a resync."""
     measured: Measured = {**event["measured"], "resync": True}
     return {**event, "measured": measured}

@@ -6,7 +6,7 @@ import heapq
 import os
 import re
 import tempfile
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
 from operator import itemgetter
@@ -16,12 +16,13 @@ from typing import NamedTuple
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
 from twin.estate.toml_text import toml_string
+from twin.events import Event
 from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
 from twin.feeds.file_types import describe_file
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import import_files, read_pages, recorded
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Intake, with_resync
 from twin.feeds.protocol import FeedOptions, Page
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
@@ -35,7 +36,6 @@ _POLICY = re.compile(
 _DEFINITION = re.compile(
     r"\s*DEF(?:INE)?\s+(?:QL(?:OCAL)?|QA(?:LIAS)?|QR(?:EMOTE)?|CFSTRUCT|ST(?:GCLASS|C)|PSID)\b", re.IGNORECASE
 )
-_OF_LEVELS = frozenset(("display", "rest", "dds", "m3"))  # formats without puts and gets
 _WRITE_EVENTS = 10_000  # events per write
 
 
@@ -232,7 +232,7 @@ def record_site(
 ) -> SiteRecording:
     """Write the events of all files into one recording, in order of time. Without any, what was there stays.
 
-    Where no file has puts and gets, the twin takes over every measurement.
+    The twin takes over every measurement of a store of which no file has puts and gets.
 
     Args:
         files: the files.
@@ -249,17 +249,32 @@ def record_site(
         if own.format_name in FORMATS:
             paths.setdefault(own.format_name, []).append(own.path)
     recordings = [own.path for own in files if own.format_name == RECORDING]
-    resync = not recordings and not paths.keys() - _OF_LEVELS
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         parts = {name: Path(folder) / f"{name}.ndjson.zst" for name in paths}
         intakes = [
-            import_files(name, paths[name], part, estate, options, resync=resync, progress=progress)
-            for name, part in parts.items()
+            import_files(name, paths[name], part, estate, options, progress=progress) for name, part in parts.items()
         ]
-        merged = heapq.merge(*map(recorded, (*parts.values(), *recordings)), key=itemgetter("time"))
+        counted = _counted_stores((*parts.values(), *recordings), estate)
+        of_parts = (_believed(recorded(part), counted) for part in parts.values())
+        merged = heapq.merge(*of_parts, *map(recorded, recordings), key=itemgetter("time"))
         with RecordingWriter(recording) as writer:
             while batch := list(islice(merged, _WRITE_EVENTS)):
                 writer.write(batch)
             if not writer.events:
                 writer.discard()
     return SiteRecording(intakes, writer.events)
+
+
+def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:
+    """Return the stores of which files have puts or gets."""
+    queues = {
+        (event["qmgr"], event["queue"]) for path in files for event in recorded(path) if event["op"] in ("PUT", "GET")
+    }
+    return {estate.routes[estate.queue_routes[queue]].store for queue in queues if queue in estate.queue_routes}
+
+
+def _believed(events: Iterable[Event], counted: Container[str]) -> Iterator[Event]:
+    """Yield events; a MEASURE of a store without puts and gets asks for a resync."""
+    for event in events:
+        is_alone = event["op"] == "MEASURE" and event["store"] not in counted
+        yield with_resync(event) if is_alone else event
