@@ -81,6 +81,7 @@ class Message:
     time: int | None  # microseconds since 1970; None: the text has no time
     body: list[str] = field(default_factory=list)
     shape: str = ""  # fields before its text; "" of none
+    fields: str = ""  # words between its time and its id, where no columns show what they are
     is_numbered: bool | None = None  # whether its further lines carry its number; None: none came yet
 
     @property
@@ -170,10 +171,11 @@ class ConsoleReader:
                 return
             current = self._current
             if current is not None and wrapped.is_loose and _is_further(current, wrapped, now):
-                self._append(current, wrapped.text)
+                self._append(current, wrapped.text.strip().removeprefix(current.fields))
                 return
         words = ("", wrapped.text) if match is None else (match[1], match[2])
         message = self._begin(line, words[0], words[1], now, wrapped.shape)
+        message.fields = wrapped.fields
         if wrapped.is_several:
             message.is_numbered = True
 
@@ -278,6 +280,7 @@ class _Wrapped(NamedTuple):
         offset: its offset from UTC; "": local.
         is_several: True if it is known to be the first line of several.
         is_loose: True if further lines may have the same fields.
+        fields: words before the id of a message.
     """
 
     text: str
@@ -287,6 +290,7 @@ class _Wrapped(NamedTuple):
     offset: str
     is_several: bool
     is_loose: bool
+    fields: str
 
 
 def _unwrap(line: str) -> _Wrapped | None:
@@ -313,7 +317,8 @@ def _unwrap(line: str) -> _Wrapped | None:
         return None  # a word and a time
     shape = f"{'K' if kind else ''}{'S' if system else ''}{len(day)}{first['mark']}"
     is_loose = not kind and not (job is not None and first["mark"] == ".")
-    return _Wrapped(text.rstrip(), shape, day, first["time"], first["offset"] or "", kind == "M", is_loose)
+    fields = rest[: len(rest) - len(text)].strip(" +*@-") if is_message and is_loose and rest.endswith(text) else ""
+    return _Wrapped(text.rstrip(), shape, day, first["time"], first["offset"] or "", kind == "M", is_loose, fields)
 
 
 def _from_id(rest: str) -> str:

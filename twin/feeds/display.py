@@ -195,7 +195,9 @@ class DisplayFeed(Feed):
                 return
             words = line.removeprefix("_").split()
             if len(words) not in {8, 9} or not all(word.isdigit() for word in (*words[:6], words[7])):
-                continue  # a heading, or a page set that is not online
+                if words and words[0].isdigit():
+                    self.intake.pass_over("row of page sets without numbers", " ".join(words[2:4]) or "no state")
+                continue
             number, pool, total, unused, persistent, nonpersistent = map(int, words[:6])
             if number > 99 or unused + persistent + nonpersistent != total:
                 text = f"page set {number} of {total} pages: {' '.join(words[3:6])}; expected: numbers of that sum"
@@ -276,6 +278,10 @@ class DisplayFeed(Feed):
                 structures.append({})
             if colon and structures:
                 structures[-1].setdefault(word, value)  # a pending policy repeats the names of the one in force
+        if not structures:
+            text = f"{message.id} shows no STRNAME; expected: the answer to D XCF,STR,STRNAME="
+            self.intake.complain("not-understood", place, text)
+            self.object_count -= 1
         for fields in structures:
             store = self._store_of_structure(fields["STRNAME"])
             if store is None:

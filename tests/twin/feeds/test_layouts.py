@@ -161,6 +161,7 @@ LAYOUTS: dict[str, Callable[[list[Message]], list[str]]] = {
     "date first": time_first,
     "UTC": lambda messages: time_first(messages, "2026-11-25T10:00:01.440Z SYS1 STC08037"),
     "date on each line": lambda messages: time_first(messages, further_fields="2026-11-25 10:00:01.440"),
+    "fields on each line": lambda messages: time_first(messages, "10:00:01 SYS1 STC08037", "10:00:01 SYS1 STC08037"),
     "time first": lambda messages: time_first(messages, "10:00:01 SYS1"),
 }
 NO_TIMES = {"SYSPRINT", "carriage control", "OPERLOG"}
