@@ -45,7 +45,7 @@ def check_note(note: Note, alerts: Mapping[str, NotedAlert]) -> None:
         open_ids = [alert_id for alert_id, own in alerts.items() if own.is_open]
         unknown = f"alert {note.alert_id[:100]}: there is no such alert"
         if not open_ids:
-            raise UsageError(f"{unknown}, and none is open")
+            raise UsageError(f"{unknown}, and none is open; expected: one that mqtwin alerts shows")
         named = ", ".join(open_ids[-_MAX_NAMED:])
         more = f" and {len(open_ids) - _MAX_NAMED} more" if len(open_ids) > _MAX_NAMED else ""
         raise UsageError(f"{unknown}; expected: {named}{more}")

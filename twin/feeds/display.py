@@ -340,7 +340,9 @@ class DisplayFeed(Feed):
 
     def _pass_over(self, message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> None:
         name = "structure of no group of the estate" if has_counts else "message without counts"
-        self.intake.pass_over(name, message.id if monitored is None or not has_counts else monitored[1])
+        self.intake.pass_over(
+            name, message.id if monitored is None or not has_counts else monitored[1], is_counted=True
+        )
 
     def _has_no_queues(self, store: str) -> bool:
         config = None if self.intake.estate is None else self.intake.estate.stores.get(store)

@@ -71,7 +71,7 @@ class MqscObjects:
             self._intake.complain("bad-value", place, f"{error}; expected: values as DISPLAY shows them")
 
     def _pass_over(self, kind: str) -> None:
-        self._intake.pass_over("object of DISPLAY that is not read", kind)
+        self._intake.pass_over("object of DISPLAY that is not read", kind, is_counted=True)
 
     def group_of(self, qmgr: str) -> str | None:
         """Return the queue-sharing group of a queue manager: that of the estate, else the one seen; or None."""
