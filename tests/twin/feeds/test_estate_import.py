@@ -76,7 +76,7 @@ def test_capacities_that_nothing_has_shown_are_named(files):
 
 
 def test_a_size_that_is_not_from_initsize_to_size_differs(files):
-    (policy,) = [path for name, path in files if name == "cfrm"]
+    (policy,) = [path for name, path, _ in files if name == "cfrm"]
     policy.write_text(CFRM.replace("SIZE(2G) INITSIZE(1G)", "SIZE(768M)"), encoding="utf-8")
     lines = list(unverified(facts_of(files)))
     assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 768M in " in line for line in lines)
