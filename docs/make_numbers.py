@@ -89,7 +89,11 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
     thresholds = [next(record for record in _records(path) if _is_threshold(record)) for path in (alerts, later)]
     return [
         Passage(README, r"then `(\d+) puts refused with 2192`", refused[1].replace(",", "")),
-        Passage(README, r"^```text\n(20.*?)\n```$", _to_first_action(incident_block(by_call[1], _COLUMNS).plain)),
+        Passage(
+            README,
+            r"^```text\n( (?:warning|critical|full)  .*?)\n```$",
+            _to_first_action(incident_block(by_call[1], _COLUMNS).plain),
+        ),
         Passage(README, r"shows a watch (\S+ \S+) before", as_span(leads[0])),
         Passage(README, r"and this page (\S+ \S+) before", as_span(leads[1])),
         Passage(QUICK_START, r"^\$ mqtwin simulate [^\n]*\n(.*?), peak usage", simulated.partition(", peak usage")[0]),

@@ -134,8 +134,8 @@ CATALOGUE = {
         ),
         *_gauges(
             STORE,
-            incident_urgency="Worst urgency of the incident of a store until it is over: 0 none, 1 watch, 2 page, "
-            "3 critical, 4 full.",
+            incident_urgency="Worst urgency of the incident of a store until it is over, 2 again once refused puts "
+            "succeed: 0 none, 1 watch, 2 page, 3 critical, 4 full.",
             incident_opened_time_seconds="Event time at which the incident of a store opened, seconds since 1970; no "
             "sample without one.",
         ),

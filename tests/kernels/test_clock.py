@@ -75,15 +75,15 @@ def test_ticks_come_again_and_alerts_of_the_same_time_have_another_id() -> None:
     full = {"reason": 2192, "time": START_US + HOUR_US}
     driver.put(**full)
     driver.wait(2 * HOUR_US / SECOND_US)
-    assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"]
+    assert [change for change, *_ in driver.alert_changes()] == ["opened", "updated", "cleared"]
     for _ in range(2):
         driver.send("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
     for _ in range(clock.TRUST):
         driver.send("HEARTBEAT", None, store=driver.decoding.name, time=START_US)
     driver.put(**full)
     driver.wait(2 * HOUR_US / SECOND_US)
-    assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"] * 2
-    assert len({(alert.alert_id, alert.number) for alert in driver.alerts}) == 4
+    assert [change for change, *_ in driver.alert_changes()] == ["opened", "updated", "cleared"] * 2
+    assert len({(alert.alert_id, alert.number) for alert in driver.alerts}) == 6
 
 
 def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+SCOPE = "z/OS OTel"  # of the spans that queue managers on z/OS emit
 _KINDS = {"PUT": Span.SPAN_KIND_PRODUCER, "GET": Span.SPAN_KIND_CONSUMER}
 
 
 def add_span(request: ExportTraceServiceRequest, number: int, event: Mapping[str, Any]) -> None:
     """Add the span of a PUT or GET (time in microseconds, queue; optional: qmgr, msgid, length) to a request."""
     scope = request.resource_spans.add().scope_spans.add()
-    scope.scope.name = "z/OS OTel"
+    scope.scope.name = SCOPE
     span = scope.spans.add()
     span.trace_id, span.span_id = number.to_bytes(16, "big"), number.to_bytes(8, "big")
     span.kind, span.end_time_unix_nano = _KINDS[event["op"]], event["time"] * 1000
@@ -31,6 +32,15 @@ def add_span(request: ExportTraceServiceRequest, number: int, event: Mapping[str
             span.attributes.add(key=name).value.string_value = text
     if "length" in event:
         span.attributes.add(key="messaging.message.body.size").value.int_value = event["length"]
+
+
+def with_scope(value: bytes) -> bytes:
+    """Return a request whose spans are those of queue managers on z/OS."""
+    request = ExportTraceServiceRequest.FromString(value)
+    for resource in request.resource_spans:
+        for scope in resource.scope_spans:
+            scope.scope.name = SCOPE
+    return request.SerializeToString()
 
 
 def request_of(events: Iterable[Mapping[str, Any]], first: int = 1) -> bytes:

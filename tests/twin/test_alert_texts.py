@@ -161,12 +161,13 @@ def test_what_nobody_enlarges_by_itself_is_no_room(growth: dict[str, Any]) -> No
 def test_volumes_that_are_not_described_are_no_room() -> None:
     driver = PageSetDriver(expand="SYSTEM")
     state = driver.put(4_000, count=40)
-    assert state["pages_max"] == state["pages_total"]
+    assert state["limits_unknown"] == ["pages"]
     assert driver.twin.view(PAGES).maximum_pct == state["usage_pct"]
     driver = TwinDriver()
     state = driver.put(60_000, count=70)
-    data_set = state["smds"]["QM01"]
-    assert data_set["blocks_max"] == data_set["blocks_total"]
+    assert state["limits_unknown"] == ["smds/QM01", "smds/QM02"]
+    data_set = driver.twin.view(Resource(Pool.SMDS, "QM01"))
+    assert data_set.maximum_pct == data_set.usage_pct
 
 
 def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:

@@ -56,11 +56,11 @@ def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> 
 
 def test_names_of_a_structure() -> None:
     assert (structure().short_name, structure().policy_name) == ("APP1", "QSG1APP1")
-    assert (bare_structure(GIB).short_name, bare_structure(GIB).policy_name) == ("name", "name")
+    assert (bare_structure(GIB).short_name, bare_structure(GIB).policy_name) == ("NAME", "NAME")
 
 
 def test_sizes_of_the_policy_are_whole_kb_as_a_number_without_a_unit_is_kb() -> None:
     config = replace(bare_structure(1_000_000), init_size=999_999)
-    expected = "STRUCTURE NAME(name) SIZE(977K) INITSIZE(977K) SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE(1M)"
+    expected = "STRUCTURE NAME(NAME) SIZE(977K) INITSIZE(977K) SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE(1M)"
     assert plan_scm(config, parse_mix(("1K:900",))).cfrm == expected
     assert alter_size("name", 1_000_000) == "SETXCF START,ALTER,STRNAME=name,SIZE=977K"
