@@ -147,8 +147,10 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     ranked = sorted(newest_first, key=_rank)
     for alert in ranked[:_MAX_ALERTS]:
         rows.add_row(Text(opened[alert.data.alert_id][11:16], style="dim"), *_alert_cells(alert))
-    brief = [Wrapped(Text(line, style="italic")) for line in ranked[0].data.brief or (ranked[0].data.cause,)]
-    return _alert_panel(title, rows, *brief)
+    worst = ranked[0].data
+    what, *others = worst.brief or (worst.cause,)
+    lines = (f"{worst.time[11:16]} {what}", *others)  # as of its last record: the forecast above is younger
+    return _alert_panel(title, rows, *(Wrapped(Text(line, style="italic")) for line in lines))
 
 
 def _rank(alert: AlertRecord) -> int:
