@@ -82,7 +82,7 @@ def record(
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         follow: read on beyond the present end of the topic, until `stop`.
-        skipped: partition and offset of records that the job was told to skip, `Manifest.skipped_of`.
+        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
         stop: polled several times per second.
         on_progress: called after each batch of records.
 

@@ -224,7 +224,7 @@ def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> 
 
     Args:
         message: the record.
-        skipped: partition and offset of records that the job was told to skip, `Manifest.skipped_of`.
+        skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
     """
     kind, written_ms = message.timestamp()
     is_readable = kind == TIMESTAMP_NOT_AVAILABLE or abs(written_ms) <= MAX_RECORD_MS

@@ -113,7 +113,7 @@ class ResourceView(ABC):
 
     @property
     def last_refused(self) -> int:
-        """Event time of the store's last put that failed for want of storage, microseconds, or NEVER."""
+        """Event time of the store's last refused put, microseconds, or NEVER."""
         return self.last_full
 
     def is_refusing(self, now: int) -> bool:

@@ -46,7 +46,7 @@ class CommandPrefixes:
             self._intake.complain("no-prefix", place, text)
 
     def qmgr_of(self, prefix: str, current: str | None, place: str) -> str | None:
-        """Return the queue manager of a prefix; None, with a complaint, if it cannot be told.
+        """Return the queue manager of a prefix; None, with a complaint, if it is not known.
 
         Args:
             prefix: the prefix.

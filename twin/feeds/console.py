@@ -263,7 +263,7 @@ class ConsoleReader:
 
 
 def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
-    """Return True for a further line of a message that has its fields and time, and is no command."""
+    """Return True for a further line of a message that has its fields and time, and is not a command."""
     if message.shape != wrapped.shape or message.time is None or now is None:
         return False
     return 0 <= now - message.time <= _ONE_SECOND_US and not _COMMAND.match(wrapped.text)
@@ -294,7 +294,7 @@ class _Wrapped(NamedTuple):
 
 
 def _unwrap(line: str) -> _Wrapped | None:
-    """Return a line of a log without the fields before its text; None: it is no such line."""
+    """Return a line of a log without the fields before its text; None: it is another line."""
     first = _FIRST.match(line)
     if first is None:
         return None
@@ -361,7 +361,7 @@ class _Clock:
         try:
             named = date(int(year), _MONTHS[month], int(day))
         except (ValueError, KeyError):
-            self._report("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            self._report("bad-date", text, line, f"{text} is not a date; {self.day} stays; expected: a day there is")
             return
         if named < self.day:
             self._last = None  # another log
@@ -379,7 +379,7 @@ class _Clock:
         self.day, self._last, self.now = moment.date(), moment, self._as_us(moment)
 
     def time_of(self, line: int, wrapped: _Wrapped) -> int | None:
-        """Return the time of a line; None: it is no time of day."""
+        """Return the time of a line; None: not a time of day."""
         hour, minute, second = (int(wrapped.clock[start : start + 2]) for start in (0, 3, 6))
         if hour > 23 or minute > 59 or second > 59:
             return None
@@ -420,7 +420,7 @@ class _Clock:
         try:
             day = _date(text)
         except ValueError:
-            self._report("bad-date", text, line, f"{text} is no day; {self.day} stays. Expected: a day of the calendar")
+            self._report("bad-date", text, line, f"{text} is not a date; {self.day} stays; expected: a day there is")
             return
         self.day = day
 

@@ -180,7 +180,7 @@ def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
         try:
             status = path.stat()
             if not S_ISREG(status.st_mode):
-                raise UsageError(f"{path} is no regular file, but {_kind(status.st_mode)}; expected: a file")
+                raise UsageError(f"{path} is {_kind(status.st_mode)}; expected: a file")
             with path.open("rb") as file:
                 time = status.st_mtime_ns // 1000
                 if not status.st_size:

@@ -87,7 +87,7 @@ def _texts(response: Mapping[str, Any]) -> list[str]:
 
 
 def _parameters(response: Any) -> dict[str, str] | None:
-    """Return the values of a response by keyword; none of a response without parameters, None if it is no response."""
+    """Return the values of a response by keyword; none of one without parameters, None if it is not a response."""
     if not isinstance(response, dict):
         return None
     parameters = response.get("parameters", {})

@@ -229,7 +229,7 @@ def _whole(page: Page, complain: Complain, segments: Iterator[tuple[int, int, by
 
 
 def framing_of(data: bytes | mmap.mmap) -> Framing | None:
-    """Return what a transfer has put around the records of a data set; None: nothing, or it is no SMF.
+    """Return what a transfer has put around the records of a data set; None: nothing, or it is not SMF.
 
     Args:
         data: the data set, or its beginning.

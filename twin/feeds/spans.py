@@ -147,7 +147,7 @@ class Spans(NamedTuple):
     signal: str | None = None
 
 
-class _OtherSignal(Exception):  # noqa: N818 -- it is no error
+class _OtherSignal(Exception):  # noqa: N818 -- not an error
     """A request of another signal than traces; its text names the signal."""
 
 

@@ -307,7 +307,7 @@ class ForecastMonitor:
             memory.danger_since = None
             return []
         if self.falling_since(view, summary.resource, summary.tick) is not None:
-            return []  # it is no danger while it empties
+            return []  # no danger while it empties
         if memory.danger_since is None:
             memory.danger_since = summary.tick
         if (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):

@@ -297,7 +297,7 @@ class TestClocksThatAreSet:
     def test_a_day_that_does_not_exist_is_a_complaint(self, estate, day):
         _, intake = self.used(estate, self.log(day, "12.30.00"))
         [complaint] = intake.complaints
-        assert (complaint.code, complaint.text.split(";", maxsplit=1)[0]) == ("bad-date", f"{day} is no day")
+        assert (complaint.code, complaint.text.split(";", maxsplit=1)[0]) == ("bad-date", f"{day} is not a date")
 
     @pytest.mark.parametrize("day", ["27366", "2027366", "2027-02-29"])
     def test_a_date_of_a_line_that_does_not_exist_is_one_complaint(self, estate, day):
