@@ -45,19 +45,19 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 	$(BIN)/coverage report
 
 bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.tools.bench $(ARGS)
 
 bench-peers: $(MADE)/peers $(MADE)/archives       ## measure the job beside smaller programs on the same events
-	$(BIN)/python -m tests.bench --only peers $(ARGS)
+	$(BIN)/python -m tests.tools.bench --only peers $(ARGS)
 
 soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
-	$(BIN)/python -m tests.soak $(or $(ARGS),load)
+	$(BIN)/python -m tests.tools.soak $(or $(ARGS),load)
 
 fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--seed 7 --minutes 60"
-	$(BIN)/python -m tests.fire $(ARGS)
+	$(BIN)/python -m tests.tools.fire $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
-	$(BIN)/python -m tests.score $(LOADS:%=--loads %) $(ARGS)
+	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)
 
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers

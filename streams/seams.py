@@ -1,4 +1,4 @@
-"""Named points of the workers at which a test can ask for a fault: `tests.fire` is the only one who does.
+"""Named points of the workers at which a test can ask for a fault: `tests.tools.fire` is the only one who does.
 
 In production `ACTIVE` is None and a seam costs a test for that. The runner of faults sets an environment variable to a
 folder and writes an order into it, a file with the name of a point: ``kill``, ``raise``, ``delay SECONDS`` or ``hold``.

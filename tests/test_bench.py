@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from streams.kafka.publish import PublishResult
-from tests.bench.growth import BOTH, CORES, SINGLE, WORKERS, Growth, Measured, fit
-from tests.bench.latency import Latency
-from tests.bench.rig import Span
-from tests.bench.throughput import Round, Way
-from tests.bench.timeline import Timeline
+from tests.tools.bench.growth import BOTH, CORES, SINGLE, WORKERS, Growth, Measured, fit
+from tests.tools.bench.latency import Latency
+from tests.tools.bench.rig import Span
+from tests.tools.bench.throughput import Round, Way
+from tests.tools.bench.timeline import Timeline
 from twin.sizing.cluster import COSTS
 
 CALM = {"batch_ms": 200.0, "run_ms": 150.0, "plan_ms": 20.0, "commit_ms": 10.0, "collector_ms": 0.0, "records": 200.0}

@@ -162,7 +162,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
 POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
-# Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.score.
+# Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints

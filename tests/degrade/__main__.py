@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.degrade.statistics import degrade
-from tests.score.recordings import Recorded, recorded, recordings_folder
+from tests.tools.score.recordings import Recorded, recorded, recordings_folder
 from twin.estate import load_estate
 from twin.scoring.alarms import Alarm, from_alerts, merge
 from twin.scoring.judge import JudgedStore, judge

@@ -42,7 +42,7 @@ def parameter(
         text: its description.
         low: its minimum.
         high: its maximum.
-        drawn: ranges for random stories (`tests.score.cases`); without one they use the default.
+        drawn: ranges for random stories (`tests.tools.score.cases`); without one they use the default.
     """
     metadata = {"default": default, "text": text, "low": low, "high": high, "drawn": drawn}
     return field(default=default, metadata=metadata)
@@ -108,7 +108,7 @@ class StoreScenario(Scenario):
     """Scenario about one store that holds messages."""
 
     plays_on: ClassVar[Kinds] = ALL_KINDS  # kinds of stores
-    wants: ClassVar[Wants] = "any"  # needs of an estate (`tests.score.case_estate`)
+    wants: ClassVar[Wants] = "any"  # needs of an estate (`tests.tools.score.case_estate`)
 
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         """Return the random numbers of the calls and the flows. Raise UsageError as `demands`."""

@@ -1,0 +1,98 @@
+"""The section of docs/soak.md about a long life, and its picture, of the data that the run has kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.tools.fire.life import DATA, Facts
+from tests.tools.fire.page import ROOT
+from tests.tools.soak import picture
+from tests.tools.soak.findings import figures, percentile
+from tests.tools.soak.page import table
+from tests.tools.soak.samples import Sample, Samples
+
+PAGE = ROOT / "docs" / "soak.md"
+PICTURE = ROOT / "docs" / "images" / "life.svg"
+HEADING = "## Two hours under load and faults"
+WARM_UP_SECONDS = 90.0  # after a fault, of the four minutes to the next one
+_TEXT = """\
+{heading}
+
+`make fire ARGS="--life 120 --rate 12000"` runs the job under a steady load of single JSON events, with one of the
+faults of [make fire](proof.md) each four minutes and some random traffic of every kind beside it, and holds all that
+it has written against a replay that follows the topic. {when}
+
+- {faults} faults: {kinds}.
+- {events:,} events ({load:,} of the load, {rate:,.0f}/s), {alerts} alerts, {letters:,} dead letters, {batches:,}
+  batches; time of a batch: median {median:,.0f} ms, 99 % below {high:,.0f} ms.
+- **{difference}**
+{troubles}
+The highest rate, measured before on a backlog while other programs used the machine too, was {peak:,.0f} events/s;
+alone on it the job reaches [344,000](performance.md). The load is {share:.0f} % of the former, so that broker, sender,
+replay and the whole topic fit beside the job on {cores} cores{others}.
+
+{table}
+
+Samples of the {warm_up:.0f} s after each fault are left out, and those without a daemon of workers, which may outlive
+it.{sampled}
+
+![Descriptors, memory, batch time, records not yet read and disk over the two hours](images/life.svg)
+"""
+
+
+class _LifeData(msgspec.Struct):
+    facts: Facts
+    samples: list[Sample]
+    batches: list[dict[str, Any]]
+    kills: list[float]
+
+
+def write(folder: Path) -> None:
+    """Write the section and the picture. folder: folder of the run's data."""
+    data = msgspec.json.decode((folder / DATA).read_bytes(), type=_LifeData)
+    facts, outcome = data.facts, data.facts.outcome
+    samples = [sample for sample in data.samples if sample.rss["workers"]]
+    run = Samples(samples=samples, batches=data.batches, kills=data.kills)
+    times = [batch["batch_ms"] for batch in data.batches]
+    others = ("publish", "validate")
+    kinds = {label: count for label, count in sorted(outcome.actions.items()) if not label.startswith(others)}
+    troubles = [f"- Not done by the runner: {fault.action}: {fault.trouble}" for fault in facts.faults if fault.trouble]
+    verdict = "At the end all alerts, states, dead letters and the ledger equal those of the replay."
+    picture.draw(run, PICTURE, _title(facts), "a fault")
+    section = _TEXT.format(
+        heading=HEADING,
+        when=f"Once, seed {facts.seed}:",
+        faults=len(facts.faults),
+        kinds=", ".join(f"{label} {count}" for label, count in kinds.items()),
+        events=facts.load_events + outcome.events,
+        load=facts.load_events,
+        rate=facts.rate,
+        alerts=outcome.alerts,
+        letters=outcome.letters,
+        batches=len(times),
+        median=percentile(times, 0.5),
+        high=percentile(times, 0.99),
+        difference=verdict if outcome.validations and not outcome.difference else f"Ended with: {outcome.difference}",
+        troubles="".join(f"{line}\n" for line in troubles),
+        peak=facts.peak,
+        cores=facts.cores,
+        others=f"; the machine's load average rose to {facts.peak_load:.0f}" if facts.peak_load > facts.cores else "",
+        table="\n".join(table(figures(run, WARM_UP_SECONDS))),
+        warm_up=WARM_UP_SECONDS,
+        share=100 * facts.rate / facts.peak if facts.peak else 0.0,
+        sampled=_sampled(data.samples[-1].seconds / 60, facts.minutes),
+    )
+    before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
+    PAGE.write_text(f"{before}\n\n{section}", encoding="utf-8")
+
+
+def _sampled(minutes: float, whole: float) -> str:
+    """Return a sentence where processes and folders were not sampled to the end."""
+    return f" Processes and folders were sampled for the first {minutes:.0f} minutes." if minutes < 0.95 * whole else ""
+
+
+def _title(facts: Facts) -> str:
+    return f"{facts.rate:,.0f} events/s in records of JSON for {facts.minutes:.0f} minutes, {len(facts.faults)} faults"

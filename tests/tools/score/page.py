@@ -1,0 +1,359 @@
+"""docs/foresight.md and its appendix: tables, targets and pictures, all from the figures of one run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.tools.score import ablation, people, probabilities
+from tests.tools.score.cases import Split
+from tests.tools.score.loads import SERIES
+from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
+from tests.tools.score.stories import Story
+from tests.tools.score.targets import PRECISION_AND_F1, not_later, targets
+from tests.tools.score.work import (
+    REAL_TITLES,
+    CaseScore,
+    classes,
+    cold_and_warm,
+    leads_beside_oracle,
+    measured,
+    scenarios,
+    share_of_lead,
+    with_oracle,
+)
+from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
+from twin.scoring.bootstrap import LEAST_RECORDINGS, RESAMPLES
+from twin.scoring.judge import Cause
+from twin.scoring.table import (
+    ROWS,
+    bounds_text,
+    markdown,
+    number,
+    percent,
+    percent_end,
+    rows,
+)
+
+_BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
+_BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
+_LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
+twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
+
+
+_REAL_TEXT = """What is put are counts that a real system produced, five minutes apart: tweets that name a company,
+requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
+not kept here. A case takes a window of 12 to 36 hours, a reader of ours (with a limit, away now and then, a job every
+few hours, slow for hours, or messages that stay a while) and a size at which the backlog reaches 45 to 92 % of the
+store, or 110 to 180 % of it, half of the cases each ([how](scorecard.md#real-loads)). The forecast was tuned on the
+tuning series and never on the held-out series."""
+ABLATED, ABLATED_REAL = "simulated loads", "real loads"
+APPENDIX = "foresight-appendix.md"
+PRECISE = PRECISION_AND_F1["hard"]  # share of right pages, below which a scenario is listed on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Origin of the figures. split: set of seeds; seconds: duration; ablations: Markdown tables by what was played."""
+
+    command: str
+    split: str
+    seconds: float
+    ablations: Mapping[str, str]
+
+
+def write(
+    run: Run,
+    scores: Sequence[CaseScore],
+    stories: Sequence[Story],
+    docs: Path,
+    loads: Mapping[Split, Sequence[CaseScore]],
+) -> Path:
+    """Write the page and its appendix; return the path of the page. `tests.tools.score.stories` draws the pictures."""
+    docs.mkdir(parents=True, exist_ok=True)
+    page = [_head(run, scores), people.section(scores, run.command), _targets(scores, loads), _compared(scores)]
+    page += [
+        _real(loads),
+        _imprecise(scores),
+        _oracle(scores),
+        _cold_and_warm(scores),
+        _causes(scores),
+        probabilities.by_horizon(scores, loads),
+        probabilities.calibration(scores),
+    ]
+    page.append(_foot(run))
+    appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
+    appendix += [_stories(stories), _foot(run)]
+    path = docs / "foresight.md"
+    for target, parts in ((path, page), (docs / APPENDIX, appendix)):
+        target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    return path
+
+
+_APPENDIX_HEAD = """# Foresight: appendix
+
+The tables behind [Foresight](foresight.md), by class and by scenario, and examples."""
+
+
+def _head(run: Run, scores: Sequence[CaseScore]) -> str:
+    events = sum(score.events for score in scores)
+    hard = sum(score.case.hard for score in scores)
+    fills = sum(score.fillings for score in scores)
+    kinds = len(scenarios(scores))
+    first, last = scores[0].case.number, scores[-1].case.number
+    return f"""# Foresight
+
+How early does an alert open, and is it right? {len(scores)} recordings of {kinds} scenarios were
+simulated, {hard} of them of hard classes, on which a straight line fails: {events:,} events, {fills} fillings that
+ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
+which shares no random number with it.
+
+[Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has the same
+tables by class and by scenario, and examples.
+
+In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
+([bootstrap](scorecard.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
+
+
+def _foot(run: Run) -> str:
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    machine = f"{os.cpu_count()} cores ({platform.machine()})"
+    minutes = f"{run.seconds / 60:.1f} minutes"
+    return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
+
+
+def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+    lines = [
+        [target.what, target.aim, target.measured, "**missed**" if target.met is False else target.outcome]
+        for target in targets(scores, loads)
+    ]
+    return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)
+
+
+def _compared(scores: Sequence[CaseScore]) -> str:
+    """Return all rules over all recordings, then the twin by class."""
+    lines = []
+    for name, some in classes(scores).items():
+        if some:
+            page, watch = measured(some)[TWIN], measured(some)[TWIN_WATCH]
+            cells = [f"{page.recordings}", f"{page.fillings}", percent(watch.recall), percent(watch.enough_lead)]
+            cells += [make(page) for title, make in ROWS.items() if title in _BY_CLASS]
+            lines.append([people.TITLES[name], *cells])
+    head = ["the twin", "recordings", "fillings", "watch: recall", "watch: enough lead", *_BY_CLASS]
+    return f"""## The forecast, compared with other rules
+
+Only alarms of `full-forecast` and `full` count here. {_counts(scores)}
+
+{markdown(["", *METHODS], rows(measured(scores)))}
+
+{markdown(head, lines)}
+
+![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)"""
+
+
+def _counts(scores: Sequence[CaseScore]) -> str:
+    twin = measured(scores)[TWIN]
+    return f"{twin.recordings} recordings, {twin.fillings} fillings, {twin.store_days:,.0f} store-days."
+
+
+def _tables(scores: Sequence[CaseScore]) -> list[str]:
+    """Return for each class but "all" a table of all rules."""
+    parts = []
+    for name, some in classes(scores).items():
+        if some and name != "all":
+            parts += [f"## {people.TITLES[name]}", _counts(some), markdown(["", *METHODS], rows(measured(some)))]
+    return parts
+
+
+def _real(loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+    """Return the results on loads of real systems, by set; "" where there are none."""
+    parts = []
+    for split, some in loads.items():
+        target = not_later(some, REAL_TITLES[split])
+        title = REAL_TITLES[split].removeprefix("real, ").capitalize()
+        parts += [f"### {title}", f"{', '.join(SERIES[split])}. {_counts(some)}"]
+        parts += [f"{target.what.capitalize()}: {target.measured}.", markdown(["", *METHODS], rows(measured(some)))]
+    if not parts:
+        return ""
+    return "\n\n".join(["## Loads of real systems", _REAL_TEXT, *parts])
+
+
+def _imprecise(scores: Sequence[CaseScore]) -> str:
+    """Return the scenarios in which too many pages are wrong, beside the oracle; "" without any."""
+    lines = []
+    for name, some in scenarios(scores).items():
+        twin = measured(some)[TWIN]
+        if twin.precision is None or twin.precision >= PRECISE:
+            continue
+        cases, by_method = with_oracle(some)
+        oracle = percent(by_method[ORACLE].precision if cases else None)
+        cells = [str(twin.fillings), percent(twin.recall), percent(twin.precision), oracle, percent(twin.calm)]
+        lines.append([f"`{name}`", str(len(some)), *cells])
+    head = ["the twin", "recordings", "fillings", "recall", "precision", "oracle", "recordings without a false alarm"]
+    if not lines:
+        return ""
+    return f"""## Scenarios with false pages
+
+The scenarios in which less than {100 * PRECISE:.0f} % of the pages are right. The [oracle](#against-an-oracle) plays
+those of their recordings that have a story it can draw.
+
+{markdown(head, lines)}"""
+
+
+def _scenarios(scores: Sequence[CaseScore]) -> str:
+    lines = []
+    for name, some in scenarios(scores).items():
+        by_method = measured(some)
+        best = _best_baseline(
+            {method: measures.f1 for method, measures in by_method.items() if method not in (TWIN, TWIN_WATCH)}
+        )
+        twin = by_method[TWIN]
+        watch = by_method[TWIN_WATCH]
+        cells = [percent(watch.recall), percent(watch.enough_lead)]
+        cells += [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
+        lines.append([f"`{name}`", some[0].case.class_, str(len(some)), str(twin.fillings), *cells, best])
+    head = [
+        "the twin",
+        "class",
+        "recordings",
+        "fillings",
+        "watch: recall",
+        "watch: enough lead",
+        *_BY_SCENARIO,
+        "best F1 of a baseline",
+    ]
+    return "## By scenario\n\n" + markdown(head, lines)
+
+
+def _best_baseline(f1: Mapping[str, float | None]) -> str:
+    known = {name: value for name, value in f1.items() if value is not None}
+    if not known:
+        return "-"
+    name = max(known, key=lambda name: known[name])
+    return f"{known[name]:.2f} ({name})"
+
+
+def _oracle(scores: Sequence[CaseScore]) -> str:
+    cases, by_method = with_oracle(scores)
+    if not cases:
+        return ""
+    page, oracle = by_method[TWIN], by_method[ORACLE]
+    watch, oracle_watch = by_method[TWIN_WATCH], by_method[ORACLE_WATCH]
+    lines = [
+        [
+            title,
+            *map(percent, (page.recall, page.precision)),
+            number(page.f1),
+            *map(percent, (w.precision, w.enough_lead)),
+        ]
+        for title, p, w in (("twin", page, watch), ("oracle", oracle, oracle_watch))
+    ]
+    head = ["", "page: recall", "precision", "F1", "watch: precision", "watch: enough lead"]
+    return f"""## Against an oracle
+
+How good could a forecast be? The oracle knows a recording's scenario, its parameters and what the store holds, but no
+random number of the future, and not which rise, stop or night is the dangerous one. It simulates the scenario again
+many times, follows the simulations that resemble the store most, and alerts by the twin's rule, every 30 s; it looks as
+far ahead as the twin. So it knows from the first minute what the twin has to learn. It exists for the scenarios whose
+danger is a backlog: {len(cases)} recordings with {page.fillings} fillings. Real loads have none: nobody knows the law
+of their future.
+
+{markdown(head, lines)}
+
+How much of the lead that could be had does the twin have? Each filling that the oracle foresaw: the twin's lead as a
+share of the oracle's, 0 where the twin was silent, and the median of these.
+
+{markdown(["", "fillings", "first of watch and page", "page"], _shares_of_lead(scores))}
+
+![Lead of the twin beside that of the oracle, of each filling](images/foresight-oracle.svg)"""
+
+
+def _shares_of_lead(scores: Sequence[CaseScore]) -> list[list[str]]:
+    lines = []
+    for name, some in classes(scores).items():
+        first, page = share_of_lead(some), share_of_lead(some, TWIN, ORACLE)
+        count = sum(map(len, leads_beside_oracle(some, TWIN_WATCH, ORACLE_WATCH)))
+        if count:
+            cells = [percent(own.value) + bounds_text(own.bounds, percent_end) for own in (first, page)]
+            lines.append([people.TITLES[name], f"{count}", *cells])
+    return lines
+
+
+def _oracle_by_scenario(scores: Sequence[CaseScore]) -> str:
+    lines = []
+    for name, some in {**scenarios(scores), "**all**": list(scores)}.items():
+        cases, by_method = with_oracle(some)
+        if cases:
+            lines.append([name if "*" in name else f"`{name}`", f"{len(cases)}", *_beside(by_method)])
+    if not lines:
+        return ""
+    head = ["", "recordings", "fillings"]
+    for what in ("recall", "precision", "F1"):
+        head += [f"page: {what}", "oracle"]
+    head += ["watch: precision", "oracle", "watch: enough lead", "oracle"]
+    return "## The oracle by scenario\n\n" + markdown(head, lines)
+
+
+def _beside(by_method: Mapping[str, Measures]) -> list[str]:
+    """Return the cells of the twin's and the oracle's measures, side by side."""
+    twin, oracle = by_method[TWIN], by_method[ORACLE]
+    watch, oracle_watch = by_method[TWIN_WATCH], by_method[ORACLE_WATCH]
+    cells = [str(twin.fillings), percent(twin.recall), percent(oracle.recall)]
+    cells += [percent(twin.precision), percent(oracle.precision), number(twin.f1), number(oracle.f1)]
+    cells += [percent(watch.precision), percent(oracle_watch.precision)]
+    return [*cells, percent(watch.enough_lead), percent(oracle_watch.enough_lead)]
+
+
+def _cold_and_warm(scores: Sequence[CaseScore]) -> str:
+    played = [score for score in scores if score.warm]
+    lines = []
+    for title, by_method in cold_and_warm(scores).items() if played else ():
+        page, watch = by_method[TWIN], by_method[TWIN_WATCH]
+        cells = [percent(watch.recall), percent(watch.enough_lead), percent(page.recall), percent(page.precision)]
+        lines.append([title, *cells, number(page.f1), ROWS["alarms per 100 store-days"](page), percent(page.calm)])
+    head = ["", "watch: recall", "watch: enough lead", "page: recall", "precision", "F1", "pages per 100 store-days"]
+    return f"""## Cold and warm
+
+{len(played)} recordings of hard classes played twice: by stores that know nothing, and by stores that begin with what
+`mqtwin warm` learned from a recording of the day before, of the same story without its danger.
+
+{markdown([*head, "recordings without a false page"], lines)}"""
+
+
+def _causes(scores: Sequence[CaseScore]) -> str:
+    by_class = {name: measured(some)[TWIN].causes for name, some in classes(scores).items() if some}
+    cases, by_method = with_oracle(scores)
+    if cases:
+        by_class["the oracle's recordings"] = by_method[TWIN].causes
+        by_class["the oracle"] = by_method[ORACLE].causes
+    lines = [[cause, *(str(causes.get(cause, 0)) for causes in by_class.values())] for cause in Cause]
+    return f"""## False pages by cause
+
+{markdown(["", *by_class], lines)}"""
+
+
+def _ablation(run: Run) -> str:
+    """Return what each part of the model brings; "" where that was not measured."""
+    if not run.ablations:
+        return ""
+    parts = [
+        f"""## What each part brings
+
+Played with one part of the model switched off at a time: the first {ablation.CASES} recordings of the tuning set of
+each of {len(ablation.TURNING)} scenarios whose rises turn back, and the first {ablation.REAL_CASES} real loads of the
+tuning series."""
+    ]
+    for name, text in run.ablations.items():
+        parts += [f"### {name.capitalize()}", text]
+    return "\n\n".join(parts)
+
+
+def _stories(stories: Sequence[Story]) -> str:
+    parts = ["## Examples", _LEGEND]
+    for story in stories:
+        parts += [f"### {story.title}", story.text, f"![{story.title}](images/{story.file})"]
+    return "\n\n".join(parts)

@@ -1,0 +1,104 @@
+"""Targets, the oracle's lead and the page: cases made by hand, of one store with one filling from minute 100 to 210."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tools.score import page
+from tests.tools.score.ablation import PARTS, switched_off
+from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
+from tests.tools.score.recordings import Recorded, read_note
+from tests.tools.score.targets import targets
+from tests.tools.score.work import CaseScore, line_skills, share_of_lead
+from tests.twin.scoring.samples import STORE, alarm, filling, line, predict, series
+from twin.forecast import flows, laws, outlook, rises, rule
+from twin.scoring import METHODS, TWIN, TWIN_WATCH, judge, judge_pages
+
+SERIES = series(line(600, (0, 0), (100, 0), (200, 100), (210, 100), (220, 0), (600, 0)))
+FILLING = filling(100, 200, 210)
+PREDICTIONS = predict(*((m, *[max(200 - m, 1)] * 3, 100 <= m < 210) for m in range(600)))
+CASE = Recorded(
+    number=7, split="test", scenario="burst", class_="hard", store=STORE, filler="A", story="", stem="test-0007"
+)
+
+
+def case_score(watch: float | None, oracle: float | None, *, class_: str = "hard") -> CaseScore:
+    """Return a case in which watch and page of the twin, and of the oracle, open at a minute; None: never."""
+    opened = {TWIN: watch, TWIN_WATCH: watch, ORACLE: oracle, ORACLE_WATCH: oracle}
+    judged, pages = {}, {}
+    for method in (*METHODS, ORACLE, ORACLE_WATCH):
+        minute = opened.get(method, 190.0)
+        alarms = [] if minute is None else [alarm(minute, 220)]
+        predictions = PREDICTIONS if method in {TWIN, TWIN_WATCH} else None
+        judged[method] = [judge(SERIES, [FILLING], alarms, predictions, withdrawing_counts=True)]
+        pages[method] = [judge_pages(SERIES, [FILLING], alarms, withdrawing_counts=True)]
+    return CaseScore(replace(CASE, class_=class_), judged, pages, {}, [0.0], 1000, (0.0, 0.0), (4, 1.0))
+
+
+def test_the_share_of_lead_is_of_what_the_oracle_foresaw_and_nothing_where_the_twin_was_silent() -> None:
+    scores = [case_score(180, 160), case_score(None, 160), case_score(180, None), case_score(150, 160)]
+    assert share_of_lead(scores).value == pytest.approx(0.5)
+    assert share_of_lead(scores).bounds is None
+    low, high = share_of_lead(scores * 5).bounds or (2.0, 2.0)
+    assert 0.0 <= low <= 0.5 <= high <= 1.25
+
+
+def test_targets_are_reached_or_missed_and_neither_without_anything_to_measure() -> None:
+    real = [case_score(190, None, class_="real")]
+    outcomes = {target.what: target.outcome for target in targets([case_score(190, 100)], {"test": real})}
+    assert outcomes["recall of watch or page, all"] == "reached"
+    assert outcomes["recall of watch or page, real, held-out series"] == "reached"
+    assert outcomes["lead of the first of both beside the oracle's, median, hard"] == "missed"  # 10 of 100 minutes
+    assert outcomes["lead of the first of both: 15 min, or 80 % of a shorter filling, all"] == "missed"
+    assert outcomes["skill of the probability within 60 min against climatology, hard"] == "reached"
+    assert outcomes["processor time of a look ahead, mean of 8 looks"] == "reached"
+    assert outcomes["filler named first is the one that fills"] == ""  # nobody named a queue
+    assert not any("tuning series" in what for what in outcomes)
+
+
+def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path: Path) -> None:
+    scores = [case_score(180, 160), case_score(150, 160)] * 6
+    run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
+    loads = {"tuning": scores, "test": scores}
+    text = page.write(run, scores, [], tmp_path, loads).read_text(encoding="utf-8")
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
+    rows = {row[0]: row[1:] for row in cells}
+    assert rows["recall of watch or page, all"][1:] == ["100 % (100 to 100)", "reached"]
+    assert float(rows["within 60 min"][3].split()[0]) > 0.9
+    assert rows["within 60 min"][4] == line_skills(scores)[2].rule
+    for heading in ("### Tuning series", "### Held-out series", "## Probabilities", "## Calibration"):
+        assert f"\n{heading}\n" in text
+    appendix = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
+    assert "### Real loads\n\na table" in appendix
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_was_switched_off_is_on_again(part: str) -> None:
+    modules = (flows, laws, outlook, rises, rule)
+    before = [{name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in vars(m).items()} for m in modules]
+    with switched_off(part):
+        changed = _differ(before, modules)
+    assert changed == (part != "the whole model")
+    assert not _differ(before, modules)
+
+
+def _differ(before: list[dict[str, object]], modules: tuple[object, ...]) -> bool:
+    return any(
+        not np.array_equal(value, now) if isinstance(value, np.ndarray) else value is not now
+        for names, module in zip(before, modules, strict=True)
+        for name, value in names.items()
+        for now in [vars(module)[name]]
+    )
+
+
+def test_recordings_are_found_where_their_folder_has_been_moved(tmp_path: Path) -> None:
+    note = tmp_path / "test-0007.json"
+    note.write_text(
+        '{"number":7,"split":"test","scenario":"burst","class_":"hard","store":"S","filler":"A","story":"",'
+        '"stem":"/elsewhere/test-0007"}'
+    )
+    assert read_note(note).recording == tmp_path / "test-0007.arrow"
