@@ -1,6 +1,6 @@
 """`make score`: simulate and score the test set, write docs/foresight.md, its appendix and pictures, and README.md.
 
-While a forecast is tuned: `python -m tests.tools.score --split tuning --cases 40 --no-pictures` prints tables; recordings
+While tuning: `python -m tests.tools.score --split tuning --cases 40 --no-pictures` prints tables; recordings
 are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into
 docs/ and README.md; any other writes into build/score/. A recording is kept by the hash of the code that makes it, so a
 run simulates what another generator, or none, has made; `--fresh` simulates everything anew.
