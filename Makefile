@@ -62,9 +62,10 @@ score: $(MADE)/bench                         ## simulate and score the test set,
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-lint: $(MADE)/lint                           ## check rules, format, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
