@@ -133,7 +133,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the slowest files, in which a test that has become slow shows."""
-    terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
+    if _durations:
+        terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
     for file, seconds in _durations.most_common(_SLOWEST_FILES):
         terminalreporter.write_line(f"{seconds:6.1f} s {file}")
 
