@@ -55,7 +55,6 @@ COMMANDS = {
     "record": ("deploy.commands.record:record", "Record the events topic into a file."),
     "replay": ("deploy.commands.replay:replay", "Replay a recording through the twin, without Kafka or Spark."),
     "report": ("deploy.commands.report:report", "Report a night: what came close, pages, actions, room left."),
-    "score": ("deploy.commands.score:score", "Score alerts against the true 2192s, compared with baselines."),
     "simulate": ("deploy.commands.simulate:simulate", "Simulate a scenario: a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "start": ("deploy.commands.start:start", "Show the files of a site: an estate, a recording, and the console."),

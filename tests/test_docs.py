@@ -31,6 +31,7 @@ from streams.kafka.transactions import HeldRecords
 from streams.query.observed import BatchReport
 from streams.query.progress import batch_figures
 from streams.query.rows import FIGURES
+from tests.tools.score.baselines import BASELINES
 from twin.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
@@ -38,7 +39,6 @@ from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
 from twin.feeds import FORMATS
-from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
 
 ROOT = Path(__file__).resolve().parents[1]
