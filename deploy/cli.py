@@ -38,7 +38,7 @@ COMMANDS = {
     "acted": ("deploy.commands.acted:acted", "Note that an action of an alert was taken."),
     "advise": ("deploy.commands.advise:advise", "Find the smallest change that keeps a store from filling."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
-    "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager or to a webhook."),
+    "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),

@@ -184,7 +184,7 @@ def options(command: str) -> set[str]:
 SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
 SIZE_COMMANDS += ["size cluster"]
 CHECKPOINT_COMMANDS = [f"checkpoint {name}" for name in ("check", "describe", "migrate", "repartition")]
-BRIDGE_COMMANDS = ["bridge alertmanager", "bridge webhook"]
+BRIDGE_COMMANDS = ["bridge alertmanager"]
 GROUPS = {"bridge", "checkpoint", "estate", "size"}
 PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + ["estate import"]
 PLAIN_COMMANDS += SIZE_COMMANDS + CHECKPOINT_COMMANDS + BRIDGE_COMMANDS
