@@ -46,7 +46,6 @@ COMMANDS = {
     "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Check the prerequisites and name what is missing."),
-    "drift": ("deploy.commands.drift:drift", "Show the model against measurements, with likely causes."),
     "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one from data of a site."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
