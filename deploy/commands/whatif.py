@@ -5,14 +5,13 @@ from __future__ import annotations
 import tomllib
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
 from deploy.options.moment import MomentSource, open_moment, parse_traffic
-from deploy.show.planning import check_picture, draw_answer, print_answer
-from deploy.show.terminal import print_warnings
+from deploy.show.planning import answer_document, check_picture, draw_answer
+from deploy.show.terminal import emit, print_warnings
 from twin.estate import load_estate
 from twin.estate.settings import Setting, Settings
 from twin.planning.whatif import what_if
@@ -61,10 +60,7 @@ def whatif(
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)
-    if json_:
-        print(msgspec.json.encode(answer).decode())
-    else:
-        print_answer(answer)
+    emit(answer_document(answer), as_json=json_)
 
 
 def _parse_set(items: tuple[str, ...]) -> Settings:

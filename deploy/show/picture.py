@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.show.alerts import CLEARED_STYLE, STYLES
+from deploy.show.summaries import forecast_text
 from deploy.show.terminal import Wrapped
-from deploy.show.usage import forecast_text
 from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Pool
 from twin.records import (
     NOT_MEASURED,

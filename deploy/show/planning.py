@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.show.terminal import print_table, print_wrapped
+from deploy.show.document import TERMINAL, Document, Table, Text
+from deploy.show.terminal import print_wrapped
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
@@ -29,13 +30,13 @@ _NO_MEMBER = (
 )
 
 
-def print_answer(answer: Answer) -> None:
-    """Print the table and, above it, the moment and the question."""
-    print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues")
-    lines = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
-    print_table(HEADINGS, lines, _RIGHT)
-    if beside := beside_alert(answer):
-        print_wrapped(beside.strip())
+def answer_document(answer: Answer) -> Document:
+    """Return an answer: the moment, the table that compares it as it is with the question, and why alerts differ."""
+    title = f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues"
+    rows = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
+    beside = beside_alert(answer).strip()
+    parts = [Text(title, only=TERMINAL), Table(HEADINGS, rows, _RIGHT), *([Text(beside)] if beside else [])]
+    return Document(title, parts, answer)
 
 
 def beside_alert(answer: Answer) -> str:

@@ -9,12 +9,17 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
+import msgspec
 from rich.console import Console, ConsoleOptions, JustifyMethod
 from rich.measure import Measurement
 from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
+from rich.table import Table as Grid
+from rich.text import Text as Styled
+
+from deploy.show.document import TERMINAL, Code, Document, Heading, Items, Part, Table, Text
+from twin.outputs import write_output
 
 _BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?=(?:s|min|h|%|bytes|[KMGT]i?B|\w+/s)(?!\w))")
 _HOLD = "\N{BRAILLE PATTERN BLANK}"  # as wide as a space, and no space: rich breaks lines at a no-break space too
@@ -82,7 +87,7 @@ def print_wrapped(line: str, indent: str = "") -> None:
 class Wrapped:
     """A text for rich, in a table or panel, which rich alone would break at any space."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Styled) -> None:
         """Take over a text; it is changed."""
         text.plain = _held(text.plain)
         self._text = text
@@ -129,12 +134,12 @@ def print_table(
     if widths is None:
         columns = [i for i in columns if headings[i] not in optional]
         widths = _column_widths(rows, columns, console.width)
-    table = Table(box=None, pad_edge=False, collapse_padding=len(columns) > _WIDE_TABLE)
+    table = Grid(box=None, pad_edge=False, collapse_padding=len(columns) > _WIDE_TABLE)
     for i in columns:
         justify: JustifyMethod = "right" if headings[i] in right else "left"
         table.add_column(headings[i], justify=justify, overflow="fold", width=widths[i] if widths else None)
     for row in rows[1:]:
-        table.add_row(*(Wrapped(Text(row[i])) for i in columns))  # Text, not str: rich would take brackets for markup
+        table.add_row(*(Wrapped(Styled(row[i])) for i in columns))  # not str: rich would take brackets for markup
     console.print(table)
 
 
@@ -204,3 +209,42 @@ def print_command(arguments: Iterable[str]) -> None:
 def print_line(line: str) -> None:
     """Print a line to standard error; on a terminal it is wrapped between words."""
     print(wrapped(printable(line), is_terminal=sys.stderr.isatty()), file=sys.stderr)
+
+
+def emit(document: Document, *, as_json: bool = False, html: Path | None = None) -> None:
+    """Print a document as text or JSON, and write its page. html: file of the page; None: no page."""
+    print_warnings(document.warnings)
+    if html is not None:
+        from deploy.show.page import page
+
+        write_output(html, page(document))
+    if as_json:
+        print(msgspec.json.encode(document.record).decode())
+    else:
+        show(*document.parts_of(TERMINAL))
+
+
+def show(*parts: Part, stderr: bool = False) -> None:
+    """Print parts: on a terminal wrapped and aligned, elsewhere each line as it is. stderr: True for standard error."""
+    console, file = Console(stderr=stderr, highlight=False), sys.stderr if stderr else sys.stdout
+
+    def say(line: str, hang: str) -> None:
+        print(wrapped(printable(line), hang, is_terminal=console.is_terminal), file=file)
+
+    for part in parts:
+        match part:
+            case Heading():
+                console.print()
+                console.print(Styled(part.text, "bold"))
+            case Text():
+                say(f"{part.lead} {part.text}" if part.lead and part.text else part.lead or part.text, part.hang)
+            case Items():
+                mark = " " * part.indent + ("-> " if part.are_steps else "")
+                for line in part.lines:
+                    say(f"{mark}{line}", " " * (len(mark) if part.are_steps else part.indent + 2))
+            case Code():
+                print(
+                    f"\n{part.pasted or part.text}" if console.is_terminal else f"{part.name}\t{part.text}", file=file
+                )
+            case Table():
+                print_table(part.headings, part.rows, part.right, part.optional, stderr=stderr)

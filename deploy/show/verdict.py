@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from deploy.show.summaries import full_in
 from deploy.show.terminal import command_line
-from deploy.show.usage import full_in
 from kernels.clock import SECOND
 from twin.conditions import CLEARED, Condition
 from twin.estate import Estate

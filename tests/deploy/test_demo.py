@@ -22,7 +22,7 @@ from rich.console import Console
 from deploy.cli import main
 from deploy.demo import DemoRun, StoryGate
 from deploy.show.picture import picture, waiting_picture
-from deploy.show.usage import HEADINGS, forecast_text, usage_lines
+from deploy.show.summaries import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
 from streams.kafka.publish import Pace
 from tests.support.console_feed import in_pieces, page_set
