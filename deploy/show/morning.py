@@ -18,8 +18,8 @@ from deploy.show.document import (
     Table,
     Text,
 )
+from twin.playback.pages import TWIN
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.scoring.score import TWIN
 from twin.units import as_count, as_seconds, as_span
 
 _STORES = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
