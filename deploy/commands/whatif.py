@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
-from deploy.options.moment import MomentSource, open_moment, parse_traffic
+from deploy.options.moment import MomentSource, open_moment, parse_set, parse_traffic
 from deploy.show.planning import answer_document, check_picture, draw_answer
 from deploy.show.terminal import emit, print_warnings
 from twin.estate import load_estate
-from twin.estate.settings import Setting, Settings
 from twin.planning.whatif import what_if
 
 
@@ -50,7 +48,7 @@ def whatif(
         picture: File for a picture: .svg or .png.
     """
     source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
-    settings = _parse_set(set_)
+    settings = parse_set(set_)
     factors = parse_traffic(traffic)
     if picture is not None:
         check_picture(picture)
@@ -61,18 +59,3 @@ def whatif(
     if picture is not None:
         draw_answer(picture, answer)
     emit(answer_document(answer), as_json=json_)
-
-
-def _parse_set(items: tuple[str, ...]) -> Settings:
-    return {key: _value(text) for key, text in parse_settings("--set", items).items()}
-
-
-def _value(text: str) -> Setting:
-    """Return a value as the estate file would read it; a word without quotes is a string, none removes a value."""
-    if text.lower() == "none":
-        return None
-    try:
-        value: Setting = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-    return value

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 
 from deploy.show.html_page import RIGHT, WIDTH, Curve, draw_curves, page, table
-from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, settings_text
+from deploy.show.planning import HEADINGS, cells, expected, futures, proof_text, question, required_text, settings_text
 from twin.conditions import STORAGE_MEDIUM_FULL
-from twin.planning.advise import Advice
+from twin.planning.advise import ALONE, Advice
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, FillOutcome
 from twin.units import as_span
@@ -51,14 +51,14 @@ def _summary(advice: Advice) -> str:
     condition = "" if asked == "unchanged" else f", with {asked}"
     verdict = (
         "The promise is kept as it is."
-        if advice.is_kept
+        if advice.is_kept and not advice.required
         else f"{len(advice.plans)} change{'s' if len(advice.plans) != 1 else ''} would keep it."
         if advice.plans
         else "No change of its settings keeps it."
     )
     return (
         f"As of {advice.time[:16].replace('T', ' ')} UTC. Promise: not full within {as_span(promise.hours * 3600)}"
-        f"{condition}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is"
+        f"{condition}, in {100 * promise.confidence:.0f} % of all futures. {_beginning(advice)}, it is"
         f" {expected(outcome, promise)}. {verdict}"
     )
 
@@ -76,9 +76,14 @@ def _answer(advice: Advice) -> Answer:
     )
 
 
+def _beginning(advice: Advice) -> str:
+    """Return what plans are compared with."""
+    return f"With {required_text(advice)}" if advice.required else "As it is"
+
+
 def _options(advice: Advice) -> list[tuple[str, FillOutcome]]:
     plans = [(f"Plan {number}: {plan.title}", plan.outcome) for number, plan in enumerate(advice.plans, 1)]
-    return [("As it is", advice.outcome), *plans]
+    return [(_beginning(advice), advice.outcome), *plans]
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
@@ -125,7 +130,7 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int
         )
         for proof in proofs
     ]
-    what = "smaller size" if advice.is_kept else "plan"
+    what = "smaller size" if advice.smaller else "plan"
     recorded = f"The recording has {proofs[0].recorded:,} refused messages."
     text = (
         f"{recording}, replayed as requests on the estate as it is and with each {what}, as if it had been in effect"
@@ -143,6 +148,8 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int
 def _name(advice: Advice, proof: Proof) -> str:
     if proof.title == AS_IT_IS:
         return "As it is"
+    if proof.title == ALONE:
+        return _beginning(advice)
     if proof.title in advice.smaller:
         return settings_text(advice.smaller[proof.title])
     number = next(number for number, plan in enumerate(advice.plans, 1) if plan.title == proof.title)

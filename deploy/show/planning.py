@@ -13,7 +13,7 @@ from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
 from twin.outputs import Draft
-from twin.planning.advise import Advice, Promise
+from twin.planning.advise import ALONE, Advice, Promise
 from twin.planning.members import MemberAdvice
 from twin.planning.proof import Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome
@@ -130,9 +130,12 @@ def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = 
         recording: name of the recording.
     """
     promise, outcome = advice.promise, advice.outcome
-    print_wrapped(f"{advice.store} at {advice.time[:19]}Z: {expected(outcome, promise)}.")
+    required = f", with {required_text(advice)}" if advice.required else ""
+    print_wrapped(f"{advice.store} at {advice.time[:19]}Z{required}: {expected(outcome, promise)}.")
+    if advice.required and proofs:
+        print_wrapped(f"With {required_text(advice)} alone {proof_text(proofs, ALONE, recording)}.")
     allowed = f"at most {100 * (1 - promise.confidence):.0f} %"
-    if not advice.is_kept and not advice.plans:
+    if not advice.plans and (advice.required or not advice.is_kept):
         print_wrapped(f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}.")
     for i, plan in enumerate(advice.plans, 1):
         print()
@@ -145,7 +148,7 @@ def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = 
     for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}." for text in advice.left_out)]:
         print()
         print_wrapped(text)
-    if advice.is_kept:
+    if advice.is_kept and not advice.required:
         smaller = "" if advice.smaller else " nothing."
         print()
         print_wrapped(
@@ -153,6 +156,11 @@ def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = 
         )
         for name, settings in advice.smaller.items():
             print_wrapped(f"  {settings_text(settings)}; {proof_text(proofs, name, recording)}", "    ")
+
+
+def required_text(advice: Advice) -> str:
+    """Return the settings that change in any case, such as `scm_max_size=0`."""
+    return ", ".join(f"{name}={value}" for name, value in advice.required.items())
 
 
 def expected(outcome: FillOutcome, promise: Promise) -> str:

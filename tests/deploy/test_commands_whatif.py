@@ -25,7 +25,7 @@ from deploy.cli import main
 from deploy.console.live import LiveTwins
 from deploy.show.planning import cells, print_advice, settings_text
 from tests.support.estates import small_estate
-from tests.twin.test_leave_scm import recorded
+from tests.twin.test_advise_required import recorded
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.planning.moment import at_moment
@@ -155,6 +155,15 @@ def test_the_page_shows_of_the_advice_what_the_command_prints(friday: Path, caps
     place = ["--estate", str(ROOT / "twin" / "simulation" / "demo.toml"), "--recording", str(friday)]
     assert main(["advise", STORE, *place, "--at", "2026-11-20T02:50:00Z"]) == 0
     assert lines_shown(3)[0] in lines_of(capsys.readouterr().out)
+
+
+@pytest.mark.nightly
+def test_the_page_shows_what_a_structure_needs_without_scm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    printed = printed_by((3, 4), Path("friday.arrow"), capsys)
+    assert set(lines_shown(4)) <= set(printed) and len(lines_shown(4)) > 10
 
 
 @pytest.mark.nightly
