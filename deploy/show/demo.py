@@ -1,4 +1,4 @@
-"""What the demo shows: a picture of each store and the alerts in the terminal, and at its end a comparison of rules.
+"""The demo in a terminal: a picture of each store and of the alerts, and at its end a comparison of rules.
 
 The comparison counts what people get: pages, whatever their conditions, judged by the same function
 (`twin.playback.pages`). The lines are checked every 30 seconds: fixed lines for entries and elements of a structure, as

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from deploy.commands.doctor import print_findings
-from deploy.doctor import Finding
+from deploy.commands.doctor import Finding, print_findings
 from deploy.show.alerts import alert_block
 from deploy.show.demo import picture
 from deploy.show.document import Table
