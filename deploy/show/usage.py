@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from deploy.show.terminal import print_table
 from twin.alerts.texts import is_full_now
 from twin.conditions import full_reasons
-from twin.playback.demands import Refusals, StoreRefusals
+from twin.playback.replays import Refusals, StoreRefusals
 from twin.records import (
     NOT_MEASURED,
     QueueManagerState,
