@@ -21,7 +21,7 @@ from streams.checkpoint.snapshots import SnapshotWriter
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
 from streams.query.observed import CLOCK, BatchReport, RestartLog
-from streams.query.read_marks import ReadMarks
+from streams.query.report_records import ReadMarks
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
