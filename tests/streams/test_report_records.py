@@ -175,7 +175,7 @@ def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch
         def flush(self, _: float) -> int:
             return 0
 
-    monkeypatch.setattr("streams.query.report_records.new_producer", lambda *_: Producer())
+    monkeypatch.setattr("streams.kafka.clients.new_producer", lambda *_: Producer())
     marks = ReadMarks(estate, {"bootstrap.servers": "here"}, Topics())
     for end in (5, 5, 4, 4, 5):
         marks.on_batch(progress(end, 5))

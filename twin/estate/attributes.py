@@ -68,7 +68,7 @@ Words = tuple[str, Check]
 
 
 class Change(Enum):
-    """What changes an attribute while its store exists."""
+    """The ways in which an attribute changes while its store exists."""
 
     EVENT = "ALTER or REBUILD"
     START = "the next start of the queue manager"
