@@ -16,7 +16,7 @@ from streams.kafka.present import measurement_of
 from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder
 from twin.events.fields import FIELD
-from twin.feeds.ordering import sort_events
+from twin.feeds.importing import sort_events
 from twin.playback.replays import Player, play
 from twin.recordings.files import RecordingWriter, open_recording
 
