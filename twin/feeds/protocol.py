@@ -72,7 +72,7 @@ class Feed(ABC):
         self.object_count = 0
         self.passed = 0
         self.page_latest = 0
-        self._made: set[tuple[str, str]] = set()
+        self._complained: set[tuple[str, str]] = set()
 
     @abstractmethod
     def take(self, page: Page) -> Iterable[Item]:
@@ -85,8 +85,8 @@ class Feed(ABC):
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
         key = (complaint.code, subject)
-        if key not in self._made and len(self._made) < _MAX_SAID:
-            self._made.add(key)
+        if key not in self._complained and len(self._complained) < _MAX_SAID:
+            self._complained.add(key)
             yield complaint
 
     def flow_events(
