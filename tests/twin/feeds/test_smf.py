@@ -249,7 +249,7 @@ def test_the_usage_of_a_buffer_pool_is_measured_for_its_page_sets(estate):
     ids=["blocks in use are data blocks", "blocks in use include the space map"],
 )
 def test_blocks_in_use_include_the_space_map(used, free, blocks_used):
-    values = {"blocks_total": 100, "blocks_map": 2, "blocks_data": 98, "messages": 7}
+    values = {"blocks_total": 100, "blocks_map": 2, "messages": 7}
     events, intake = read("smf", record(2, [data_set(blocks_used=used, blocks_free=free, **values)]))
     assert events[0]["store"] == "QSG1/APP1"
     assert events[0]["measured"] == {"smds": {"QM01": {"blocks_total": 100, "blocks_used": blocks_used, "messages": 7}}}
@@ -337,7 +337,7 @@ def test_an_unknown_queue_is_kept_aside_with_its_structure(estate):
 
 
 def test_statistics_and_accounting_of_a_queue_are_not_added_up(estate):
-    wq = section(WQ, 2800, version=9, base_name="ORDERS", valid_puts=5, put_bytes=500, destructive_gets=5)
+    wq = section(WQ, 2800, base_name="ORDERS", valid_puts=5, put_bytes=500, destructive_gets=5)
     data = record(216, [queue_statistics()]) + record(2, [wq], smf_type=116)
     statistics, _ = read("smf", data, estate=estate)
     accounting, _ = read("smf", data, estate=estate, flows="accounting")
@@ -346,7 +346,7 @@ def test_statistics_and_accounting_of_a_queue_are_not_added_up(estate):
 
 
 def test_the_interval_of_a_long_task_is_that_of_its_record(estate):
-    task = section(WTAS, 2800, queues=1, start=END - 3 * MINUTE, end=END - MINUTE)
+    task = section(WTAS, 2800, start=END - 3 * MINUTE, end=END - MINUTE)
     wq = section(WQ, 2800, base_name="ORDERS", valid_puts=12, put_bytes=1_200, puts_p=12, opened=END - 99 * MINUTE)
     events, _ = read("smf", record(1, [task, wq], smf_type=116), estate=estate, flows="accounting")
     times = [event["time"] for event in events]
