@@ -77,18 +77,18 @@ EXPIRED = ("expired_messages",)
 ROLLED_BACK = ("rolled_back_mqput_count",)
 COUNTS = {*PUTS, *PUT_BYTES, *PERSISTENT, *NONPERSISTENT, *DESTRUCTIVE, *GETS, *EXPIRED, *ROLLED_BACK}
 _DIRECT_PCT = "queue_avoided_puts_percentage"
-_PAGES = (
+PAGES = (
     Row("pages_total", "pages_total"),
     Row("pages_unused", "pages_unused"),
     Row("pages_persistent", "pages_persistent"),
     Row("pages_nonpersistent", "pages_nonpersistent"),
     Row("expansion_count", "expansions"),
 )
-_QUEUE_FILE = (
+QUEUE_FILE = (
     Row("depth", "messages"),
     Row("qfile_current_size", "file_bytes", 1 << 20),  # megabytes, rounded up
 )
-NAMES = {*COUNTS, _DIRECT_PCT, *(row.name for row in (*_PAGES, *_QUEUE_FILE))}  # metrics that are read
+NAMES = {*COUNTS, _DIRECT_PCT, *(row.name for row in (*PAGES, *QUEUE_FILE))}  # metrics that are read
 
 Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
 
@@ -359,7 +359,7 @@ class MetricEvents:
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
             self._intake.check_queue(key[1], key[2], time)
             return
-        measured = measured_of(_QUEUE_FILE, values)
+        measured = measured_of(QUEUE_FILE, values)
         if measured:
             yield {"time": time, "qmgr": key[1], "op": "MEASURE", "store": store, "measured": measured}
 
@@ -367,7 +367,7 @@ class MetricEvents:
         _, qmgr, name = key
         if not name.isascii() or not name.isdigit():
             return
-        measured = measured_of(_PAGES, values)
+        measured = measured_of(PAGES, values)
         if "pages_persistent" in measured and "pages_nonpersistent" in measured:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
         if not measured:

@@ -24,7 +24,7 @@ from twin.feeds.protocol import Feed, FeedOptions, Page
 _PRODUCT = "kmq"
 _MAX_NAME = 40  # characters of the name of a table that is passed over
 _PAGE_SETS, _QUEUES, _STRUCTURES, _DATA_SETS = "qmps_lh", "qmq_lh", "qsg_cfstr", "lh_smds"
-_METRICS = {
+METRICS = {
     _PAGE_SETS: (
         Row("allocated_data_pages", "pages_total"),
         Row("persistent_pages", "pages_persistent"),
@@ -53,7 +53,7 @@ class OdpFeed(Feed):
             try:
                 row = msgspec.json.decode(line, type=dict[str, Any])
                 table = str(row.get("table_name", "")).removeprefix(f"{_PRODUCT}.")
-                if row.get("product_code") != _PRODUCT or table not in (*_METRICS, _STRUCTURES, _DATA_SETS):
+                if row.get("product_code") != _PRODUCT or table not in (*METRICS, _STRUCTURES, _DATA_SETS):
                     yield Passed("row of other tables", _table_of(row))
                     continue
                 self.object_count += 1
@@ -64,11 +64,11 @@ class OdpFeed(Feed):
                 yield Complaint("bad-row", place, str(error))
 
     def _row(self, table: str, row: Mapping[str, Any], time: int, place: str) -> Iterator[Item]:
-        if table in _METRICS:
+        if table in METRICS:
             collected = Collected(time, place)
             qmgr, is_queue = _qmgr(row, self.options), table == _QUEUES
             name = _text(row, "queue_name") if is_queue else str(int(_number(row, "page_set_id")))
-            for attribute, metric, _ in _METRICS[table]:
+            for attribute, metric, _ in METRICS[table]:
                 collected.add("queue" if is_queue else "pageset", qmgr, name, metric, _number(row, attribute))
             yield from self._metrics.events(collected)
             return

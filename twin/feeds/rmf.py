@@ -33,27 +33,27 @@ _MAX_REPORTS = 1000  # (report, resource) whose last interval is kept
 _MAX_MEMBERS = 10_000  # structures whose queue managers are kept
 _SMALLEST_S = 1e8  # seconds; a smaller time is one in seconds that was read as milliseconds
 
-_STRUCTURE = (
+STRUCTURE = (
     Row("CFAISTRS", "size"),
     Row("CFAILEL", "ents_max"),
     Row("CFAILEM", "ents_used"),
     Row("CFAIMAE", "elems_max"),
     Row("CFAICUE", "elems_used"),
 )
-_STRUCTURE_SCM = (
+STRUCTURE_SCM = (
     Row("CFAISSCM", "scm.max"),
-    Row("SCM_USED", "scm.used"),  # CFAISSCP percent of CFAISSCM
+    Row("CFAISSCP", "scm.used"),  # a percentage of CFAISSCM
     Row("CFAISLTC", "scm.ents"),
     Row("CFAISLMC", "scm.elems"),
 )
-_FACILITY = (Row("CFOPTSF", "storage_free"),)
-_FACILITY_SCM = (
+FACILITY = (Row("CFOPTSF", "storage_free"),)
+FACILITY_SCM = (
     Row("CFOPSCMS", "scm_total"),
     Row("CFOPSMSC", "scm_committed"),
-    Row("SCM_USED", "scm_used"),  # CFOPSCMS less CFOPSCMA
+    Row("CFOPSCMA", "scm_used"),  # what is not free
 )
 _M3_SIZE, _M3_FREE = "mvs_cf_storage_size_bytes", "mvs_cf_storage_available_bytes"
-_M3 = (Row(_M3_FREE, "storage_free"),)
+M3 = (Row(_M3_FREE, "storage_free"),)
 
 
 class _Report(msgspec.Struct, rename="camel"):
@@ -190,11 +190,11 @@ class DdsFeed(Feed):
                 continue
             self.intake.facts.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             values: dict[str, float | None] = {own: _integer(row, own) for own in row}
-            measured = measured_of(_FACILITY, values)
+            measured = measured_of(FACILITY, values)
             free, scm_free = values.get("CFOPTSF") or 0, values.get("CFOPSCMA")
             if scm:
-                values["SCM_USED"] = None if scm_free is None else scm - scm_free
-                measured |= measured_of(_FACILITY_SCM, values)
+                values["CFOPSCMA"] = None if scm_free is None else scm - scm_free
+                measured |= measured_of(FACILITY_SCM, values)
             shares = {"free storage": {"used": free, "max": size}, "free SCM": {"used": scm_free or 0, "max": scm or 0}}
             yield from _facility_event(self.intake, "CFOVER", name, interval, place, measured, shares)
 
@@ -235,9 +235,8 @@ def _facility_event(
 def _structure_measured(row: Columns) -> Measured:
     values: dict[str, float | None] = {own: _integer(row, own) for own in row}
     scm_max, scm_pct = values.get("CFAISSCM"), _number(row, "CFAISSCP")
-    if scm_max and scm_pct is not None:
-        values["SCM_USED"] = round(scm_max * scm_pct / 100)
-    return measured_of((*_STRUCTURE, *_STRUCTURE_SCM) if scm_max else _STRUCTURE, values)
+    values["CFAISSCP"] = None if scm_max is None or scm_pct is None else round(scm_max * scm_pct / 100)
+    return measured_of((*STRUCTURE, *STRUCTURE_SCM) if scm_max else STRUCTURE, values)
 
 
 def _rows(report: _Report) -> Iterator[Columns]:
@@ -317,7 +316,7 @@ class M3Feed(Feed):
             self.intake.facts.add("coupling_facility", name, "m3", size=size)
             shares = {} if size is None else {"free storage": {"used": free or 0, "max": size}}
             if free is not None or member_of(self.intake.estate, name) is None:
-                interval, measured = (times[name], times[name]), measured_of(_M3, metrics)
+                interval, measured = (times[name], times[name]), measured_of(M3, metrics)
                 yield from _facility_event(self.intake, "", name, interval, page.name, measured, shares)
 
     def _facility_of(self, labels: Mapping[str, str]) -> str | None:
