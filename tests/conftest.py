@@ -16,7 +16,7 @@ import tempfile
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from deploy.java.broker import Broker
 from tests.support.java import QUICK_SPARK, quick_java
-from tests.support.profile import IS_LARGE, examples
+from tests.support.profile import CPU_LIMIT_S, IS_LARGE, examples
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
 # A commit passes or fails, the same on each machine: new examples are looked for by the large profile alone.
@@ -65,6 +65,7 @@ _LONGEST = (
 )
 _SLOWEST_FILES = 10  # that a run prints
 _durations: Counter[str] = Counter()  # seconds of each file
+_too_long: dict[str, float] = {}  # CPU seconds of tests
 
 
 class _ByFile(LoadFileScheduling):
@@ -126,17 +127,35 @@ def _place(path: Path) -> int:
     return _LONGEST.index(path.name) if path.name in _LONGEST else len(_LONGEST)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure the CPU seconds of a test and of the processes that it has waited for."""
+    before = os.times()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu_s", sum(os.times()[:4]) - sum(before[:4])))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds of a file, of all workers."""
+    """Add up the seconds of a file, of all workers, and note the tests that take too much CPU."""
     _durations[report.location[0]] += report.duration
+    cpu_s = dict(report.user_properties).get("cpu_s", 0.0)
+    if isinstance(cpu_s, float) and cpu_s > CPU_LIMIT_S:
+        _too_long[report.nodeid] = cpu_s
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the slowest files, in which a test that has become slow shows."""
-    if _durations:
-        terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the slowest files and, by day, the tests that belong to the night."""
+    if not _durations:
+        return
+    terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
     for file, seconds in _durations.most_common(_SLOWEST_FILES):
         terminalreporter.write_line(f"{seconds:6.1f} s {file}")
+    if "not nightly" not in config.option.markexpr:
+        return
+    for nodeid, cpu_s in _too_long.items():
+        terminalreporter.write_line(f"{cpu_s:.1f} s of CPU, expected: at most {CPU_LIMIT_S:.0f}, or nightly: {nodeid}")
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given, settings
 
 from tests.support.profile import examples
@@ -101,6 +100,8 @@ def test_interval_scores_are_those_of_scoringrules(rows):
     p10, p50, p90 = np.sort([row[:3] for row in rows], axis=1).T
     weights = {"w_median": 0.5, "w_alpha": np.array([0.1])}
     alpha = np.array([0.2])
+    import scoringrules  # compiles for seconds, so only here
+
     expected = scoringrules.weighted_interval_score(came, p50, p10[:, None], p90[:, None], alpha, **weights)
     assert interval_score(p10, p50, p90, came) == pytest.approx(np.asarray(expected))
 
@@ -113,6 +114,8 @@ def test_the_crps_is_that_of_an_ensemble_in_scoringrules(came, probability):
     members = np.geomspace(1.0, 1e6, 2001)
     reached = np.append(0.0, predictions.chances_at(now, members)[0])
     weights = np.append(np.diff(reached), 1.0 - reached[-1])
+    import scoringrules
+
     expected = scoringrules.twcrps_ensemble(min(came, 1e7), np.append(members, 1e7), b=REACH_S, ens_w=weights)
     cells = predictions.chances_at(now, MIDDLES)
     assert survival_crps(cells, np.array([came]), np.array([np.inf]))[0] == pytest.approx(expected, rel=0.02)
