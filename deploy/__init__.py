@@ -5,7 +5,7 @@
 - :mod:`deploy.options`: options that several commands share
 - :mod:`deploy.demo`: the story of ``mqtwin demo``
 - :mod:`deploy.doctor`: the examination of this machine
-- :mod:`deploy.bridge`: delivery of alerts to Alertmanager, to a webhook, to a command
+- :mod:`deploy.bridge`: delivery of alerts to Alertmanager and to a command
 - :mod:`deploy.console`: the page in the browser
 - :mod:`deploy.metrics`: the exporter; :mod:`deploy.dashboards`: dashboards and rules for its metrics
 - :mod:`deploy.show`: tables, lines and pictures for a terminal, and the report of an advice

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from deploy.show.html_page import Curve, draw_curves, page, table
 from deploy.show.terminal import print_table, print_wrapped
 from kernels.clock import SECOND
 from twin.playback.commission import Commission
-from twin.playback.verdicts import Check, Fitness, ResourceFidelity, StoreCommission
-from twin.units import as_count, as_seconds, as_span
+from twin.playback.fidelity import DriftPoint, ResourceFidelity
+from twin.playback.verdicts import Check, Fitness, StoreCommission
+from twin.units import as_count, as_seconds, as_span, as_text
 
 _WIDTH = max(len(verdict) for verdict in Fitness)
 _SUBJECT_WIDTH = 9
@@ -18,6 +19,10 @@ _HOUR_S = 3600.0
 _MAX_PICTURES = 40
 _LEAST_TOP = 1.0  # percent, of the scale of a picture
 _HEADINGS = ("store", "resource", "measurements", "matched", "aligned", "mean distance", "lag", "hours apart")
+_DRIFT_HEADINGS = ("store", "resource", "model", "measured", "drift %", "worst %", "from", "to", "drift over time")
+_DRIFT_NUMBERS = frozenset({"model", "measured", "drift %", "worst %"})
+_BARS = "▁▂▃▄▅▆▇█"
+_CELLS = 24  # of the bars of a resource
 _METHOD = (
     "Each measurement (MEASURE) was held against what the twin had just before it, and matches within the tolerance of"
     " the store, in percent of the total. Aligned: matched if the twin may be up to three measurements late or early"
@@ -27,7 +32,7 @@ _METHOD = (
 
 
 def print_commission(report: Commission) -> None:
-    """Print the verdict, the checks with what to do, and a line per resource that was measured."""
+    """Print the verdict, the checks with what to do, and of each resource that was measured its fidelity and drift."""
     print_wrapped(f"{report.verdict}: {_scope(report)}", "  ")
     print()
     indent = " " * (_WIDTH + _SUBJECT_WIDTH + 4)
@@ -40,6 +45,10 @@ def print_commission(report: Commission) -> None:
     if rows:
         print()
         print_table(_HEADINGS, rows, set(_HEADINGS[2:7]), {"mean distance", "lag"})
+        print()
+        print_table(_DRIFT_HEADINGS, _drift_rows(report), _DRIFT_NUMBERS)
+    for cause in _causes(report):
+        print_wrapped(cause, "  ")
 
 
 def commission_page(report: Commission, source: str) -> str:
@@ -51,6 +60,8 @@ def commission_page(report: Commission, source: str) -> str:
     ]
     if rows:
         parts.append(f"<h2>Twin and measurements</h2>{table(_HEADINGS, rows, right=2)}")
+        parts.append(f"<h2>Drift</h2>{table(_DRIFT_HEADINGS, _drift_rows(report), right=2)}")
+    parts += [f"<p>{escape(cause)}.</p>" for cause in _causes(report)]
     parts += _pictures(report)
     parts.append(f"<h2>Stores</h2>{table(_STORE_HEADINGS, [_store_cells(store) for store in report.stores], right=2)}")
     parts.append(f"<h2>How this was judged</h2><p class=dim>{escape(_METHOD)}</p>")
@@ -87,6 +98,43 @@ def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
         "" if not lag_s else f"{as_span(abs(lag_s))} {'late' if lag_s > 0 else 'early'}",
         ", ".join(hour.hour[11:16] for hour in resource.apart[:8]) + (" ..." if len(resource.apart) > 8 else ""),
     ]
+
+
+def _drift_rows(report: Commission) -> list[list[str]]:
+    """Return a row per resource: the last measurement, the worst drift, and all of it as bars."""
+    return [
+        [
+            store.store,
+            resource.resource,
+            f"{resource.points[-1].model:,.0f}",
+            f"{resource.points[-1].measured:,.0f}",
+            f"{resource.points[-1].pct:+.2f}",
+            f"{resource.worst.pct:+.2f}",
+            as_text(resource.points[0].time)[:19],
+            as_text(resource.points[-1].time)[:19],
+            bars(resource.points, store.tolerance_pct or 0.0),
+        ]
+        for store in report.stores
+        for resource in store.fidelity
+    ]
+
+
+def _causes(report: Commission) -> Iterator[str]:
+    """Yield the likely causes of drift of each store."""
+    for store in report.stores:
+        yield from (f"{store.store}, likely cause of drift: {cause}" for cause in store.causes)
+
+
+def bars(points: Sequence[DriftPoint], tolerance_pct: float) -> str:
+    """Return a bar per part of the time: its largest drift; the tolerance is half the height."""
+    cells = min(_CELLS, len(points))
+    scale = max(2 * tolerance_pct, 1.0)
+    result = ""
+    for i in range(cells):
+        part = points[len(points) * i // cells : len(points) * (i + 1) // cells]
+        share = min(1.0, max(abs(point.pct) for point in part) / scale)
+        result += _BARS[round(share * (len(_BARS) - 1))]
+    return result
 
 
 _STORE_HEADINGS = ("store", "kind", "events", "with seq", "missing", "queues heard", "fidelity", "looks ahead", "Brier")

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from deploy.show.terminal import print_table, print_wrapped, printable
+from twin.playback.pages import TWIN
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.scoring.score import TWIN
 from twin.units import as_count, as_span
 
 STORE_HEADINGS = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")

@@ -1,8 +1,8 @@
 """The last lines of the demo: when the forecast's alert opened, and how other rules would have done on the same run.
 
-The table counts what people get: pages, whatever their conditions, judged by the same function. The lines are those of
-the scorecard (twin/scoring/baselines.py) on the same recording, checked every 30 seconds: fixed lines for entries and
-elements of a structure, as DISPLAY CFSTATUS and D XCF,STR show them, and a straight line for every resource.
+The table counts what people get: pages, whatever their conditions, judged by the same function
+(`twin.playback.pages`). The lines are checked every 30 seconds: fixed lines for entries and elements of a structure, as
+DISPLAY CFSTATUS and D XCF,STR show them, and a straight line for every resource.
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from deploy.show.usage import full_in
 from kernels.clock import SECOND
 from twin.conditions import CLEARED, Condition
 from twin.estate import Estate
+from twin.playback.fillings import fillings
+from twin.playback.pages import (
+    Alarm,
+    Verdict,
+    from_incidents,
+    lead_of,
+    page_verdicts,
+    static_pages,
+    straight_line_pages,
+)
+from twin.playback.series import Series, play
 from twin.records import AlertRecord
-from twin.scoring import Series, fillings, judge_pages, play
-from twin.scoring.alarms import CALM_FOR, Alarm, from_incidents, merge
-from twin.scoring.baselines import IN_MINUTES, static_pages, straight_line
 from twin.simulation import Outcome
 from twin.units import as_span, as_text
 
@@ -63,20 +71,20 @@ def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> l
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
         f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
     }
-    methods["straight line"] = lambda series: merge(straight_line(series, IN_MINUTES)[0], CALM_FOR)
+    methods["straight line"] = straight_line_pages
     methods["twin"] = lambda series: from_incidents(records, series.store)
     methods["twin, watches too"] = lambda series: from_incidents(records, series.store, watches=True)
     true_fillings = {name: fillings(series) for name, series in sorted(played.series.items())}
     results = []
     for method, pages_of in methods.items():
-        judged = [
-            judge_pages(played.series[name], own, pages_of(played.series[name]), withdrawing_counts=True)
-            for name, own in true_fillings.items()
-        ]
-        pages, false = sum(store.pages for store in judged), sum(store.false for store in judged)
-        results.append(
-            MethodResult(method, pages, false, {store.store: store.leads for store in judged if store.leads})
-        )
+        verdicts: list[Verdict] = []
+        leads_s: dict[str, tuple[float | None, ...]] = {}
+        for name, own in true_fillings.items():
+            pages = pages_of(played.series[name])
+            verdicts += page_verdicts(played.series[name], own, pages)
+            if own:
+                leads_s[name] = tuple(lead_of(filling, pages) for filling in own)
+        results.append(MethodResult(method, len(verdicts), verdicts.count(Verdict.FALSE), leads_s))
     return results
 
 

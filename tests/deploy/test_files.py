@@ -112,7 +112,6 @@ RUNS: Mapping[str, list[str]] = {
     "record": ["--kafka-file", "MISTYPED", *KAFKA],
     "replay": ["MISTYPED", "--estate", "ESTATE"],
     "report": ["--estate", "ESTATE", "--recording", "MISTYPED"],
-    "score": ["MISTYPED", "--estate", "ESTATE"],
     "simulate": ["burst", "--estate", "MISTYPED"],
     "start": ["MISTYPED", "--no-console"],
     "stream": ["--estate", "MISTYPED", "--checkpoint", "ck", *KAFKA],

@@ -1,4 +1,4 @@
-"""Skill of predicted probabilities over many recordings: the scores of `twin.scoring.chances`, with intervals."""
+"""Skill of predicted probabilities over many recordings: the scores of `tests.tools.score.chances`, with intervals."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tests.tools.score.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
+from tests.tools.score.chances import BIN_ENDS, ChanceCounts, add_counts, climatology_brier, climatology_crps, skill
+from tests.tools.score.judge import JudgedStore
 from twin.forecast.outcomes import HORIZONS
-from twin.scoring.bootstrap import Bounds, Figure, Resamples, bounds_of, figure, share, values_of
-from twin.scoring.chances import BIN_ENDS, ChanceCounts, add_counts, climatology_brier, climatology_crps, skill
-from twin.scoring.judge import JudgedStore
 from twin.state.arrays import Array
 
 
@@ -27,7 +27,7 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrierScore:
-    """Brier score of the probability of a 2192 within a horizon, and its parts; see `twin.scoring.chances`."""
+    """Brier score of the probability of a 2192 within a horizon, and its parts; see `tests.tools.score.chances`."""
 
     horizon_s: int
     predictions: int

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.samples import alarm, filling, line, predict, series
-from twin.scoring.alarms import Alarm
-from twin.scoring.judge import JudgedStore, StorePages, WarnedFilling, judge, judge_pages
-from twin.scoring.series import Predictions
-from twin.scoring.truth import Filling
+from tests.support.by_hand import alarm, line
+from tests.tools.score.judge import JudgedStore, StorePages, WarnedFilling, judge, judge_pages
+from tests.tools.score.samples import filling, predict, series
+from tests.tools.score.series import Predictions
+from tests.tools.score.truth import Filling
+from twin.playback.pages import Alarm
 
 SERIES = series(line(600, (0, 0), (600, 0)))
 FILLING = filling(100, 200, 210)

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.scoring.bootstrap import Bounds, Figure, Resamples, bounds_of, values_of
-from twin.scoring.chances import add_counts, interval_score
-from twin.scoring.judge import AHEAD, HORIZON, Cause, JudgedStore, Point, StorePages, WarnedFilling
-from twin.scoring.skill import BrierScore, Reliability, brier_scores, crps, reliability
+from tests.tools.score.bootstrap import Bounds, Figure, Resamples, bounds_of, values_of
+from tests.tools.score.chances import add_counts, interval_score
+from tests.tools.score.judge import AHEAD, Cause, JudgedStore, Point, StorePages, WarnedFilling
+from tests.tools.score.skill import BrierScore, Reliability, brier_scores, crps, reliability
+from twin.playback.pages import HORIZON
 
 ENOUGH_LEAD = 900.0  # seconds
 MONTH_DAYS = 30.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.twin.scoring.samples import alarm, filling, line, series
-from twin.scoring import judge, measure
-from twin.scoring.judge import Cause, cause_of
+from tests.support.by_hand import alarm, line
+from tests.tools.score.judge import Cause, cause_of, judge
+from tests.tools.score.measures import measure
+from tests.tools.score.samples import filling, series
 
 TEETH = line(400, (0, 10), (60, 85), (70, 10), (130, 85), (140, 10), (400, 10))
 

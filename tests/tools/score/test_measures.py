@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.samples import STORE, filling
-from twin.scoring.chances import add_counts
-from twin.scoring.judge import JudgedStore, Point, StorePages, WarnedFilling
-from twin.scoring.measures import Coverage, count_pages, coverage, measure
+from tests.support.by_hand import STORE
+from tests.tools.score.chances import add_counts
+from tests.tools.score.judge import JudgedStore, Point, StorePages, WarnedFilling
+from tests.tools.score.measures import Coverage, count_pages, coverage, measure
+from tests.tools.score.samples import filling
 
 
 def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> WarnedFilling:

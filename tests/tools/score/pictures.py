@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
+from tests.tools.score.bootstrap import Bounds
+from tests.tools.score.bootstrap import Figure as Skill
+from tests.tools.score.measures import Measures
+from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH, MethodOutput
+from tests.tools.score.truth import Filling
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, SHADES, STYLE, date, draw_usage, mark_hours
-from twin.scoring.bootstrap import Bounds
-from twin.scoring.bootstrap import Figure as Skill
-from twin.scoring.measures import Measures
-from twin.scoring.score import METHODS, TWIN, TWIN_WATCH, MethodOutput
-from twin.scoring.series import Series
-from twin.scoring.truth import Filling
+from twin.playback.series import Series
 from twin.state.arrays import Array
 
 _MAX_PREDICTIONS = 14  # shown per filling

@@ -1,4 +1,4 @@
-"""Series, alarms and fillings made by hand: minutes as numbers, one store."""
+"""Series, pages and fillings made by hand: minutes as numbers, one store."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twin.alerts.episodes import Alert
-from twin.records import ROOT, AlertData, AlertRecord, Filler, IncidentRole
-from twin.scoring.alarms import Alarm
-from twin.scoring.series import Predictions, Series
-from twin.scoring.truth import Filling
+from twin.playback.fillings import Filling
+from twin.playback.pages import Alarm
+from twin.playback.series import Series
+from twin.records import ROOT, AlertData, AlertRecord, IncidentRole
 from twin.units import as_text
 
 START = 1_795_132_800_000_000  # a whole minute
@@ -28,7 +27,6 @@ def series(
     refused: Sequence[float] = (),
     queue_full: Sequence[float] = (),
     resources: tuple[str, ...] = (),
-    holdings: np.ndarray | None = None,
     size: np.ndarray | None = None,
 ) -> Series:
     """Return a series with a sample every half minute from minute 0.
@@ -47,8 +45,6 @@ def series(
         resources=names,
         usage=columns,
         size=(columns[:, 0] * 1000).astype(np.int64) if size is None else size,
-        queues=("A", "B"),
-        holdings=np.zeros((count, 2, 3), np.int64) if holdings is None else holdings,
         refused=np.array([time_at(minute) for minute in refused], np.int64),
         queue_full=np.array([time_at(minute) for minute in queue_full], np.int64),
     )
@@ -60,9 +56,7 @@ def line(minutes: float, *points: tuple[float, float]) -> np.ndarray:
     return np.interp(np.arange(round(minutes * 2) + 1) / 2, places, levels)
 
 
-def filling(
-    onset: float, first: float, last: float, grown: tuple[tuple[str, float], ...] = (("A", 0.8), ("B", 0.2))
-) -> Filling:
+def filling(onset: float, first: float, last: float) -> Filling:
     return Filling(
         store=STORE,
         resource="entries",
@@ -70,45 +64,11 @@ def filling(
         first=time_at(first),
         last=time_at(last),
         refused=2,
-        grown=grown,
     )
 
 
 def alarm(opened: float, cleared: float | None, named: str | None = None) -> Alarm:
     return Alarm(time_at(opened), None if cleared is None else time_at(cleared), named)
-
-
-def predict(*words: tuple[float, float, float, float, float]) -> Predictions:
-    """Return predictions from rows of (minute, p10, p50, p90 in minutes, chance)."""
-    rows = np.array(words, float)
-    return Predictions(np.array([time_at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
-
-
-def alert(
-    change: str,
-    minutes: float,
-    alert_id: str,
-    *,
-    condition: str = "full-forecast",
-    fillers: tuple[Filler, ...] = (),
-    store: str = STORE,
-) -> Alert:
-    return Alert(
-        change=change,
-        number=0,
-        alert_id=alert_id,
-        severity="warning",
-        store=store,
-        resource="entries",
-        condition=condition,
-        time=time_at(minutes),
-        usage_pct=50.0,
-        time_to_full_s=None,
-        full_probability=None,
-        fillers=fillers,
-        cause="",
-        incident=IncidentRole(id=f"{store}/1", role=ROOT, opened=as_text(time_at(minutes))),
-    )
 
 
 def record(

@@ -1,12 +1,12 @@
-"""Fillings from refused puts and usage: what belongs together, when it began, who filled it."""
+"""Fillings from refused puts and usage: what belongs together, and when it began."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.twin.scoring.samples import line, series, time_at
-from twin.scoring.truth import fillings, onset
+from tests.support.by_hand import line, series, time_at
+from twin.playback.fillings import fillings, onset
 
 
 def minute_of_onset(usage: np.ndarray) -> float:
@@ -110,15 +110,3 @@ def test_messages_that_piled_up_before_count_into_the_filling_of_a_data_set():
     )
     assert filling.resource == "smds/QM01"
     assert filling.onset == time_at(6)
-
-
-def test_who_filled_it_is_counted_in_what_filled():
-    usage = line(60, (0, 0), (60, 100))
-    holdings = np.zeros((121, 2, 3), np.int64)
-    holdings[:, 0, 0] = np.arange(121) * 9  # A: many messages
-    holdings[:, 1, 0] = np.arange(121)
-    holdings[:, 1, 1] = np.arange(121) * 100  # B: all the elements
-    [of_entries] = fillings(series(usage, usage / 2, refused=(60,), holdings=holdings))
-    assert of_entries.grown[0] == ("A", pytest.approx(0.9))
-    [of_elements] = fillings(series(usage / 2, usage, refused=(60,), holdings=holdings))
-    assert of_elements.grown == (("B", 1.0),)

@@ -28,10 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.clock import SECOND
+from tests.tools.score.series import Predictions
+from tests.tools.score.truth import Filling
 from twin.forecast.outcomes import HORIZONS
-from twin.scoring.alarms import Alarm
-from twin.scoring.series import Predictions, Series
-from twin.scoring.truth import MINUTE, Filling
+from twin.playback.fillings import MINUTE
+from twin.playback.pages import Alarm
+from twin.playback.series import Series
 from twin.state.arrays import Array
 
 EVERY = 5 * MINUTE  # between the times at which probabilities are compared

@@ -34,13 +34,25 @@ from enum import StrEnum
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.scoring.alarms import CALM_FOR, Alarm
-from twin.scoring.chances import ChanceCounts, chances_of, count_chances
-from twin.scoring.series import Predictions, Series
-from twin.scoring.truth import MINUTE, Filling, onset
+from tests.tools.score.chances import ChanceCounts, chances_of, count_chances
+from tests.tools.score.series import Predictions
+from tests.tools.score.truth import Filling
+from twin.playback.fillings import MINUTE, onset
+from twin.playback.fillings import Filling as PlainFilling
+from twin.playback.pages import (
+    CALM_FOR,
+    EARLY,
+    Alarm,
+    Verdict,
+    is_heard,
+    is_undecided,
+    is_withdrawn,
+    lead_of,
+    owner_of,
+    page_verdicts,
+)
+from twin.playback.series import Series
 
-EARLY = 5 * MINUTE  # time before the onset from which an alarm is true
-HORIZON = 120 * MINUTE  # at the end of a recording, in which what follows an alarm is not known
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
 POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are compared with it
 SEEN_SECONDS, SEEN_SHARE = 120.0, 0.1  # part of a filling that must have passed before it is predictable
@@ -49,15 +61,6 @@ NEARLY = 0.9  # of the largest share of growth
 _WATCHED = 7200 * SECOND  # time after an alarm in which a rise turns back, unless the alarm is open for longer
 _FALLS = 0.5  # of the rise: a fall by more is a turn
 _AS_HIGH = 0.9  # of the peak: an earlier peak of that height has been seen before
-
-
-class Verdict(StrEnum):
-    """Verdicts on a page. Right ones are IN_TIME or LATE."""
-
-    IN_TIME = "in time"
-    LATE = "late"  # it opened after the first 2192 of its filling
-    FALSE = "false"
-    UNDECIDED = "undecided"
 
 
 class Cause(StrEnum):
@@ -142,13 +145,11 @@ def judge(
         predictions: predictions of the method, if it makes any.
         withdrawing_counts: True if a true alarm that clears before the first 2192 is false.
     """
-    owners = [_owner(alarm, fillings) for alarm in alarms]
-    undecided = _undecided(series, alarms, owners)
-    withdrawn = _withdrawn(alarms, owners, withdrawing_counts=withdrawing_counts)
-    early = sum(
-        owner is None and any(alarm.is_open(filling.first) for filling in fillings)
-        for alarm, owner in zip(alarms, owners, strict=True)
-    )
+    owners = [owner_of(alarm, fillings) for alarm in alarms]
+    both = list(zip(alarms, owners, strict=True))
+    undecided = [is_undecided(series, alarm, owner) for alarm, owner in both]
+    withdrawn = [withdrawing_counts and is_withdrawn(alarm, owner) for alarm, owner in both]
+    early = sum(owner is None and any(alarm.is_open(filling.first) for filling in fillings) for alarm, owner in both)
     causes = tuple(
         cause_of(series, alarm, fillings, withdrawn=gone)
         for alarm, owner, gone, open_end in zip(alarms, owners, withdrawn, undecided, strict=True)
@@ -196,71 +197,12 @@ def judge_pages(
     )
 
 
-def page_verdicts(
-    series: Series, fillings: Sequence[Filling], pages: Sequence[Alarm], *, withdrawing_counts: bool
-) -> list[Verdict]:
-    """Return the verdict on each page. Arguments: those of `judge_pages`."""
-    owners = [_owner(page, fillings) for page in pages]
-    withdrawn = _withdrawn(pages, owners, withdrawing_counts=withdrawing_counts)
-    undecided = _undecided(series, pages, owners)
-    verdicts = []
-    for page, owner, gone, open_end in zip(pages, owners, withdrawn, undecided, strict=True):
-        if open_end:
-            verdicts.append(Verdict.UNDECIDED)
-        elif owner is not None and not gone:
-            verdicts.append(Verdict.IN_TIME if page.opened < owner.first else Verdict.LATE)
-        else:
-            verdicts.append(Verdict.IN_TIME if _had_full_queue(series, page) else Verdict.FALSE)
-    return verdicts
-
-
-def lead_of(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
-    """Return the lead of the alarm that was open just before the first 2192, seconds; None without one."""
-    opened = next((alarm.opened for alarm in alarms if alarm.is_open(filling.first)), None)
-    return None if opened is None else (filling.first - max(opened, filling.onset - EARLY)) / SECOND
-
-
-def is_heard(filling: Filling, pages: Sequence[Alarm]) -> bool:
-    """Return True if any page was open at a 2192 of a filling."""
-    return any(
-        page.opened <= filling.last and (page.cleared is None or page.cleared >= filling.first) for page in pages
-    )
-
-
 def _is_just_over(end: int | None, time: int) -> bool:
     return end is not None and 0 <= time - end < CALM_FOR
 
 
-def _had_full_queue(series: Series, page: Alarm) -> bool:
-    """Return True if a put was refused with 2053 while a page was open."""
-    end = series.times[-1] if page.cleared is None else page.cleared
-    return bool(np.any((series.queue_full >= page.opened) & (series.queue_full <= end)))
-
-
-def _undecided(series: Series, alarms: Sequence[Alarm], owners: Sequence[Filling | None]) -> list[bool]:
-    """Return for each alarm whether a filling had no time to follow."""
-    end = int(series.times[-1])
-    return [
-        owner is None and alarm.cleared is None and alarm.opened > end - HORIZON
-        for alarm, owner in zip(alarms, owners, strict=True)
-    ]
-
-
-def _withdrawn(alarms: Sequence[Alarm], owners: Sequence[Filling | None], *, withdrawing_counts: bool) -> list[bool]:
-    """Return for each alarm whether it opened in a filling and was over before its first 2192, if that counts."""
-    return [
-        withdrawing_counts and owner is not None and alarm.cleared is not None and alarm.cleared < owner.first
-        for alarm, owner in zip(alarms, owners, strict=True)
-    ]
-
-
-def _owner(alarm: Alarm, fillings: Sequence[Filling]) -> Filling | None:
-    """Return the filling in which an alarm opened."""
-    return next((filling for filling in fillings if filling.onset - EARLY <= alarm.opened <= filling.last), None)
-
-
 def _warned(
-    filling: Filling, alarms: Sequence[Alarm], owners: Sequence[Filling | None], predictions: Predictions | None
+    filling: Filling, alarms: Sequence[Alarm], owners: Sequence[PlainFilling | None], predictions: Predictions | None
 ) -> WarnedFilling:
     warning = next((alarm for alarm in alarms if alarm.is_open(filling.first)), None)
     begin = filling.onset - EARLY

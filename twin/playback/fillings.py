@@ -1,4 +1,4 @@
-"""Truth: the fillings of a store that ended in 2192, from the refused puts of the recording.
+"""Fillings of a store that ended in 2192, from the refused puts of the recording.
 
 Two refused puts belong to one filling unless 15 minutes without one lie between them and the resource that was full
 fell below 90 % in that time. A filling has an onset, a first and a last 2192.
@@ -24,7 +24,7 @@ import numpy as np
 
 from kernels.clock import SECOND
 from twin.playback.samples import STEP
-from twin.scoring.series import Series
+from twin.playback.series import Series
 from twin.state.arrays import Array
 
 MINUTE = 60 * SECOND
@@ -35,7 +35,6 @@ MIN_RISE = 10.0  # points: minimum rise after a level stretch
 STRETCH = 30 * MINUTE  # minimum length of a level stretch
 LEVEL, MIN_LEVEL = 0.15, 2.0  # range of a level stretch: share of the rise, points
 NEAR, MIN_NEAR = 0.05, 1.0  # distance from the base level below which usage is not rising: share of the rise, points
-_COUNTED = {"entries": 0, "elements": 1, "scm": 1}  # column of Series.holdings; pages for any other resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,6 @@ class Filling:
     first: int  # 2192
     last: int  # 2192
     refused: int  # number of puts with 2192
-    grown: tuple[tuple[str, float], ...]  # (queue, share of the growth since the onset), descending
 
     @property
     def seconds(self) -> float:
@@ -64,7 +62,6 @@ def fillings(series: Series) -> list[Filling]:
         sample = _sample(series, first)
         column = _full_resource(series, first)
         began = min(onset(series.usage[: sample + 1, column]), onset(_of_the_end(series.size[: sample + 1])))
-        grown = _grown(series, series.resources[column], began, sample)
         result.append(
             Filling(
                 store=series.store,
@@ -73,7 +70,6 @@ def fillings(series: Series) -> list[Filling]:
                 first=first,
                 last=last,
                 refused=end - start,
-                grown=grown,
             )
         )
     return result
@@ -135,11 +131,3 @@ def _full_resource(series: Series, time: int) -> int:
 def _of_the_end(size: Array) -> Array:
     """Return sizes as percent of the last one."""
     return 100.0 * size / max(1, int(size[-1]))
-
-
-def _grown(series: Series, resource: str, began: int, sample: int) -> tuple[tuple[str, float], ...]:
-    holdings = series.holdings[:, :, _COUNTED.get(resource, 2)]
-    grown = np.maximum(holdings[sample] - holdings[began], 0)
-    order = np.argsort(-grown, kind="stable")
-    total = max(1, int(grown.sum()))
-    return tuple((series.queues[row], int(grown[row]) / total) for row in order.tolist() if grown[row])

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from tests.support.by_hand import alarm, line
 from tests.support.profile import examples
-from tests.twin.scoring.samples import alarm, filling, line, predict, series
-from twin.forecast.outcomes import HORIZONS
-from twin.scoring.bootstrap import Resamples
-from twin.scoring.chances import (
+from tests.tools.score.bootstrap import Resamples
+from tests.tools.score.chances import (
     _CELLS,
     REACH_S,
     ChanceCounts,
@@ -24,9 +23,11 @@ from twin.scoring.chances import (
     skill,
     survival_crps,
 )
-from twin.scoring.judge import judge
-from twin.scoring.series import Predictions
-from twin.scoring.skill import brier_scores, crps, reliability, skill_against
+from tests.tools.score.judge import judge
+from tests.tools.score.samples import filling, predict, series
+from tests.tools.score.series import Predictions
+from tests.tools.score.skill import brier_scores, crps, reliability, skill_against
+from twin.forecast.outcomes import HORIZONS
 
 SERIES = series(line(600, (0, 0), (600, 0)))
 FILLING = filling(100, 200, 210)
