@@ -49,19 +49,29 @@ _KAFKA = "MQTWIN_TEST_KAFKA"
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
 _SPARK = "tests/system/"  # its quick tests share one Spark session
 _BY_FUNCTION = ("tests/kernels/test_oracles.py",)  # long, and nothing is shared by its functions
-_LONGEST = (
+_LONGEST = (  # of the night, then of the day
     "test_crash.py",
     "test_security.py",
-    "test_stream_command.py",
     "test_console.py",
-    "test_stream_reports.py",
-    "test_oracles.py",
-    "test_stream_equals_replay.py",
-    "test_bad_input_cases.py",
     "test_checkpoint.py",
     "test_old_checkpoints.py",
     "test_repartition.py",
+    "test_stream_reports.py",
+    "test_oracles.py",
     "test_browser.py",
+    "test_notes.py",
+    "test_timeline.py",
+    "test_scenarios.py",
+    "test_publish.py",
+    "test_record.py",
+    "test_latest.py",
+    "test_leave_scm.py",
+    "test_clock.py",
+    "test_commands_report.py",
+    "test_demo.py",
+    "test_past.py",
+    "test_commands_whatif.py",
+    "test_stream_command.py",
 )
 _SLOWEST_FILES = 10  # that a run prints
 _durations: Counter[str] = Counter()  # seconds of each file

@@ -111,6 +111,7 @@ def check(recording: Path, estate: Estate, leaving: Leaving) -> None:
 stories = st.tuples(st.sampled_from([1_000, 3_500, 12_000]), st.integers(2, 8), st.sampled_from([3, 8, 20]))
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(2), deadline=None)
 @given(story=stories)
 def test_plans_hold_and_a_step_less_does_not(
