@@ -84,8 +84,8 @@ def test_gets_beyond_the_baseline_mean_unreported_puts(tmp_path, estate):
         tmp_path, estate, measure(0, ents_used=5, elems_used=20), get(1, count=15), measure(2, ents_used=0)
     )
     [text] = result.causes(STORE)
-    found = "15 gets found no message, 5 of them can be of the baseline"
-    assert text == f"{found}: puts were not reported, or events came out of order"
+    unmatched = "15 gets found no message, 5 of them can be of the baseline"
+    assert text == f"{unmatched}: puts were not reported, or events came out of order"
 
 
 def test_gets_of_the_backlog_are_told_from_missing_puts(tmp_path, estate):
