@@ -18,7 +18,7 @@ from deploy.show.sizes import (
     print_structure_plans,
     print_threshold_plan,
 )
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS

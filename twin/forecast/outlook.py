@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernels import forecast, resources
+from kernels import forecast, meter_rows
 from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
@@ -162,15 +162,15 @@ def look_ahead(
     wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
     full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
-    full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
+    full_at[is_beyond], full_of[is_beyond] = np.inf, meter_rows.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
     beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
     weights, courses = np.zeros(PATHS), {}
-    for tide in sorted(set(tides_of.tolist())) or [resources.TOTAL_TIDE]:
+    for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
-        if tide == resources.TOTAL_TIDE:
+        if tide == meter_rows.TOTAL_TIDE:
             growth, pace = grown[paths], _pace(fill, now)
         else:
             left = 1.0 - float(store.tides[tide]["share"])
@@ -300,7 +300,7 @@ def _rests_at(fill: FillModel, now: Regime) -> float:
 
 
 def _pace(fill: FillModel, now: Regime) -> float:
-    """Return what a tick adds to what the store holds, as `kernels.shares` measures it."""
+    """Return what a tick adds to what the store holds, as `kernels.usage` measures it."""
     scalars = fill.scalars[0]
     space = now.net / float(scalars["space_max"])
     return space + now.net_messages / float(scalars["ents_max"]) if scalars["counts_ents"] else space
@@ -318,6 +318,6 @@ def fullest(fill: FillModel) -> int:
 
 def is_full(fill: FillModel) -> bool:
     """Return True if a resource for want of which puts fail is used up; SCM is none of them."""
-    first = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
-    numbers = range(first, resources.FIRST_DATA_SET + fill.sets.shape[0])
+    first = meter_rows.ENTRIES if fill.scalars[0]["counts_ents"] else meter_rows.SPACE
+    numbers = range(first, meter_rows.FIRST_DATA_SET + fill.sets.shape[0])
     return any(usage(fill, number) >= 1.0 for number in numbers)

@@ -5,11 +5,10 @@ in the next one, two, four and eight hours: as many as now, as many as at this h
 now with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
 spans, by the logarithm of the ratio between what it foretold and what came, at every half hour of the last days; what
 is foretold is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are
-followed, and where they do not, puts stay as they are. Nothing is foretold before the second day has
-been compared with the first.
-
-Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
-[published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than any).
+followed, and where they do not, puts stay as they are. Nothing is foretold before the second day has been compared with
+the first. Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they
+predicted); [published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than
+any).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from kernels import resources
+from kernels import meter_rows
 from kernels.clock import MINUTE_TICKS
 from twin.conditions import Condition, Resource
 from twin.forecast import flows
@@ -87,11 +87,11 @@ def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]
         if resource not in before.resources or resource not in fill.resources:
             continue
         number, place = before.resources.index(resource), fill.resources.index(resource)
-        if place >= resources.FIRST_DATA_SET:
-            used, total = before.sets[number - resources.FIRST_DATA_SET]
-            sets[place - resources.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
+        if place >= meter_rows.FIRST_DATA_SET:
+            used, total = before.sets[number - meter_rows.FIRST_DATA_SET]
+            sets[place - meter_rows.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
         else:
-            name = "ents" if place == resources.ENTRIES else "space"
+            name = "ents" if place == meter_rows.ENTRIES else "space"
             scalars[name] += np.maximum(before.scalars[f"{name}_max"] - before.scalars[name], 0.0)
     return replace(fill, scalars=scalars, sets=sets)
 

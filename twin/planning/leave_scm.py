@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from twin.capacity.offload_rules import SOONER_TH, has_rules
+from twin.capacity.structures import SOONER_TH, has_rules
 from twin.conditions import ELEMENTS
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, Structure, as_estate

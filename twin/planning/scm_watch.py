@@ -8,11 +8,11 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from kernels import smds
 from kernels.clock import SECOND
 from kernels.layout import PUT, RULES
+from kernels.meter_rows import DATA_SETS
 from kernels.offload import rule_in_force
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import ALWAYS_OFFLOADED_ABOVE
 from twin.events import Decoded
@@ -21,6 +21,7 @@ from twin.planning.proof import Proof, Rehearsed
 from twin.playback.samples import STEP, Usage, usage_of
 from twin.state.arrays import Array
 from twin.stores.open import Twin
+from twin.stores.resources import read_usage
 from twin.stores.structure import StructureTwin
 from twin.units import as_text, percent
 
@@ -132,8 +133,9 @@ class ScmWatch:
         self._scm_max = twin.config.scm_max_size or 0
         self._scm[step] = twin.scm_used, int(scm["messages"])
         self._faults, self._fault_wait_s = float(scm["faults"]), float(scm["fault_wait_us"]) / 1e6
+        usage = read_usage(store)["used"]
         for row, qmgr in enumerate(twin.qmgrs):
-            in_use = int(smds.blocks_in_use(store, row)) * twin.config.ds_block
+            in_use = int(usage[DATA_SETS + row]) * twin.config.ds_block
             self._datasets[qmgr] = max(self._datasets.get(qmgr, 0), in_use)
         return step
 

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from kernels import layout
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
-from twin.conditions import Resource
+from twin.conditions import Pool, Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel
@@ -18,7 +19,14 @@ from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
+from twin.stores.resources import Spec
 from twin.stores.state_record import KnownBy
+
+
+def copied_params(config: StoreConfig) -> dict[str, Any]:
+    """Return the fields of PARAMS that are attributes of a store with the same name and a number as value."""
+    values = {name: getattr(config, name, None) for name in layout.PARAMS.names or ()}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 class StoreKind(ABC):
@@ -26,12 +34,14 @@ class StoreKind(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
+        resources: its resources as kernels know them; those of data sets are not among them.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
         known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
     kind: ClassVar[str]
+    resources: ClassVar[Mapping[Pool, Spec]]
     conditions: ClassVar[Mapping[int, Fired]]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
@@ -98,9 +108,9 @@ class StoreKind(ABC):
     def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[Resource, ...]]:
         """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
 
-    @abstractmethod
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        """Return the usage by resource, in percent of the largest size that the resource may have."""
+    def _usage_rows(self) -> dict[Resource, int]:
+        """Return the rows of USAGE of the resources that fill."""
+        return {Resource(pool): spec.row for pool, spec in self.resources.items() if spec.fills}
 
     @abstractmethod
     def fill_model(self, tick: int) -> FillModel:

@@ -196,14 +196,14 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
 
     Args:
         dataset: its row of DATASET.
-        used: its row of `kernels.in_use.DATASET_USAGE`.
+        used: its row of USAGE.
     """
     return DataSetState(
         blocks_total=int(dataset["blocks_total"]),
-        blocks_max=int(used["blocks_max"]),
-        blocks_used=int(used["blocks"]),
+        blocks_max=int(used["maximum"]),
+        blocks_used=int(used["used"]),
         pages_used=int(used["pages"]),
-        messages=int(used["messages"]),
+        messages=int(used["held"]),
         status=EXPAND_STATUS[int(dataset["status"])],
     )
 
