@@ -33,24 +33,26 @@ class Words(NamedTuple):
         subject: a resource of it as the subject of a sentence, with {store} and {owner}; "": it has no sentences.
         grown: unit of its growth in sentences; "": it has no sentences.
         present: what its present size counts, in sentences.
+        kind: the only kind of store that has it; "": several have it.
     """
 
     unit: str
     subject: str = ""
     grown: str = ""
     present: str = "size"
+    kind: str = ""
 
 
 RESOURCES: dict[str, Words] = {
-    Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries"),
-    Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements"),
-    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks"),
+    Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries", "structure"),
+    Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements", "structure"),
+    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
     Pool.SCM: Words("bytes", "SCM of {store}", "messages"),
     Pool.AUGMENTED: Words("bytes", "Storage for dynamic augmented space of {store}", "messages"),
-    Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages"),
-    Pool.FILE: Words("file blocks", "File blocks of {store}", "blocks"),
-    Pool.BLOCKS: Words("blocks", "Blocks of {store}", "blocks"),
-    Pool.CAPACITY: Words("messages/s"),
+    Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages", "page_set"),
+    Pool.FILE: Words("file blocks", "File blocks of {store}", "blocks", kind="queue_file"),
+    Pool.BLOCKS: Words("blocks", "Blocks of {store}", "blocks", kind="queue_file"),
+    Pool.CAPACITY: Words("messages/s", kind="uniform_cluster"),
 }
 
 

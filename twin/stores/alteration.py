@@ -11,7 +11,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 
 from kernels import layout
@@ -22,7 +21,6 @@ from twin.capacity.structures import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
 from twin.stores.kind import copied_params
 
-_IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 # Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
 _PENDING = frozenset({"size", *_POLICY})
@@ -40,13 +38,8 @@ class Altered(NamedTuple):
     may_expand: bool = False
 
 
-def attributes_of(config: Structure) -> dict[str, Any]:
-    """Return the attributes of a structure that may change, as plain values."""
-    return {name: value for name, value in msgspec.to_builtins(config).items() if name not in _IDENTITY}
-
-
 def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
-    """Return `config` with attributes as `attributes_of` returns them."""
+    """Return `config` with attributes that may change, as plain values."""
     datasets = {qmgr: Smds(**content) for qmgr, content in attributes["smds"].items()}
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 

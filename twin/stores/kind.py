@@ -14,7 +14,6 @@ from twin.alerts.resource_view import ResourceView
 from twin.conditions import Pool, Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel
 from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
@@ -34,6 +33,7 @@ class StoreKind(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
+        identity: attributes in the estate that identify the store: no event changes them.
         resources: its resources as kernels know them; those of data sets are not among them.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
@@ -41,14 +41,11 @@ class StoreKind(ABC):
     """
 
     kind: ClassVar[str]
+    identity: ClassVar[frozenset[str]]
     resources: ClassVar[Mapping[Pool, Spec]]
     conditions: ClassVar[Mapping[int, Fired]]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
-
-    @abstractmethod
-    def _attributes(self) -> dict[str, Any]:
-        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -111,10 +108,6 @@ class StoreKind(ABC):
     def _usage_rows(self) -> dict[Resource, int]:
         """Return the rows of USAGE of the resources that fill."""
         return {Resource(pool): spec.row for pool, spec in self.resources.items() if spec.fills}
-
-    @abstractmethod
-    def fill_model(self, tick: int) -> FillModel:
-        """Return the fill model as of a tick."""
 
     @abstractmethod
     def _record(self, common: StateRecord) -> MessageStoreState:

@@ -27,6 +27,7 @@ from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
 from twin.events.measured import without_nulls
 from twin.forecast import rises
+from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
@@ -186,6 +187,10 @@ class MessageStore(StoreKind):
     def queues(self) -> list[str]:
         """Names of queues by row, including those no longer in the estate."""
         return self._names.queues
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
+        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in self.identity}
 
     # --- events ----------------------------------------------------------------------------------------------------
 
@@ -500,6 +505,11 @@ class MessageStore(StoreKind):
         rows = self.tables.store.queues[: len(self.queues)]
         row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
         return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
+
+    def fill_model(self, tick: int) -> FillModel:
+        """Return the fill model as of a tick: here of a store in which one resource fills."""
+        (resource,) = self._usage_rows()
+        return single_resource_model(resource, self.tables.store, tick)
 
     def usage_of_maximum(self) -> dict[Resource, float]:
         """Return the usage by resource, in percent of the largest size that the resource may have."""

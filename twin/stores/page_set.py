@@ -24,7 +24,7 @@ from twin.capacity.statements import alter_page_set, display_queue
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, put_units, single_resource_model
+from twin.forecast.fill_model import put_units
 from twin.records import Action, Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
@@ -34,7 +34,6 @@ from twin.stores.resources import PAGE_SET as RESOURCES
 from twin.stores.resources import StoreResource, conditions_of
 from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of, demand_rates
 
-_IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # attributes whose change permits expansion
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [IBM: Managing buffer pools]
@@ -56,6 +55,7 @@ class PageSetTwin(MessageStore):
     """The twin of a page set. buffer_pool_pct: percent of its buffer pool in use, as last measured, or None."""
 
     kind = "page_set"
+    identity = frozenset({"name", "queue_manager", "psid", "queues"})
     resources = RESOURCES
     conditions = conditions_of(RESOURCES)
     measurable = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
@@ -70,10 +70,6 @@ class PageSetTwin(MessageStore):
     }
     config: PageSet
     buffer_pool_pct: float | None = None
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in _IDENTITY}
 
     @override
     def _begin(self) -> None:
@@ -228,10 +224,6 @@ class PageSetTwin(MessageStore):
     @override
     def example(qmgr: str, queue: str) -> tuple[PageSet, tuple[Resource, ...]]:
         return PageSet(name=f"{qmgr}/PS01", queue_manager=qmgr, psid=1, pages=1000, queues=(queue,)), (PAGES,)
-
-    @override
-    def fill_model(self, tick: int) -> FillModel:
-        return single_resource_model(PAGES, self.tables.store, tick)
 
     def _pages(self) -> dict[str, int]:
         """Return the counts of pages, named as in DISPLAY USAGE and SMF 115 QIS1."""

@@ -23,7 +23,7 @@ from twin.conditions import BLOCKS, FILE, Pool, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, put_units, single_resource_model
+from twin.forecast.fill_model import put_units
 from twin.records import Action, Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
@@ -34,7 +34,6 @@ from twin.stores.resources import StoreResource, conditions_of, read_usage
 from twin.stores.state_record import KnownBy, all_of, any_of, demand_rates
 from twin.units import MIB, readable_size
 
-_IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
 _Part = Literal["blocks_persistent", "blocks_nonpersistent"]
 _PARTS: tuple[_Part, ...] = ("blocks_persistent", "blocks_nonpersistent")
@@ -45,6 +44,7 @@ class QueueFileTwin(MessageStore):
     """The twin of a queue file."""
 
     kind = "queue_file"
+    identity = frozenset({"name", "queue_manager", "queue", "version"})
     resources = RESOURCES
     conditions = conditions_of(RESOURCES)
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
@@ -60,10 +60,6 @@ class QueueFileTwin(MessageStore):
         ),
     }
     config: QueueFile
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in _IDENTITY}
 
     @override
     def _begin(self) -> None:
@@ -203,10 +199,6 @@ class QueueFileTwin(MessageStore):
     @override
     def example(qmgr: str, queue: str) -> tuple[QueueFile, tuple[Resource, ...]]:
         return QueueFile(name=f"{qmgr}/{queue}", queue_manager=qmgr, queue=queue), (FILE, BLOCKS)
-
-    @override
-    def fill_model(self, tick: int) -> FillModel:
-        return single_resource_model(FILE, self.tables.store, tick)
 
     def _blocks(self) -> dict[str, int]:
         """Return the space map: blocks of buffers and file by state, and the size of the file.

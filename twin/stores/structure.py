@@ -66,6 +66,7 @@ class StructureTwin(MessageStore):
     """
 
     kind = "structure"
+    identity = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
     resources = STRUCTURE
     conditions = conditions_of(STRUCTURE)
     measurable: ClassVar[tuple[str, ...]] = ("messages", "ents_used", "elems_used")
@@ -83,10 +84,6 @@ class StructureTwin(MessageStore):
     totals: dict[str, int]
     above_since: int | None
     is_unaltered: bool
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return alteration.attributes_of(self.config)
 
     @override
     def _begin(self) -> None:
