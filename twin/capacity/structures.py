@@ -111,7 +111,7 @@ def _allocated_bytes(config: Structure) -> int:
     return allocate(config).size + (FIXED_AUGMENTED if config.scm_max_size is not None else 0)
 
 
-# --- offload rules that an administrator is told to set: always the whole set of six values ---------------------------
+# --- offload rules proposed to an administrator: always the whole set of six values ---------------------------
 
 # [IBM: Specifying offload options for shared messages, Capacity]: a threshold for all messages is given, and "the other
 # offload parameters would also need to be adjusted". A rule helps only if no other one offloads the same data earlier:

@@ -45,7 +45,7 @@ class Regime:
     """The bins in which flows have run as they do at present.
 
     Attributes:
-        bins: f8[n, 3 * CLASSES], messages by class: that stayed or were refused for want of storage, that left the
+        bins: f8[n, 3 * CLASSES], messages by class: that stayed or were refused for lack of storage, that left the
             store itself, that left data sets.
         since: tick of the first bin.
         net: elements, pages or blocks that a bin adds on average, unoffloaded.

@@ -218,7 +218,7 @@ class ForecastMonitor:
         Args:
             view: the store.
             episode: the open alert about the forecast.
-            refused: resources for want of which puts are refused.
+            refused: resources that are full, so that puts are refused.
             tick: the present.
         """
         memory = self.memory
@@ -255,7 +255,7 @@ class ForecastMonitor:
             self.memory.levels.note(tick, view.fill_model(tick))
 
     def _note_look(self, view: ForecastView, summary: _Summary) -> None:
-        """Note a look to be settled, unless the store is full: then there is nothing to foresee."""
+        """Note a look to be settled, unless the store is full."""
         outcomes = self.memory.outcomes
         if is_full(summary.outlook.fill):
             outcomes.note_full(summary.tick * TICK)

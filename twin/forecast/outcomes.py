@@ -233,7 +233,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             into._day(page.ended).false += 1
 
     def _judge_page(self, time: int, *, is_full: bool) -> None:
-        """Count the page that calls, when puts are first refused. is_full: True for want of storage, not of depth."""
+        """Count the page that calls, when puts are first refused. is_full: True for lack of storage, not of depth."""
         page = self.page
         if page is None or page.ended is not None or page.is_judged:
             return

@@ -97,7 +97,7 @@ class Past:
 
 
 def tide_of(store: Store, resource_tide: int) -> int:
-    """Return the row of `tides` whose rise tells of a resource: its own of a data set apart, else that of the total."""
+    """Return the row of `tides` whose rise is that of a resource: its own for a data set apart, else the total's."""
     return resource_tide if store.tides[resource_tide]["apart"] else TOTAL_TIDE
 
 
@@ -160,7 +160,7 @@ def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
 
 
 def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
-    """Return f8[n], the probability that a rise goes on for `ahead` more ticks.
+    """Return f8[n], the probability that a rise continues for `ahead` more ticks.
 
     Args:
         rise: the rise under way.
@@ -288,7 +288,7 @@ def alike(rows: Array, climb: float, pace: float, stays: float, began: int) -> A
 
 @lru_cache(_CACHED)
 def foretold(packed: bytes) -> Array:
-    """Return f8[SIMILAR, LAWS, WIDTHS, n], the log density with which each expert foretells each rise from the others.
+    """Return f8[SIMILAR, LAWS, WIDTHS, n], the log density that each expert gives each rise from the others.
 
     Of a rise that ended in 2192, and where there is but one harmless rise, it is 0. packed: the bytes of RISE[n].
     """
@@ -299,7 +299,7 @@ def foretold(packed: bytes) -> Array:
 
 
 def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, unseen: Array) -> Array:
-    """Return f8[1 + k], the share of the rises that go on to some places, by the experts' trust: the first is now.
+    """Return f8[1 + k], the share of the rises that reach some places, by the experts' trust: the first is now.
 
     Args:
         rows: RISE[n], past rises.
@@ -308,7 +308,7 @@ def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, 
         weights: f8[SIMILAR, n], how much each past rise counts.
         places: f8[2, 1 + k], the ticks since it began, and the utilisation above `low`, reached at the places;
             overwritten.
-        unseen: f8[1 + k], share of the rises of a kind not seen yet that go on to them; overwritten.
+        unseen: f8[1 + k], share of the rises of a kind not seen yet that reach them; overwritten.
     """
     rise_laws.outlast(rows, low, began, weights, foretold(rows.tobytes()), experts(rows.size), places, unseen)
     return unseen

@@ -29,7 +29,7 @@ from twin.records import Action, Filler, Step
 from twin.state.arrays import Array
 from twin.units import as_span, percent
 
-_CALM_LEAD_RATIO = 2.5  # of the lead: MAXDEPTH further off than this is no danger
+_CALM_LEAD_RATIO = 2.5  # of the lead: beyond it MAXDEPTH is too far off to matter
 
 
 class QueueDepth(ResourceView):

@@ -288,7 +288,7 @@ class MessageStore(StoreKind):
             if reason == event_loop.FIRED:
                 alerting.open_fired(self)
             elif reason == event_loop.CONTROL:
-                raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
+                raise ValueError(f"{layout.OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
         return ages
 
     def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
@@ -438,7 +438,7 @@ class MessageStore(StoreKind):
     def _refresher(self) -> Callable[[Episode, int], Finding]:
         """Return what gives the finding about an open alert as of a time, microseconds.
 
-        It is no method of the twin: in a circle of references its mapped pages would outlive it.
+        It is not a method of the twin: in a circle of references its mapped pages would outlive it.
         """
         reference = weakref.ref(self)
 

@@ -224,7 +224,7 @@ class Frontier(msgspec.Struct, kw_only=True):
         former_sources: sources of `leaving` whose last report is released.
         processed_tick: the last tick processed.
         pending: reports released and not yet processed, the latest first.
-        caught_up: True if the events that exist have been read, as it was told last.
+        caught_up: True if the events that exist have been read, as last reported.
     """
 
     last_ticks: dict[str, int] = {}
