@@ -144,8 +144,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
     """A file that mentions queue files by name would have to mention a new kind, too."""
     text = TEXTS["CONTRIBUTING.md"]
     listed = set(codes(text[text.index("### A kind of store") : text.index("### An attribute")]))
-    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
-    own |= {"twin/sizing/queue_file.py"}
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/sizing/queue_file.py"}
     own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
     mentioned = {
         path.relative_to(ROOT).as_posix()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
-from kernels.resources import TOTAL_TIDE
+from kernels.meter_rows import TOTAL_TIDE
 from twin.estate import EstateError, load_estate
 from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
