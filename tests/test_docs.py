@@ -488,7 +488,6 @@ def test_every_dependency_has_its_reason():
 def test_the_scenarios():
     documented = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
     assert documented == {name: kind.sentence for name, kind in SCENARIOS.items()}
-    assert f"`mqtwin simulate` with {len(SCENARIOS)} scenarios" in TEXTS["CHANGELOG.md"]
 
 
 def test_the_rules_beside_the_twin():
