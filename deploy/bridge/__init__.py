@@ -1,1 +1,1 @@
-"""Bridges from the alerts topic to Alertmanager and to a webhook. Described in docs/surfaces.md."""
+"""Delivery of alerts to Alertmanager and to a command. Described in docs/surfaces.md."""

@@ -1,37 +1,51 @@
 """Delivery of alerts to every Alertmanager of a cluster.
 
 Each peer has a thread that always sends the current content, never a queue: a peer that was away gets what is open now
-and what has cleared lately. Alertmanager asks for exactly that of its clients: send to all peers, send again
-[Alertmanager: High availability].
-
-Alertmanager identifies an alert by its labels. A changed label is another alert to it, so an incident is one alert,
-whose labels do not change while its root does. The exception is another urgency, which people are to hear of: an
-escalation, or puts that succeed again. The alert of the former urgency ends when that of the present one begins, in the
-same group.
+and what has cleared lately. Alertmanager asks its clients for that: send to all peers, send again [Alertmanager: High
+availability]. It identifies an alert by its labels, so an incident is one alert, whose labels do not change while its
+root does. Only another urgency, an escalation or puts that succeed again, ends the alert of the former urgency when
+that of the present one begins, in the same group.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
 import msgspec
 import structlog
+from tenacity import (
+    RetryCallState,
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_when_event_set,
+    wait_random_exponential,
+)
 
-from deploy.bridge.sending import CLEARED_FOR_S, TIMEOUT_S, RefusedError, post, send_until_delivered
 from deploy.metrics.catalogue import store_labels
-from streams.collecting.http import Requester
+from streams.collecting.http import Requester, RequestError
 from streams.kafka.latest import AlertEntry
 from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
+from twin.errors import MqtwinError
 from twin.records import URGENCIES, Incident, Incidents
 from twin.units import as_seconds
 
 _MAX_ALERTS = 64  # of one request
 _HEADERS = {"Content-Type": "application/json"}
+TIMEOUT_S = 10.0  # for the whole of a request
+CLEARED_FOR_S = 300.0  # for which what is over is sent
+_MAX_ANSWER_BYTES = 4096
+_MAX_TEXT = 200  # characters of an answer in the log
+_MIN_WAIT_S = 0.5
+_MAX_WAIT_S = 30.0
+_RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 RESEND_S = 60.0  # between two deliveries of all open alerts
 OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by itself
 _MAX_S = 253_402_300_799.0  # the last second of the year 9999
@@ -109,6 +123,14 @@ def annotation_texts(incident: Incident) -> dict[str, str]:
 def opened_s(incident: Incident, written_s: float) -> float:
     """Return the event time at which an incident opened, but not later than its last record was written."""
     return min(as_seconds(incident.opened), written_s)
+
+
+class RefusedError(MqtwinError):
+    """An answer that another try would not change."""
+
+
+class UnavailableError(MqtwinError):
+    """No answer, or one that another try may change."""
 
 
 class AlertmanagerBridge:
@@ -293,3 +315,50 @@ def _rfc3339(seconds: float) -> str:
         .isoformat(timespec="milliseconds")
         .replace("+00:00", "Z")
     )
+
+
+def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> None:
+    """Send a request once. What follows the status of an answer is of use for the log only.
+
+    Raises:
+        RefusedError: the answer is final, such as 400.
+        UnavailableError: another try may help.
+    """
+    try:
+        answer = client.ask("POST", url, headers, content=body, max_bytes=_MAX_ANSWER_BYTES)
+    except RequestError as error:
+        raise UnavailableError(f"{url}: {error}") from error
+    if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+        return
+    text = f"{url}: {answer.status} {' '.join(answer.body.decode(errors='replace')[:_MAX_TEXT].split())}"
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _RETRIED:
+        raise UnavailableError(text)
+    raise RefusedError(text)
+
+
+def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> bool:
+    """Call `send` until it returns, with growing waits; return False if `stop` is set first.
+
+    Args:
+        send: raises UnavailableError for another try; any other error is passed on.
+        stop: ends waiting.
+    """
+    retries = Retrying(
+        retry=retry_if_exception_type(UnavailableError),
+        wait=wait_random_exponential(multiplier=_MIN_WAIT_S, min=_MIN_WAIT_S, max=_MAX_WAIT_S),
+        stop=stop_when_event_set(stop),
+        sleep=sleep_using_event(stop),
+        before_sleep=_log_retry,
+    )
+    try:
+        retries(send)
+    except RetryError:
+        return False
+    return True
+
+
+def _log_retry(state: RetryCallState) -> None:
+    """Log the first, second, fourth, eighth ... failed try in a row; the others say nothing new."""
+    tries = state.attempt_number
+    if tries & (tries - 1) == 0 and state.outcome is not None:
+        _log.warning("not delivered, trying again", why=str(state.outcome.exception()), tries=tries)

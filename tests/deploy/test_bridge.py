@@ -1,11 +1,7 @@
-"""The bridges to Alertmanager and to a webhook, against a fake server."""
+"""The bridge to Alertmanager, against a fake server."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -15,14 +11,13 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.bridge import sending
+from deploy.bridge import alertmanager
 from deploy.bridge.alertmanager import (
     AlertmanagerBridge,
     PostableAlert,
     SentIncidents,
     kind_of,
 )
-from deploy.bridge.webhook import Notices, Webhook, new_client, read_signing_key, signature
 from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topics import Topics
@@ -33,7 +28,6 @@ from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARN
 from twin.records import PART, ROOT, IncidentRole
 
 NOW_S = OPENED_US / 1e6 + 600
-SECRET = b"0123456789abcdef01234567"
 
 
 def applied(*entries: AlertEntry) -> SentIncidents:
@@ -277,8 +271,8 @@ def test_records_that_are_neither_states_nor_alerts_are_counted() -> None:
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "_MIN_WAIT_S", 0.01)
-    monkeypatch.setattr(sending, "_MAX_WAIT_S", 0.02)
+    monkeypatch.setattr(alertmanager, "_MIN_WAIT_S", 0.01)
+    monkeypatch.setattr(alertmanager, "_MAX_WAIT_S", 0.02)
 
 
 def test_every_peer_gets_every_alert_and_gets_it_again() -> None:
@@ -312,14 +306,15 @@ def test_a_peer_that_is_away_does_not_hold_up_the_others_and_gets_what_is_open_t
     assert is_open == {"threshold": True, "full-forecast": False}
 
 
-def test_errors_of_the_server_are_tried_again_and_refusals_are_not() -> None:
+@pytest.mark.parametrize("refusal", [400, 302])
+def test_errors_of_the_server_are_tried_again_and_refusals_are_not(refusal: int) -> None:
     with Receiver.run(0, 500, 503, 429) as peer, AlertmanagerBridge([peer.url], resend_s=60) as bridge:
         bridge.apply([entry()])
         wait_until(lambda: len(peer.requests) == 4)
-        peer.statuses = [400]
+        peer.statuses = [refusal]
         bridge.apply([entry(UPDATED, 1)])
         wait_until(lambda: len(peer.requests) == 5)
-        time.sleep(2 * sending._MIN_WAIT_S)  # in which it would be tried again
+        time.sleep(2 * alertmanager._MIN_WAIT_S)  # in which it would be tried again
         assert len(peer.requests) == 5
         bridge.apply([entry(UPDATED, 2)])  # the bridge goes on
         wait_until(lambda: len(peer.requests) == 6)
@@ -372,92 +367,9 @@ def test_many_alerts_are_several_requests() -> None:
         assert [len(sent) for sent in peer.json()] == [64, 64, 22]
 
 
-def test_a_webhook_gets_the_record_as_it_is_with_a_signature_that_can_be_verified() -> None:
-    with Receiver.run(0, 502) as receiver, new_client() as client:
-        webhook = Webhook(f"{receiver.url}/hook", SECRET, client, threading.Event(), wall=lambda: 1_795_000_000.5)
-        record = entry().alert
-        assert webhook.deliver(record)
-    assert len(receiver.requests) == 2
-    path, headers, body = receiver.requests[1]
-    assert (path, body, headers["content-type"]) == ("/hook", record.value, "application/cloudevents+json")
-    assert headers["webhook-id"] == record.id
-    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    expected = base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest()).decode()
-    assert headers["webhook-signature"] == f"v1,{expected}"
-    assert headers["webhook-timestamp"] == "1795000000"
-
-
-def test_a_webhook_gets_what_people_are_told_of_an_incident() -> None:
-    notices = Notices()
-    story = [
-        entry(severity=INFO, incident=role()),
-        entry(UPDATED, 1, incident=role()),
-        entry(UPDATED, 2, incident=role()),
-        entry(UPDATED, 3, severity=CRITICAL, incident=role()),
-        entry(CLEARED, 4, severity=CRITICAL, incident=role()),
-    ]
-    assert [alert.number for alert in notices.take(story)] == [1, 3, 4]
-    assert notices.take([]) == []
-
-
-@pytest.mark.parametrize(("ended_s", "numbers"), [(None, [3]), (100, [4]), (500, [])])
-def test_at_its_start_a_webhook_gets_the_last_notice_of_what_calls_or_has_ended_lately(
-    ended_s: float | None, numbers: list[int]
-) -> None:
-    notices, now_s = Notices(), time.time()
-    notices.learn([entry(UPDATED, 1, incident=role()), entry(UPDATED, 3, severity=CRITICAL, incident=role())])
-    if ended_s is not None:
-        notices.learn([entry(CLEARED, 4, written_s=now_s - ended_s, incident=role())])
-    assert [alert.number for alert in notices.take([])] == numbers
-    assert notices.take([]) == []
-
-
-def test_the_signature_is_that_of_the_published_example() -> None:
-    """Standard Webhooks: the test vector of its libraries."""
-    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    body = b'{"test": 2432232314}'
-    signed = signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
-    assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-
-
-def test_a_refused_record_is_left_and_the_next_is_delivered() -> None:
-    with Receiver.run(0, 400) as receiver, new_client() as client:
-        webhook = Webhook(receiver.url, SECRET, client, threading.Event())
-        assert not webhook.deliver(entry().alert)
-        assert webhook.deliver(entry(UPDATED, 1).alert)
-    assert (webhook.refused, webhook.delivered) == (1, 1)
-
-
-def test_a_redirect_is_not_followed() -> None:
-    with Receiver.run(0, 302) as receiver, new_client() as client:
-        assert not Webhook(receiver.url, SECRET, client, threading.Event()).deliver(entry().alert)
-    assert len(receiver.requests) == 1
-
-
-def test_a_stop_ends_the_tries() -> None:
-    stop = threading.Event()
-    with new_client() as client:
-        webhook = Webhook(f"http://127.0.0.1:{free_port()}", SECRET, client, stop)
-        threading.Timer(0.3, stop.set).start()
-        assert not webhook.deliver(entry().alert)
-
-
-def test_a_secret_is_bytes_or_base64(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.write_bytes(SECRET + b"\n")
-    assert read_signing_key(path) == SECRET
-    path.write_bytes(b"whsec_" + base64.b64encode(SECRET))
-    assert read_signing_key(path) == SECRET
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["webhook", "--url", "ftp://host", "--secret-file", "s"], "expected: http://HOST:PORT"),
-        (["webhook", "--url", "http://me:hush@host", "--secret-file", "s"], "--url has credentials"),
-        (["webhook", "--url", "http://host", "--secret-file", "missing"], "--secret-file missing"),
-        (["webhook", "--url", "http://host", "--secret-file", "short"], "has 5 bytes; expected: 24 or more"),
-        (["webhook", "--url", "http://host", "--secret-file", "bad"], "is not base64"),
         (["alertmanager", "--url", "host:9093"], "expected: http://HOST:PORT"),
         (["alertmanager", "--url", "http://host", "--token-file", "missing"], "--token-file missing"),
     ],
@@ -470,8 +382,6 @@ def test_wrong_use_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "short").write_bytes(b"short")
-    (tmp_path / "bad").write_bytes(b"whsec_!")
     assert main(["bridge", *options, "--bootstrap-servers", "127.0.0.1:9"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line and "hush" not in line

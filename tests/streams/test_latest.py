@@ -150,9 +150,7 @@ def test_a_record_of_somebody_else_ends_neither_console_nor_alerts(
     assert out.count("\n") == 1 and "1 records of" in err and "RecursionError" in err
 
 
-def test_without_topics_exporter_and_bridge_say_what_they_wait_for(
-    kafka: str, topic_prefix: str, tmp_path: Path
-) -> None:
+def test_without_topics_exporter_and_bridge_say_what_they_wait_for(kafka: str, topic_prefix: str) -> None:
     """A mistyped --topic-prefix looks the same."""
     with command(kafka, topic_prefix, "export", "--listen", "127.0.0.1:0") as process:
         assert process.stderr is not None
@@ -162,38 +160,13 @@ def test_without_topics_exporter_and_bridge_say_what_they_wait_for(
         assert status_of(url.replace("/metrics", "/readyz")) == 503
         create(kafka, f"{topic_prefix}.state")
         wait_until(lambda: status_of(url.replace("/metrics", "/readyz")) == 200)
-    (tmp_path / "secret").write_bytes(b"0" * 24)
-    arguments = ["--url", "http://127.0.0.1:9/hush", "--secret-file", str(tmp_path / "secret")]
-    with command(kafka, topic_prefix, "bridge", "webhook", *arguments) as process:
+    with command(kafka, topic_prefix, "bridge", "alertmanager", "--url", "http://127.0.0.1:9/hush") as process:
         assert process.stderr is not None
         line = msgspec.json.decode(process.stderr.readline())
         assert (line["event"], line["topics"]) == ("waiting for topics", [f"{topic_prefix}.alerts"])
         line = msgspec.json.decode(process.stderr.readline())
         assert (line["event"], line["reads"]) == ("bridging", f"{topic_prefix}.alerts")
         assert line["sends_to"] == ["http://127.0.0.1:9"]
-
-
-def conditions(receiver: Receiver) -> list[tuple[str, str]]:
-    """Return (condition, change) of the records that a webhook got."""
-    return [(body["data"]["condition"], body["type"].rpartition(".")[2]) for body in receiver.json()]
-
-
-@pytest.mark.nightly
-def test_a_restarted_webhook_gets_what_is_open_and_loses_nothing(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
-    create(kafka, f"{topic_prefix}.alerts")
-    (tmp_path / "secret").write_bytes(b"0" * 24)
-    send_alerts(kafka, topic_prefix, alert(), alert(UPDATED, 1))
-    with Receiver.run() as receiver:
-        arguments = ["bridge", "webhook", "--url", receiver.url, "--secret-file", str(tmp_path / "secret")]
-        with command(kafka, topic_prefix, *arguments):
-            wait_until(lambda: conditions(receiver) == [("full-forecast", "opened")])
-            send_alerts(kafka, topic_prefix, alert(condition="full"))
-            wait_until(lambda: conditions(receiver)[1:] == [("full", "opened")])
-        send_alerts(kafka, topic_prefix, alert(CLEARED, 2), alert(condition="threshold"))
-        receiver.requests.clear()
-        with command(kafka, topic_prefix, *arguments):
-            wait_until(lambda: len(receiver.requests) == 3)
-            assert conditions(receiver) == [("full-forecast", "cleared"), ("full", "opened"), ("threshold", "opened")]
 
 
 def test_alertmanager_is_told_what_is_open_only_once_the_topic_is_read(kafka: str, topic_prefix: str) -> None:

@@ -13,7 +13,7 @@ from tests.tools.score.scenarios.turning import Sawtooth
 from twin.estate import EstateError, load_estate
 from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
-from twin.playback.learn import learn
+from twin.playback.replays import learn
 from twin.simulation import simulate
 from twin.state.arrays import MemoryArrays
 from twin.stores.open import open_message_store

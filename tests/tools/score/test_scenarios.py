@@ -147,7 +147,7 @@ def test_one_store_fills_and_the_other_does_what_it_always_does(tell: Tell) -> N
 
 
 def test_two_stores_are_needed_for_two(tmp_path: Path) -> None:
-    text = small_estate(tmp_path).read_text(encoding="utf-8").replace('[queue."QSG1/AUDIT"]\nstructure = "APP2"\n', "")
+    text = small_estate(tmp_path).read_text(encoding="utf-8").replace('"QSG1/AUDIT" = {structure = "APP2"}\n', "")
     (tmp_path / "one.toml").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="two-stores: there is only QSG1/APP1; expected: two stores with queues"):
         simulate(TwoStores(), load_estate(tmp_path / "one.toml"), tmp_path / "x.arrow")

@@ -52,8 +52,8 @@ def test_the_offload_rules_stop_a_growth_that_would_fill_the_structure_without_t
     assert late > 1.5 * early
     assert end == pytest.approx(late, rel=0.15)
     text = small_estate(tmp_path).read_text(encoding="utf-8")
-    off = "".join(f'offld{number}_sz = "64K"\n' for number in (1, 2, 3))
-    (tmp_path / "off.toml").write_text(text.replace("cf_level = 5\n", f"cf_level = 5\n{off}"), encoding="utf-8")
+    off = "".join(f', offld{number}_sz = "64K"' for number in (1, 2, 3))
+    (tmp_path / "off.toml").write_text(text.replace("cf_level = 5", f"cf_level = 5{off}"), encoding="utf-8")
     scenario = make_scenario("offload-stops-growth", rate=_rate_of(path))
     without = simulate(scenario, load_estate(tmp_path / "off.toml"), tmp_path / "off.arrow", seed=1)
     assert 1 < first_full_hours(without) < 5
