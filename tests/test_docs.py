@@ -168,7 +168,7 @@ OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
-OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.fuzz.guided
+OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 
 
 def options(command: str) -> set[str]:
