@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import Message, Producer
 
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
 from tests.tools.bench import site
 from tests.tools.bench.traffic import STEP_US, Traffic
-from tests.tools.soak.estates import qmgr_of
 from twin.errors import MqtwinError
 from twin.events.convert import json_lines
 
 HELD = 100_000  # messages that the four stores of a load hold
 SLICE_SECONDS = 0.25  # of events are made and handed over at a time
-EVENTS_A_RECORD = 500  # of a load: records of NDJSON, so that the sender leaves the two cores to the job
 FLUSH_SECONDS = 60.0
 _PRODUCER = {
     "enable.idempotence": True,
@@ -35,11 +30,10 @@ _PRODUCER = {
 
 
 class Record(NamedTuple):
-    """A Kafka record of events of one store, JSON or NDJSON."""
+    """A Kafka record of one event, as JSON."""
 
     key: bytes
     value: bytes
-    events: int = 1
 
 
 class Sender:
@@ -55,15 +49,14 @@ class Sender:
     def send(self, records: list[Record]) -> None:
         """Hand records over. MqtwinError: one was not delivered."""
         for record in records:
-            content_type = b"application/x-ndjson" if record.events > 1 else b"application/json"
-            headers: list[tuple[str, str | bytes | None]] = [("content-type", content_type)]
+            headers: list[tuple[str, str | bytes | None]] = [("content-type", b"application/json")]
             while True:
                 try:
                     self._producer.produce(self._topic, record.value, record.key, headers=headers)
                     break
                 except BufferError:  # the queue of the producer is full
                     self._producer.poll(0.05)
-            self.events += record.events
+            self.events += 1
         self._producer.poll(0)
         if self._failure:
             raise MqtwinError(f"an event was not delivered: {self._failure}")
@@ -77,10 +70,10 @@ class Sender:
         if error is not None:
             self._failure = error.str()
         else:
-            self.delivered[message.partition() or 0] += (message.value() or b"").count(b"\n") + 1
+            self.delivered[message.partition() or 0] += 1
 
 
-def run(sender: Sender, slices: Iterator[list[Record]], seconds: float, at_slice: Callable[[], None]) -> None:
+def run(sender: Sender, slices: Iterator[list[Record]], seconds: float) -> None:
     """Send a slice every SLICE_SECONDS until `seconds` have passed; one that is late is sent at once."""
     began = time.monotonic()
     due = 0.0
@@ -89,7 +82,6 @@ def run(sender: Sender, slices: Iterator[list[Record]], seconds: float, at_slice
         if early > 0:
             time.sleep(early)
         sender.send(records)
-        at_slice()
         due += SLICE_SECONDS
         if due >= seconds:
             break
@@ -100,17 +92,15 @@ class LoadSlices:
 
     Args:
         stores: names of stores of `tests.tools.bench.site`.
-        events_a_record: 1: records of JSON.
 
     Attributes:
         rate: events per second.
     """
 
-    def __init__(self, stores: tuple[str, ...], events_a_record: int = EVENTS_A_RECORD) -> None:
+    def __init__(self, stores: tuple[str, ...]) -> None:
         self.traffic = Traffic(stores)
         self.rate = 1e6 / STEP_US
         self._keys = [store.encode() for store in stores for _ in site.queues_of(store)]
-        self._events_a_record = events_a_record
 
     def first(self) -> list[Record]:
         """Fill the queues."""
@@ -128,31 +118,8 @@ class LoadSlices:
             yield self._records(self.traffic.steady(round(self.rate * SLICE_SECONDS)))
 
     def _records(self, table: Any) -> list[Record]:
-        lines, keys = json_lines(table).cast(pa.string()), np.array(self._keys)
-        of_store = np.arange(len(lines)) % keys.size
-        records = []
-        for store in dict.fromkeys(self._keys):
-            own = lines.take(np.flatnonzero(keys[of_store] == store))
-            starts = np.append(np.arange(0, len(own), self._events_a_record), len(own))
-            values = pc.binary_join(pa.ListArray.from_arrays(starts.astype(np.int32), own), "\n")
-            for value, events in zip(values.to_pylist(), np.diff(starts).tolist(), strict=True):
-                records.append(Record(store, value.encode(), events))
-        return records
-
-
-def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Iterator[list[Record]]:
-    """Yield a heartbeat per store every `every_s` seconds, with a put and a get every twelfth time, spread evenly."""
-    events, parts, turn = msgspec.json.Encoder(), round(every_s / SLICE_SECONDS), 0
-    while True:
-        now = int(time.time() * 1e6)
-        records = []
-        for i in range(turn % parts, len(names), parts):
-            qmgr, key = qmgr_of(names[i]), names[i].encode()
-            own: list[dict[str, Any]] = [{"time": now, "qmgr": qmgr, "op": "HEARTBEAT", "store": names[i]}]
-            if turn // parts % 12 == 0:
-                own += [{"time": now, "qmgr": qmgr, "op": "PUT", "queue": queues[i], "length": 2048}]
-            if turn // parts % 12 == 6:
-                own += [{"time": now, "qmgr": qmgr, "op": "GET", "queue": queues[i]}]
-            records += [Record(key, events.encode(event)) for event in own]
-        turn += 1
-        yield records
+        """Return the events store by store. Their keys take turns, as the queues do in the table."""
+        lines, keys = json_lines(table).cast(pa.string()).to_pylist(), self._keys
+        records = [Record(keys[row % len(keys)], line.encode()) for row, line in enumerate(lines)]
+        places = {store: place for place, store in enumerate(dict.fromkeys(keys))}
+        return sorted(records, key=lambda record: places[record.key])

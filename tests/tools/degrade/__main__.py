@@ -1,6 +1,6 @@
 """Loss of the twin if it is fed by statistics instead of single events: writes the table in docs/feeds.md.
 
-`python -m tests.degrade --cases 10` simulates cases of the scorecard, whose true 2192s are known, degrades each
+`python -m tests.tools.degrade --cases 10` simulates cases of the scorecard, whose true 2192s are known, degrades each
 recording to statistics of one and of fifteen minutes, and plays all three. Statistics exist only at the end of their
 interval: alarms count from then.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.degrade.statistics import degrade
+from tests.tools.degrade.statistics import degrade
 from tests.tools.score.alarms import from_alerts
 from tests.tools.score.judge import JudgedStore, judge
 from tests.tools.score.measures import Measures, measure
@@ -28,7 +28,7 @@ from twin.estate import load_estate
 from twin.playback.pages import Alarm, merge
 from twin.playback.series import Series
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "feeds.md"
 BEGIN, END = "<!-- degradation: begin -->", "<!-- degradation: end -->"
 INTERVALS = {"single events": 0, "1 minute": 60, "15 minutes": 900}
@@ -50,7 +50,7 @@ class Fed:
 
 def main() -> int:
     """Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.degrade", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.degrade", description=__doc__)
     parser.add_argument("--cases", type=int, default=10, help="number of cases of the test set")
     parser.add_argument("--print-only", action="store_true", help="leave docs/feeds.md as it is")
     arguments = parser.parse_args()
@@ -140,7 +140,7 @@ def table(fed: dict[str, Fed], cases: int) -> str:
             f"{percent(measures.precision)} | {span(measures.lead_p50)} | {errors.mean():.2f} points | "
             f"{np.quantile(errors, 0.95):.2f} points |"
         )
-    return "\n".join([*lines, "", f"Measured by `python -m tests.degrade --cases {cases}`."])
+    return "\n".join([*lines, "", f"Measured by `python -m tests.tools.degrade --cases {cases}`."])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.soak.samples import usage
+from tests.tools.fire.samples import usage
 
 
 def test_a_folder_that_vanishes_while_it_is_walked_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Many damaged inputs for the parsers of feeds: `python -m tests.fuzz [FORMAT...] --inputs 1000000`.
+"""Many damaged inputs for the parsers of feeds: `python -m tests.tools.fuzz [FORMAT...] --inputs 1000000`.
 
 Parsers take turns, so that a run that is stopped has tried each of them alike. The rounds done and what became of
 their inputs are kept under build/fuzz; the next run goes on behind them. An input that breaks a rule is written there.
@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from tests.fuzz.rounds import INPUTS, Failure, Fuzzer, Tally
+from tests.tools.fuzz.rounds import INPUTS, Failure, Fuzzer, Tally
 from twin.feeds import FORMATS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TURN = 100  # rounds
 
 
 def main() -> int:
     """Return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.fuzz", description=__doc__)
     parser.add_argument("formats", nargs="*", choices=[[], *FORMATS], metavar="FORMAT", help="by default all")
     parser.add_argument("--inputs", type=int, default=1_000_000, help="for each parser, with those of earlier runs")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fuzz", help="of what is kept")

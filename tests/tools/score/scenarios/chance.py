@@ -9,11 +9,10 @@ import numpy as np
 from typing_extensions import override
 
 from twin.simulation.arrivals import Array, Curve, Flow, constant
-from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter
 from twin.simulation.site import Site
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class HeavyTailedBursts(StoreScenario):
     """The mean says little: half of what comes, comes in bursts, and some are many times as high as the others."""
@@ -63,7 +62,6 @@ class HeavyTailedBursts(StoreScenario):
         return curve
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class ShortOutages(StoreScenario):
     """The tenth stop looks like the nine before it, for as long as they lasted."""

@@ -11,11 +11,10 @@ from typing_extensions import override
 from kernels.layout import BACKOUT, COMMIT
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, LongUnit, between, constant
-from twin.simulation.scenario import HOUR, StoreScenario, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, parameter
 from twin.simulation.site import Site, stores_of
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class LongUnitOfWork(StoreScenario):
     """Uncommitted messages keep their space until they all go at once."""
@@ -51,14 +50,12 @@ class LongUnitOfWork(StoreScenario):
         ]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class TwoStores(StoreScenario):
     """Usage of one store says nothing about the other."""
 
     name = "two-stores"
     sentence = "A getter stops and one structure fills; another one climbs and is emptied as it always is."
-    wants = "two-stores"
 
     outage_after: float = parameter(1.0, "hours until the getter stops", drawn=((1.0, 3.0),))
     outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 3.0),))

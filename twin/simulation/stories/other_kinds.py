@@ -1,6 +1,6 @@
-"""Ramp of a uniform cluster: rising load, and members that are started when the others cannot carry it.
+"""Scenarios of page sets, of queue files, and of a uniform cluster whose load rises.
 
-Source: [IBM: MQ, uniform cluster scaling, Test Scenario and Table 1].
+Source of the cluster's ramp: [IBM: MQ, uniform cluster scaling, Test Scenario and Table 1].
 """
 
 from __future__ import annotations
@@ -14,11 +14,84 @@ from typing_extensions import override
 from kernels.layout import GET, PUT
 from twin.capacity.clusters import achieved, host_of, laws_of
 from twin.errors import UsageError
-from twin.estate import Estate, QueueFile, UniformCluster
-from twin.simulation.arrivals import Flow, Traffic, steps
-from twin.simulation.scenario import Scenario, parameter, scenario
+from twin.estate import Estate, PageSet, QueueFile, UniformCluster
+from twin.simulation.arrivals import Array, Flow, Traffic, constant, steps
+from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
+from twin.simulation.site import Site
+from twin.simulation.stories.filling import GetterOutage
 
 _SENDERS = 180
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class PageSetExpandNone(GetterOutage):
+    """A short message has a page of its own, a long one what is left of its last page for nobody else."""
+
+    name = "page-set-expand-none"
+    sentence = "The getter of a private queue stops; its page set, EXPAND(NONE), fills and no extent comes."
+    plays_on = (PageSet,)
+
+    @override
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """Raise UsageError if the page set can expand."""
+        if isinstance(site.store, PageSet) and site.store.expand != "NONE":
+            raise UsageError(
+                f'{self.name}: {site.store.name} has expand = "{site.store.expand}"; expected: a page set with '
+                'expand = "NONE", or getter-outage for this one'
+            )
+        return super().default_rate(site, rng)
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class QueueFileGrowth(StoreScenario):
+    """Blocks that were free and allocated are free again after a checkpoint."""
+
+    name = "queue-file-growth"
+    sentence = "A queue file grows while the getter is away, is drained and cut back by a checkpoint, and grows again."
+    plays_on = (QueueFile,)
+
+    hours: float = parameter(4.5, "length of the recording, hours of event time", **lasting(2.0, 8.0))
+    begin: float = parameter(0.5, "hours until the getter goes away", drawn=((0.3, 1.0),))
+    first: float = parameter(1.0, "hours it is away, at most half of what fits", low=0.01, drawn=((0.5, 1.5),))
+    drained_in: float = parameter(1.0, "hours until it goes away again", low=0.01, drawn=((0.8, 1.5),))
+    second: float = parameter(1.5, "hours it is away then", low=0.01, drawn=((1.0, 3.0),))
+    reach: float = parameter(
+        1.3, "of what fits: how much there would be the second time", low=0.01, high=10, drawn=((0.35, 0.7), (1.1, 2.0))
+    )
+
+    _MAX_MESSAGES = 100_000  # that pile up, since the file may have 2 TB
+
+    @property
+    def traffic(self) -> Traffic:
+        """Mostly persistent messages: a checkpoint truncates only the file of a queue with a persistent update."""
+        return replace(super().traffic, persistent=0.9)
+
+    @property
+    @override
+    def story_hours(self) -> float:
+        return self.begin + self.first + self.drained_in + self.second + 0.5
+
+    @override
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        fits = min(site.capacity(self.traffic, rng).messages, self._MAX_MESSAGES)
+        return self.reach * fits / (self.second * HOUR)
+
+    @override
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        begins = np.array([self.begin, self.begin + self.first + self.drained_in]) * HOUR
+        ends = begins + np.array([min(self.first, 0.5 * self.second / self.reach), self.second]) * HOUR
+
+        def gets(seconds: Array) -> Array:
+            away = ((seconds[:, None] >= begins) & (seconds[:, None] < ends)).any(axis=1)
+            return np.where(away, 0.0, rate * 4)
+
+        return [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(gets, self.traffic),
+            *site.beside(rate, self.traffic),
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, constant
-from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter
 from twin.simulation.site import Site
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class NightlyBatch(StoreScenario):
     """Every night up to nine tenths, every morning down: no reason to wake anybody, but for the one night that is."""
@@ -75,7 +74,6 @@ class NightlyBatch(StoreScenario):
         ]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class DayAndNight(StoreScenario):
     """Every evening there is a backlog, every morning none."""

@@ -17,8 +17,8 @@ from time import process_time
 
 import msgspec
 
-from tests.fuzz.damage import damaged
-from tests.fuzz.pages import ESTATE, pages_of, pieces
+from tests.tools.fuzz.damage import damaged
+from tests.tools.fuzz.pages import ESTATE, pages_of, pieces
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed

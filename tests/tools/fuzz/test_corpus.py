@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.guided import KEPT_BYTES, ODD, TARGETS, corpus_of, keep, play
+from tests.tools.fuzz.guided import KEPT_BYTES, ODD, TARGETS, corpus_of, keep, play
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -16,7 +16,7 @@ def test_a_parser_takes_or_refuses_all_that_was_kept(name: str) -> None:
 
 
 def test_a_corpus_has_the_short_inputs_that_reach_other_lines(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("tests.fuzz.guided.CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr("tests.tools.fuzz.guided.CORPUS", tmp_path / "corpus")
     (tmp_path / "found").mkdir()
     for number, text in enumerate((b"5", b"77", b"4G", b"888G", b"x")):
         (tmp_path / "found" / str(number)).write_bytes(text)

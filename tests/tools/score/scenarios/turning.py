@@ -11,14 +11,13 @@ from typing_extensions import override
 
 from kernels.layout import BACKOUT
 from twin.simulation.arrivals import Array, Flow, LongUnit, between, constant
-from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter
 from twin.simulation.site import Site
 from twin.simulation.stories.filling import GrowingLengths, LevellingFill
 
 _OVER = 1.25  # of what fits: how much there is at the end of a climb that does not turn back
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class Sawtooth(StoreScenario):
     """The straight line's nightmare."""
@@ -63,7 +62,6 @@ class Sawtooth(StoreScenario):
         return [*site.puts(puts, self.traffic), *site.gets(gets, self.traffic), *site.beside(rate, self.traffic)]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class DriftingSawtooth(StoreScenario):
     """Each tooth looks like the last; the floor they stand on rises."""
@@ -123,7 +121,6 @@ def _cut(hours: float, climbs: Array, empties: Array, heights: Array) -> _Climbs
     return _Climbs(begins[:some], climbs[:some], empties[:some], heights[:some])
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class ClimbsThatTurn(StoreScenario):
     """An operator has seen it eleven times; so has the store."""
@@ -182,14 +179,12 @@ class ClimbsThatTurn(StoreScenario):
         return [*site.puts(puts, self.traffic), *site.gets(gets, self.traffic), *site.beside(rate, self.traffic)]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class BeatingTeeth(StoreScenario):
     """Each queue by itself is simple; their sum is not."""
 
     name = "beating-teeth"
     sentence = "Two queues climb and are emptied at periods of their own; now and then their tips meet."
-    held_out = True
 
     hours: float = parameter(12.0, "length of the recording, hours of event time", **lasting(10.0, 20.0))
     period: float = parameter(50.0, "minutes between two emptyings of the first queue", low=1, drawn=((30.0, 90.0),))
@@ -226,7 +221,6 @@ class BeatingTeeth(StoreScenario):
         return [*site.puts(constant(rate), self.traffic, queue), *site.gets(gets, self.traffic, queue)]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class ShiftingBursts(StoreScenario):
     """Each burst is a little larger than the last: the envelope tells."""
@@ -264,7 +258,6 @@ class ShiftingBursts(StoreScenario):
         ]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class LevelsOffHigh(LevellingFill):
     """Where it levels off can be told from how it is served."""
@@ -287,14 +280,12 @@ class LevelsOffHigh(LevellingFill):
         return self.levelling(site, rate)
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class UnitsComeAndGo(StoreScenario):
     """Uncommitted messages go all at once, as they have gone before."""
 
     name = "units-come-and-go"
     sentence = "Long units of work fill part of the store and back out, one after the other; the last may not end."
-    held_out = True
 
     hours: float = parameter(10.0, "length of the recording, hours of event time", **lasting(9.0, 16.0))
     every: float = parameter(1.5, "hours from one unit of work to the next", low=0.2, drawn=((0.9, 1.8),))
@@ -332,7 +323,6 @@ class UnitsComeAndGo(StoreScenario):
         ]
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class LengthsStep(GrowingLengths):
     """The depth is what it was; what a message takes is not."""
@@ -361,14 +351,12 @@ class LengthsStep(GrowingLengths):
         return np.minimum(self.length * self.times ** np.floor(seconds / (self.every * HOUR)), 600_000.0)
 
 
-@scenario
 @dataclass(frozen=True, kw_only=True)
 class FlakyGetter(StoreScenario):
     """Breaks of minutes, of no fixed length; one day the getter does not return."""
 
     name = "flaky-getter"
     sentence = "The getter breaks off at any time, for minutes, and returns; once it may stay away."
-    held_out = True
 
     hours: float = parameter(10.0, "length of the recording, hours of event time", **lasting(9.0, 16.0))
     every: float = parameter(50.0, "minutes between breaks, on average", low=1, drawn=((30.0, 90.0),))

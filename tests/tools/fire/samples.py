@@ -85,7 +85,7 @@ class Sampler:
         self._broker = broker
         self._folders = (checkpoint, local)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="soak-samples", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()

@@ -1,4 +1,4 @@
-"""Records with odd values for surfaces: `python -m tests.fuzz.records --records 100000`.
+"""Records with odd values for surfaces: `python -m tests.tools.fuzz.records --records 100000`.
 
 A surface may say that it cannot read a record. It may not raise an error, neither when the record arrives nor when what
 it keeps is shown or sent.
@@ -26,9 +26,9 @@ from deploy.show.alerts import alert_block, alert_line, incident_block, incident
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
-from tests.fuzz.damage import damaged
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling
+from tests.tools.fuzz.damage import damaged
 from twin.conditions import CLEARED, UPDATED
 from twin.records import AlertRecord, Incidents, read_alert_record
 
@@ -153,7 +153,7 @@ def _odd(rng: Random, value: bytes) -> bytes:
 
 def main() -> int:
     """Return the exit status: 1 if a surface raised an error."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.records", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.fuzz.records", description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first record")
     arguments = parser.parse_args()

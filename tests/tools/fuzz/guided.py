@@ -1,4 +1,4 @@
-"""Inputs guided by coverage: `python -m tests.fuzz.guided PARSER --inputs 1000000 --found FOLDER`, with Atheris.
+"""Inputs guided by coverage: `python -m tests.tools.fuzz.guided PARSER --inputs 1000000 --found FOLDER`, with Atheris.
 
 `TARGETS` has every parser of what comes from outside, with inputs that it takes. A parser may refuse an input by its
 own error and by no other, and takes at most a second. `--keep` chooses of what was found the short inputs that reach
@@ -28,8 +28,8 @@ if __name__ == "__main__" and "--keep" not in sys.argv:
 
 with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nullcontext():
     from streams.query.report_records import ReportError, read_record
-    from tests.fuzz.pages import ESTATE, pages_of
-    from tests.fuzz.rounds import NOON, limited
+    from tests.tools.fuzz.pages import ESTATE, pages_of
+    from tests.tools.fuzz.rounds import NOON, limited
     from tests.twin.estate.test_estate_cfrm import POLICY
     from tests.twin.events.samples import PUT, assert_same, exactly
     from twin.errors import CutRecordingWarning, UsageError
@@ -232,7 +232,7 @@ def _feed(name: str) -> Callable[[bytes], None]:
 
 
 def _record_seeds(topic: str) -> list[bytes]:
-    from tests.fuzz.records import TOPICS, samples
+    from tests.tools.fuzz.records import TOPICS, samples
 
     return [value for name, value in samples() if name == getattr(TOPICS, topic)]
 
@@ -313,7 +313,7 @@ def _lines(name: str, data: bytes) -> Iterator[tuple[str, int]]:
 
 def main() -> None:
     """Fuzz a parser; Atheris ends the process, with status 77 or an error where an input broke a rule."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.guided", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.fuzz.guided", description=__doc__)
     parser.add_argument("name", choices=TARGETS, metavar="PARSER", help=", ".join(TARGETS))
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=0, help="0: until all inputs are tried")

@@ -1,10 +1,9 @@
-"""`mqtwin stream` as a process of its own, with its log read as it comes, and a limit of open files."""
+"""`mqtwin stream` as a process of its own, with its log read as it comes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -30,7 +29,6 @@ class JobProcess:
     Args:
         options: options of `mqtwin stream`.
         log: the file that its standard error is appended to.
-        open_files: RLIMIT_NOFILE, soft and hard; None: as it is here.
         on_entry: called from a thread with each entry of its log.
         environment: variables of its environment beside those here.
     """
@@ -39,25 +37,19 @@ class JobProcess:
         self,
         options: Sequence[str],
         log: Path,
-        open_files: int | None,
         on_entry: Callable[[dict[str, Any]], None],
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        def limit() -> None:
-            if open_files is not None:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
-
         command = [sys.executable, "-m", "deploy", "stream", "--log", "json", *options]
         self._process = subprocess.Popen(
             command,
             stderr=subprocess.PIPE,
             cwd=ROOT,
             env={**os.environ, **(environment or {})},
-            preexec_fn=limit,  # noqa: PLW1509 -- this program has few threads, none of which holds a lock for long
         )
         self._log = log
         self._on_entry = on_entry
-        self._reader = threading.Thread(target=self._read, name="soak-log", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="job-log", daemon=True)
         self.is_ready = threading.Event()
         self.last_line = ""
         self._reader.start()
