@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
@@ -22,7 +21,7 @@ from twin.sizing import (
     ThresholdPlan,
 )
 from twin.sizing.page_set import usable_pages
-from twin.units import as_count, as_rate, as_span
+from twin.units import as_count, as_rate
 
 _BAR_CELLS = 20
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
@@ -196,47 +195,17 @@ def print_queue_file_plan(plan: QueueFilePlan, *, as_json: bool) -> None:
 
 
 def print_cluster_plan(plan: ClusterPlan, *, as_json: bool) -> None:
-    """Print the plan of a Spark cluster; on a terminal the options of `mqtwin stream` are there to be pasted."""
-    batch, memory = plan.batch, plan.memory
-    parts = batch.parts() if math.isfinite(batch.seconds) else {}
+    """Print the plan of the cores of the job."""
+    is_enough = "enough" if plan.is_one_machine else "not enough: a Spark cluster"
     lines = [
-        ["executors", f"{plan.executors:,} with {as_count(plan.cores_per_executor, 'core')}"],
-        ["partitions of the events topic", f"{plan.topic_partitions:,}"],
-        ["state partitions", f"{plan.state_partitions:,}"],
-        ["driver", f"{plan.driver_cores} cores, heap of {_rounded_size(plan.driver_bytes)}"],
-        ["an executor", f"{_rounded_size(memory.total_bytes)}, up to {as_count(memory.stores, 'store')}"],
-        ["- heap", _rounded_size(memory.heap_bytes)],
-        ["- Python workers", _rounded_size(memory.workers_bytes)],
-        ["- messages held", _rounded_size(memory.held_bytes)],
-        ["- stores", _rounded_size(memory.stores_bytes)],
-        ["a batch", _batch_text(plan)],
-        *([f"- {name}", share_bar(seconds / batch.seconds)] for name, seconds in parts.items()),
-        *([f"{limit.name}, of its limit", share_bar(limit.used)] for limit in plan.limits),
-        ["first reached", plan.first],
-        ["all limits kept up to", f"{as_rate(plan.max_events_per_second)} events/s"],
-        ["a backlog of an hour", f"done in {as_span(plan.backlog_s)}" if math.isfinite(plan.backlog_s) else "grows"],
+        ["cores", f"{plan.cores:,}"],
+        ["state partitions", f"{plan.partitions:,}"],
+        ["a batch", f"{plan.batch_s:.2f} s"],
+        *([f"- {name}", f"{seconds:.2f} s"] for name, seconds in plan.parts_s.items()),
+        [f"one machine of {as_count(plan.machine_cores, 'core')}", is_enough],
     ]
-    load = plan.load
-    traffic = f"{as_rate(load.events_per_second)} events/s, {load.content_type}"
-    headings = [as_count(load.stores, "store"), traffic]
-    is_table = Console().is_terminal and not as_json
-    last = [] if is_table else [["mqtwin stream", " ".join(plan.settings)]]
-    _print_plan(plan, headings, [*lines, *last], plan.warnings, as_json=as_json)
-    if is_table:
-        print("\n" + " \\\n    ".join(["mqtwin stream", *plan.settings]))
-
-
-def _batch_text(plan: ClusterPlan) -> str:
-    batch = plan.batch
-    if not math.isfinite(batch.seconds):
-        return "never ends"
-    return f"{batch.seconds:.2f} s, {batch.events:,.0f} events"
-
-
-def share_bar(share: float) -> str:
-    """Return a share as a bar and in percent; more than all is a full bar."""
-    full = round(_BAR_CELLS * min(share, 1.0))
-    return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {100 * share:5.1f} %"
+    traffic = f"{as_rate(plan.load.events_per_second)} events/s, {plan.load.content_type}"
+    _print_plan(plan, [as_count(plan.load.stores, "store"), traffic], lines, plan.warnings, as_json=as_json)
 
 
 def _print_plan(
