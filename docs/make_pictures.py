@@ -3,7 +3,7 @@
     make numbers
 
 The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
-`deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture.
+`deploy.show.demo` draws the states and alerts of that time. The same seed gives the same picture.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from deploy.show.picture import picture
+from deploy.show.demo import picture
 from kernels.clock import SECOND
 from twin.playback.replays import Player, chunks_until, decoded_chunks
 from twin.records import AlertRecord, read_alert_record

@@ -14,14 +14,12 @@ from cyclopts.validators import Number
 from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
 from deploy.options.moment import MomentSource, open_twin, parse_set, parse_traffic
-from deploy.show.advice_page import report
-from deploy.show.planning import print_advice, print_members
-from deploy.show.terminal import print_warnings
+from deploy.show.planning import advice_document, members_document
+from deploy.show.terminal import emit, print_warnings
 from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.estate.changed import changed_text
-from twin.estate.settings import changed_config
+from twin.estate.settings import changed_config, changed_text
 from twin.outputs import Draft, is_same_file, write_output
 from twin.planning.advise import Advice, Plan, Promise
 from twin.planning.advise import advise as find_advice
@@ -100,7 +98,7 @@ def advise(
     if isinstance(twin, UniformClusterTwin):
         if html is not None or write is not None or required:
             raise UsageError(f"{store} is a uniform cluster; expected: no --set, --html and --write")
-        _advise_cluster(twin, factors.puts, is_json=json_)
+        emit(members_document(advise_members(twin, factors.puts)), as_json=json_)
         return
     moment, proofs = moment_of(loaded_estate, twin), tuple[Proof, ...]()
     advice = find_advice(moment, promise, factors, required)
@@ -109,22 +107,10 @@ def advise(
     name = "" if recording is None else recording.name
     if write is not None:
         write_plans(write, estate, loaded_estate, store, advice.plans)
-    if html is not None:
-        write_output(html, report(advice, proofs, name, full_reason(loaded_estate.stores[store].kind)))
-    if json_:
-        replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
-        print(msgspec.json.encode(AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)).decode())
-    else:
-        print_advice(advice, proofs, name)
-
-
-def _advise_cluster(twin: UniformClusterTwin, puts: float, *, is_json: bool) -> None:
-    """Print which members of a uniform cluster carry the load. puts: factor on it."""
-    members = advise_members(twin, puts)
-    if is_json:
-        print(msgspec.json.encode(members).decode())
-    else:
-        print_members(members)
+    replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
+    record = AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)
+    reason = full_reason(loaded_estate.stores[store].kind)
+    emit(advice_document(advice, proofs, name, reason, record), as_json=json_, html=html)
 
 
 def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans: Sequence[Plan]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
 from deploy.options.moment import MomentSource, open_moment, parse_set, parse_traffic
-from deploy.show.planning import check_picture, draw_answer, print_answer
-from deploy.show.terminal import print_warnings
+from deploy.show.planning import answer_document, check_picture, draw_answer
+from deploy.show.terminal import emit, print_warnings
 from twin.estate import load_estate
 from twin.planning.whatif import what_if
 
@@ -59,7 +58,4 @@ def whatif(
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)
-    if json_:
-        print(msgspec.json.encode(answer).decode())
-    else:
-        print_answer(answer)
+    emit(answer_document(answer), as_json=json_)

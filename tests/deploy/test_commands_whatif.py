@@ -23,7 +23,8 @@ from msgspec import structs
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
-from deploy.show.planning import cells, print_advice, settings_text
+from deploy.show.planning import advice_document, cells, settings_text
+from deploy.show.terminal import emit
 from tests.support.estates import small_estate
 from tests.twin.test_advise_required import recorded
 from twin.errors import UsageError
@@ -230,7 +231,7 @@ def test_advice_is_printed_written_and_handed_on(
 
 def test_without_a_recording_a_plan_is_not_proven(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
     moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T00:25:00Z")
-    print_advice(twin.advise(moment, twin.Promise(hours=2.2), Traffic(gets=0)))
+    emit(advice_document(twin.advise(moment, twin.Promise(hours=2.2), Traffic(gets=0))))
     plans = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Plan ")]
     assert plans and all(line.endswith("; not proven: no recording.") for line in plans)
 

@@ -21,9 +21,16 @@ from rich.console import Console
 
 from deploy.cli import main
 from deploy.demo import DemoRun, StoryGate
-from deploy.show.picture import picture, waiting_picture
-from deploy.show.usage import HEADINGS, forecast_text, usage_lines
-from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
+from deploy.show.demo import (
+    MethodResult,
+    compare,
+    comparison_lines,
+    judge_demo,
+    next_commands,
+    picture,
+    waiting_picture,
+)
+from deploy.show.summaries import HEADINGS, forecast_text, usage_lines
 from streams.kafka.publish import Pace
 from tests.support.console_feed import InPieces, page_set
 from tests.support.estates import small_estate
