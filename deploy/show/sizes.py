@@ -17,7 +17,7 @@ from twin.sizing import (
     StructurePlan,
     ThresholdPlan,
 )
-from twin.sizing.page_set import LengthPlan, usable_pages
+from twin.sizing.data_sets import LengthPlan, usable_pages
 from twin.units import as_count, as_rate
 
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]

@@ -32,9 +32,10 @@ from twin.planning.advise import (
     new_warnings,
     plan_of,
     size_in,
+    sizes,
     with_doubled,
+    with_size,
 )
-from twin.planning.levers import sizes, with_size
 from twin.planning.moment import Moment, moment_of
 from twin.planning.whatif import FillOutcome
 from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chunks, play

@@ -3,16 +3,21 @@
 `mqtwin size` prints the results; docs/sizing.md describes them.
 """
 
-from twin.sizing.administration import AdministrationPlan, PublishedSize, plan_administration
 from twin.sizing.cluster import ClusterLoad, ClusterPlan, Costs, batch_seconds, plan_cluster
-from twin.sizing.data_sets import Extent
+from twin.sizing.data_sets import Extent, PageSetPlan, SmdsPlan, plan_page_set, plan_smds
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
-from twin.sizing.page_set import PageSetPlan, plan_page_set
 from twin.sizing.queue_file import QueueFilePlan, plan_queue_file
 from twin.sizing.scm import ScmPlan, plan_scm
-from twin.sizing.smds import SmdsPlan, plan_smds
-from twin.sizing.structure import StructurePlan, bare_structure, plan_structure
-from twin.sizing.threshold import ThresholdPlan, plan_threshold
+from twin.sizing.structure import (
+    AdministrationPlan,
+    PublishedSize,
+    StructurePlan,
+    ThresholdPlan,
+    bare_structure,
+    plan_administration,
+    plan_structure,
+    plan_threshold,
+)
 
 __all__ = [
     "AdministrationPlan",
