@@ -1,15 +1,13 @@
 """Advice: the least change of a store's settings that keeps a promise, such as two hours without getters.
 
-Settings may be required, such as `{"scm_max_size": 0}` of a structure that gives up its storage class memory. Then
-advice is the least that has to change beside them.
-
     >>> moment = twin.at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
     >>> advice = twin.advise(moment, twin.Promise(hours=2), twin.Traffic(gets=0))
     >>> sorted(advice.plans[0].settings) != []
     True
 
 A plan is found by what-if: the store is rolled forward with it, so a remedy that fills something else is left out.
-`twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
+Settings may be required, such as `{"scm_max_size": 0}` of a structure that gives up its storage class memory: advice is
+the least change beside them. `twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: title of the plan; "as it is" without one; of a smaller size its name.
-        recorded: messages refused for want of storage in the recording.
+        recorded: messages refused in the recording because a store was full.
         puts: messages that were asked to be put.
-        refused: messages refused for want of storage here.
+        refused: messages refused here because a store was full.
         first_full: time of the first of them; None: none is refused.
-        full: the resources for want of which they were.
+        full: the resources that were full then.
         unserved_gets: gets of the recording whose message was refused here.
         peak_pct: the highest of `usage_pct`.
         fullest: the resource that has it.
@@ -325,7 +325,7 @@ def replay_with(
         store: name of the store.
         title: that of the proof.
         settings: attributes of the store, from the moment on.
-        since: the store before these events, whose twin goes on with them; None: it is empty.
+        since: the store before these events, whose twin continues with them; None: it is empty.
     """
     config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
     estate = replace(estate, stores={**estate.stores, store: config})

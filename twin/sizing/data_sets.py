@@ -2,7 +2,6 @@
 
 A 3390 has 15 tracks per cylinder [IBM: z/OS DFSMS, Direct access storage devices, table 1] and 12 control intervals of
 4096 bytes per track. Real SMF 115 records agree: page sets of 540, 1,080, 50,040 or 963,720 pages are whole cylinders.
-
 By next fit a message goes into the current bin if it fits there. Otherwise it starts a new bin and takes as many as it
 needs, and its last one becomes the current bin. Blocks of a shared message data set are filled with pages this way
 (docs/storage-model.md), and pages of a page set with records before MQ 7.0.1 [IBM: Page sets 01 to 99, Short messages].
