@@ -8,13 +8,6 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$python && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
-# Tests that reach kernels and are not about their compilation, cost or forecasts of many paths.
-UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_oracle.py hashing.py index.py indexing.py \
-	oracles.py queue_file_cases.py regime.py scm_mover.py smds_space_map.py) \
-	tests/kernels/test_bounded.py::test_puts_beyond_the_limit_of_messages_are_counted_and_not_kept \
-	$(addprefix tests/twin/,test_page_set.py test_queue_file.py test_structure_auto_alter.py test_structure_demand.py \
-	test_structure_scm.py test_timestamps.py) \
-	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOADS := $(wildcard ../shared/fixtures/traffic/nab)  # real counts for make score: docs/scorecard.md
 PINNED := -c constraints.txt --build-constraint constraints.txt
@@ -41,7 +34,7 @@ test-more: $(MADE)/test $(MADE)/jars         ## run both with five times as much
 
 coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
 	NUMBA_DISABLE_JIT=1 MQTWIN_TEST_PROFILE=small $(BIN)/coverage run -m pytest -p tests.support.uncompiled \
-		-o faulthandler_timeout=0 -W ignore::RuntimeWarning $(or $(ARGS),$(UNCOMPILED))
+		-o faulthandler_timeout=0 -W ignore::RuntimeWarning -m uncompiled $(ARGS)
 	$(BIN)/coverage report
 
 bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
@@ -62,9 +55,10 @@ score: $(MADE)/bench                         ## simulate and score the test set,
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-lint: $(MADE)/lint                           ## check rules, format, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -22,7 +22,7 @@ from unittest import mock
 
 from deploy.cli import main as mqtwin
 from deploy.show.alerts import incident_block
-from deploy.show.verdict import compare, comparison_lines
+from deploy.show.demo import compare, comparison_lines
 from docs import make_pictures, make_screenshots
 from twin.conditions import PAGE
 from twin.estate import load_estate
@@ -90,12 +90,12 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
     return [
         Passage(README, r"then `(\d+) puts refused with 2192`", refused[1].replace(",", "")),
         Passage(
-            README,
+            ALERTS,
             r"^```text\n( (?:warning|critical|full)  .*?)\n```$",
             _to_first_action(incident_block(by_call[1], _COLUMNS).plain),
         ),
-        Passage(README, r"shows a watch (\S+ \S+) before", as_span(leads[0])),
-        Passage(README, r"and this page (\S+ \S+) before", as_span(leads[1])),
+        Passage(ALERTS, r"stopped: a watch (\S+ \S+) before", as_span(leads[0])),
+        Passage(ALERTS, r"and this page (\S+ \S+) before", as_span(leads[1])),
         Passage(QUICK_START, r"^\$ mqtwin simulate [^\n]*\n(.*?), peak usage", simulated.partition(", peak usage")[0]),
         Passage(QUICK_START, r"--state state\.ndjson\n(.*?)\n```$", replayed),
         Passage(QUICK_START, r"--demands\n(.*?)\n```$", demanded),

@@ -15,13 +15,17 @@ import sys
 import tempfile
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 import structlog
+from xdist.scheduler import LoadFileScheduling
 
+from deploy.java.broker import Broker
 from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import IS_LARGE, examples
 
@@ -41,7 +45,10 @@ for _name, _options in QUICK_SPARK.items():
     os.environ.setdefault(_name, _options)
 
 ARCHIVE_SECONDS = 900.0  # of making them on a busy machine that compiles kernels beside it
+_KAFKA = "MQTWIN_TEST_KAFKA"
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
+_SPARK = "tests/system/"  # its quick tests share one Spark session
+_BY_FUNCTION = ("tests/kernels/test_oracles.py",)  # long, and nothing is shared by its functions
 _LONGEST = (
     "test_crash.py",
     "test_security.py",
@@ -56,22 +63,53 @@ _LONGEST = (
     "test_repartition.py",
     "test_browser.py",
 )
+_SLOWEST_FILES = 10  # that a run prints
+_durations: Counter[str] = Counter()  # seconds of each file
+
+
+class _ByFile(LoadFileScheduling):
+    """A file of tests for one worker; the quick tests of Spark for one, the functions of long files each for one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        if file in _BY_FUNCTION:
+            return nodeid.partition("[")[0]
+        return _SPARK if file.startswith(_SPARK) and self.config.option.markexpr == "not nightly" else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
+    """Give whole files to workers, with two exceptions."""
+    return _ByFile(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Compile kernels and archive the classes of Java, where it must be, once and not in each worker."""
+    """Do once what each worker would do: compile kernels, archive the classes of Java, start a broker."""
     from twin.stores.warm_up import warm
 
-    making = None if "not system" in config.option.markexpr else _start_making_archives()
+    if "not system" in config.option.markexpr:
+        warm()
+        return
+    making = _start_making_archives()
     warm()
-    if making is not None:
-        making.wait(ARCHIVE_SECONDS)  # where it fails it says why, and Java only starts more slowly
+    making.wait(ARCHIVE_SECONDS)  # where it fails it says why, and Java only starts more slowly
+    runs_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
+    if runs_all and _KAFKA not in os.environ:
+        broker = _start_broker()
+        config.add_cleanup(broker.stop)
+        os.environ[_KAFKA] = broker.bootstrap_servers  # workers inherit it
 
 
 def _start_making_archives() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "deploy", "doctor", "--class-archives"]
     return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL)
+
+
+def _start_broker() -> Broker:
+    broker = Broker()
+    with quick_java():
+        return broker.start()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
@@ -86,6 +124,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(path: Path) -> int:
     return _LONGEST.index(path.name) if path.name in _LONGEST else len(_LONGEST)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the seconds of a file, of all workers."""
+    _durations[report.location[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the slowest files, in which a test that has become slow shows."""
+    if _durations:
+        terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
+    for file, seconds in _durations.most_common(_SLOWEST_FILES):
+        terminalreporter.write_line(f"{seconds:6.1f} s {file}")
 
 
 @pytest.fixture(autouse=True)
@@ -106,21 +157,16 @@ def restored_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
-    """The bootstrap servers of a real Kafka, one for the whole session."""
-    chosen = os.environ.get("MQTWIN_TEST_KAFKA", "")
+    """The bootstrap servers of a real Kafka, one for the whole session, of all workers where all tests run."""
+    chosen = os.environ.get(_KAFKA, "")
     if chosen == "testcontainers":
         yield from _kafka_in_a_container()
     elif chosen:
         if not re.fullmatch(r"\S+:\d+", chosen):
-            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}; expected: HOST:PORT or testcontainers")
+            pytest.fail(f"{_KAFKA}={chosen}; expected: HOST:PORT or testcontainers")
         yield chosen
     else:
-        from deploy.java.broker import Broker
-
-        broker = Broker()
-        with quick_java():
-            broker.start()
-        with broker:
+        with _start_broker() as broker:
             yield broker.bootstrap_servers
 
 

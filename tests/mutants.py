@@ -1,7 +1,7 @@
 """Run the mutants of mutants.toml: each changes a number, order or boundary, and the test it names must fail.
 
-Run it: `python -m tests.mutants [N]`, every Nth mutant only. It runs kernels as Python, prints what survives and ends
-with 1 if any does.
+Run it: `python -m tests.mutants`, or `python -m tests.mutants 2026-11-20` for the eight of a day, of which each day
+has others. It runs kernels as Python, prints what survives and ends with 1 if any does.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 import tomllib
 from contextlib import redirect_stdout
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import pytest
 from tests.support.mutation import mutated
 
 _ROOT = Path(__file__).resolve().parents[1]
+_A_DAY = 8
 
 
 class Mutant(NamedTuple):
@@ -49,10 +51,16 @@ def _is_killed(mutant: Mutant) -> bool:
         return _fails([mutant.test])
 
 
-def main(share: int = 1) -> int:
-    """Run one mutant in `share`; return 1 if any survives, or a test fails without any."""
+def mutants_of(day: date) -> list[Mutant]:
+    """Return the mutants of a day: all that are quick have their turn within three weeks."""
+    quick = [mutant for mutant in MUTANTS if not mutant.is_slow]
+    return [quick[(day.toordinal() * _A_DAY + place) % len(quick)] for place in range(_A_DAY)]
+
+
+def main(day: str | None = None) -> int:
+    """Run all mutants, or those of a day; return 1 if any survives, or a test fails without any."""
     os.chdir(_ROOT)
-    mutants = [mutant for mutant in MUTANTS if share == 1 or not mutant.is_slow][::share]
+    mutants = list(MUTANTS) if day is None else mutants_of(date.fromisoformat(day))
     if _fails(sorted({mutant.test for mutant in mutants})):
         print("a test fails without a mutant")
         return 1
@@ -64,4 +72,4 @@ def main(share: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main(*sys.argv[1:]))

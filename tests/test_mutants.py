@@ -7,23 +7,28 @@ import inspect
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.mutants import MUTANTS
-from tests.support.profile import IS_LARGE
+from tests.mutants import MUTANTS, mutants_of
 from tests.test_seed_rules import NOT_MODELLED, all_rules, names
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARE = 1 if IS_LARGE else 6  # one mutant in this many is tried; in `make test-more` all are
+TODAY = datetime.now(UTC).date()
 
 
-@pytest.mark.nightly
-def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names() -> None:
-    command = [sys.executable, "-m", "tests.mutants", str(SHARE)]
+@pytest.mark.parametrize("day", [(TODAY.isoformat(),), pytest.param((), marks=pytest.mark.nightly)], ids=["day", "all"])
+def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names(day: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "tests.mutants", *day]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+
+
+def test_every_mutant_that_is_quick_has_its_day() -> None:
+    chosen = {mutant for number in range(21) for mutant in mutants_of(TODAY + timedelta(days=number))}
+    assert chosen == {mutant for mutant in MUTANTS if not mutant.is_slow}
 
 
 def test_each_mutant_changes_text_that_stands_once_in_its_module() -> None:

@@ -17,14 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from tests.degrade.statistics import degrade
+from tests.tools.score.alarms import from_alerts
+from tests.tools.score.judge import JudgedStore, judge
+from tests.tools.score.measures import Measures, measure
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
+from tests.tools.score.series import PlayedRecording, play
+from tests.tools.score.table import percent, span
+from tests.tools.score.truth import fillings
 from twin.estate import load_estate
-from twin.scoring.alarms import Alarm, from_alerts, merge
-from twin.scoring.judge import JudgedStore, judge
-from twin.scoring.measures import Measures, measure
-from twin.scoring.series import PlayedRecording, Series, play
-from twin.scoring.table import percent, span
-from twin.scoring.truth import fillings
+from twin.playback.pages import Alarm, merge
+from twin.playback.series import Series
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "feeds.md"

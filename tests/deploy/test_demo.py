@@ -21,18 +21,26 @@ from rich.console import Console
 
 from deploy.cli import main
 from deploy.demo import DemoRun, StoryGate
-from deploy.show.picture import picture, waiting_picture
-from deploy.show.usage import HEADINGS, forecast_text, usage_lines
-from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
+from deploy.show.demo import (
+    MethodResult,
+    compare,
+    comparison_lines,
+    judge_demo,
+    next_commands,
+    picture,
+    waiting_picture,
+)
+from deploy.show.summaries import HEADINGS, forecast_text, usage_lines
 from streams.kafka.publish import Pace
 from tests.support.console_feed import in_pieces, page_set
 from tests.support.estates import small_estate
+from tests.tools.score.score import score
+from tests.tools.score.series import play
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.playback.replays import Player, decoded_chunks
 from twin.playback.replays import play as play_events
 from twin.records import ROOT, AlertRecord, IncidentRole, ResourceForecast, StateRecord, TimeToFull, read_state_record
-from twin.scoring import play, score
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 from twin.units import as_span
 

@@ -66,6 +66,7 @@ def test_a_get_of_many_waits_on_after_its_commit() -> None:
     assert (state["messages"], state["unmatched_gets"]) == (2, 0)
 
 
+@pytest.mark.uncompiled
 def test_puts_beyond_the_limit_of_messages_are_counted_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3)
     state = TwinDriver().put(count=5)

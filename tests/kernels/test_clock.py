@@ -19,6 +19,8 @@ from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import START_US, EventMaker, Workload, random_workload, steps
 from twin.units import as_text
 
+pytestmark = pytest.mark.uncompiled
+
 FORECAST_EVENTS = 300 if IS_LARGE else 100
 YEAR_2099 = 4_102_444_799_000_000
 BACK_AND_FORTH = (

@@ -12,6 +12,8 @@ from kernels.layout import Array
 from tests.naive.forecast import CLASSES, RULES, NaiveDataSet, NaiveStore, roll
 from tests.support.profile import examples
 
+pytestmark = pytest.mark.uncompiled
+
 STEPS, PATHS = 30, 4
 
 

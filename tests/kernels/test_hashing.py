@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from kernels.hashing import xxh64_bytes, xxh64_column
 
+pytestmark = pytest.mark.uncompiled
+
 
 def as_array(data: bytes) -> np.ndarray:
     return np.frombuffer(data + b"\0", np.uint8)[:-1]

@@ -1,11 +1,14 @@
 """The hash index, compared with a dict of lists from a key to its rows, oldest first."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels import index
 from kernels.layout import BUCKET, LINK, NONE
+
+pytestmark = pytest.mark.uncompiled
 
 ROWS = 64
 

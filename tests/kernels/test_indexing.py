@@ -1,6 +1,10 @@
 """Indexes that are built again from a store's pages."""
 
+import pytest
+
 from tests.support.twin_driver import TwinDriver
+
+pytestmark = pytest.mark.uncompiled
 
 UNITS = 300  # more than the table has rows for at first
 

@@ -1,8 +1,12 @@
 """Cases of queue files that random workloads hardly ever reach."""
 
+import pytest
+
 from tests.kernels.proof import check_equal_states
 from tests.naive.private_estates import queue_file
 from tests.support.workloads import START_US, Workload
+
+pytestmark = pytest.mark.uncompiled
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:

@@ -10,6 +10,8 @@ from kernels.layout import Array
 from tests.naive.regime import BINS, CLASSES, NaiveBin, cumulate, read_flows
 from tests.support.profile import examples
 
+pytestmark = pytest.mark.uncompiled
+
 
 @pytest.mark.parametrize(
     ("series", "variance"),

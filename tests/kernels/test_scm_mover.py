@@ -16,6 +16,8 @@ from tests.support.workloads import random_workload
 from twin.estate import Structure
 from twin.stores.structure import StructureTwin
 
+pytestmark = pytest.mark.uncompiled
+
 PROFILES = sorted(MIXES["scm"].weights)
 EVENTS = 800 if IS_LARGE else 400
 

@@ -4,6 +4,8 @@ import pytest
 
 from kernels import smds
 
+pytestmark = pytest.mark.uncompiled
+
 KIB, GIB = 1024, 1024**3
 
 

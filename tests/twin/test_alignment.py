@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.profile import examples
-from twin.playback.alignment import MAX_LAG, NEARNESS, align
+from twin.playback.fidelity import MAX_LAG, NEARNESS, align
 
 TOLERANCE = 5.0
 PCT = st.integers(0, 8).map(lambda number: 5.0 * number)

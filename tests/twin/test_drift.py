@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.support.estates import facility_estate
 from twin.estate import load_estate
-from twin.playback.drift import MAX_POINTS, Cause, DriftPoint, ResourceDrift, measure_drift
+from twin.playback.commission import Observation, observe
+from twin.playback.fidelity import MAX_POINTS, DriftPoint, DriftPoints
 from twin.recordings.files import RecordingWriter
 
 NOON = 1_795_176_000_000_000
@@ -32,11 +31,14 @@ def measure(second, **measured):
     return {**base, "measured": measured}
 
 
-def drift_of(tmp_path, estate, *events):
+STORE = "QSG1/APP1"
+
+
+def drift_of(tmp_path, estate, *events) -> Observation:
     path = tmp_path / "r.ndjson"
     with RecordingWriter(path) as writer:
         writer.write(events)
-    return measure_drift(path, estate)
+    return observe(path, estate)
 
 
 def test_model_and_measurement_stand_side_by_side_over_time(tmp_path, estate):
@@ -51,53 +53,47 @@ def test_model_and_measurement_stand_side_by_side_over_time(tmp_path, estate):
         get(61, count=1),
         measure(120, ents_used=59),
     )
-    entries = result["QSG1/APP1"].resources["entries"]
-    assert [(point.time, point.model, point.measured) for point in entries.points] == [
-        (NOON, 0, 0),
+    [earlier, later] = result.stores[STORE].tested["entries"].points
+    assert [(point.time, point.model, point.measured) for point in (earlier, later)] == [
         (NOON + 60_000_000, 60, 60),
         (NOON + 120_000_000, 69, 59),
     ]
-    assert entries.last_pct == pytest.approx(1000 / entries.points[-1].total)
-    assert entries.worst is entries.points[-1]
-    assert result["QSG1/APP1"].causes == []
-
-
-def causes(result):
-    return [cause for cause, _ in result["QSG1/APP1"].causes]
+    assert (earlier.pct, later.pct) == (0, pytest.approx(1000 / later.total))
+    assert result.causes(STORE) == []
 
 
 def test_missing_numbers_are_named(tmp_path, estate):
     result = drift_of(tmp_path, estate, put(0, seq=1), put(1, seq=5), get(2), measure(3, ents_used=4))
-    assert causes(result) == [Cause.GAPS]
-    assert "3 numbers" in result["QSG1/APP1"].causes[0][1]
+    assert result.causes(STORE) == ["3 numbers of `seq` are missing: their events were lost"]
 
 
 def test_a_queue_whose_gets_are_never_reported_is_named(tmp_path, estate):
     events = [put(0, count=50), put(1, "REPLIES", count=50), get(2, "REPLIES", count=10), measure(3, ents_used=10)]
     result = drift_of(tmp_path, estate, *events)
-    assert result["QSG1/APP1"].causes == [
-        (Cause.COVERAGE, "ORDERS: 50 puts and no get: its gets may not be reported"),
-    ]
+    assert result.causes(STORE) == ["ORDERS: 50 puts and no get: its gets may not be reported"]
 
 
 def test_puts_that_are_missing_leave_the_twin_below_and_are_named_although_nothing_was_got(tmp_path, estate):
     result = drift_of(tmp_path, estate, measure(0, ents_used=0), put(1, count=500), measure(2, ents_used=900))
-    [(cause, text)] = result["QSG1/APP1"].causes
-    assert cause == Cause.COVERAGE and "less entries than measured" in text and "some puts are not reported" in text
+    [text] = result.causes(STORE)
+    assert "less entries than measured" in text and "some puts are not reported" in text
 
 
 def test_gets_beyond_the_baseline_mean_unreported_puts(tmp_path, estate):
     result = drift_of(
         tmp_path, estate, measure(0, ents_used=5, elems_used=20), get(1, count=15), measure(2, ents_used=0)
     )
-    assert causes(result) == [Cause.COVERAGE]
+    [text] = result.causes(STORE)
+    gets = "15 gets found no message, 5 of them can be of the baseline"
+    assert text == f"{gets}: puts were not reported, or events came out of order"
 
 
 def test_gets_of_the_backlog_are_told_from_missing_puts(tmp_path, estate):
     result = drift_of(
         tmp_path, estate, measure(0, ents_used=9, elems_used=20), get(1, count=5), measure(2, ents_used=4)
     )
-    assert causes(result) == [Cause.BASELINE]
+    [text] = result.causes(STORE)
+    assert text.startswith("5 of 9 messages of the baseline were got")
 
 
 def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
@@ -109,20 +105,21 @@ def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
         get(1),
         measure(2, ents_used=899, elems_used=800, ents_max=77),
     )
-    assert causes(result) == [Cause.RULES, Cause.RULES]
+    capacity, lengths = result.causes(STORE)
+    assert capacity.startswith("ents_max: 77 measured") and lengths.startswith("entries agree, elements do not")
 
 
 def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path, estate):
     result = drift_of(
         tmp_path, estate, measure(0, ents_used=0), put(1, count=500), get(2, count=9), measure(3, ents_used=0)
     )
-    assert causes(result) == [Cause.COVERAGE]
-    assert "some gets or expiries are not reported" in result["QSG1/APP1"].causes[0][1]
+    [text] = result.causes(STORE)
+    assert "some gets or expiries are not reported" in text
 
 
 def test_an_unknown_queue_is_coverage(tmp_path, estate):
     result = drift_of(tmp_path, estate, put(0, "OTHER"), measure(1, ents_used=0))
-    assert causes(result) == [Cause.COVERAGE]
+    assert result.causes(STORE) == ["1 events of the recording name queues or stores not in the estate"]
 
 
 def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
@@ -139,7 +136,7 @@ def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
 
 
 def test_points_are_bounded_and_the_latest_is_kept():
-    resource = ResourceDrift("entries")
+    resource = DriftPoints("entries")
     for i in range(3 * MAX_POINTS):
         resource.add(DriftPoint(i, i, 0, 1))
         assert len(resource.points) <= MAX_POINTS
@@ -148,20 +145,13 @@ def test_points_are_bounded_and_the_latest_is_kept():
     assert times == sorted(set(times))
 
 
-def test_the_command_prints_resources_causes_and_points(tmp_path, capsys):
+def test_the_command_prints_drift_and_its_causes(tmp_path, capsys):
     from deploy.cli import main
 
     toml, recording = facility_estate(tmp_path), tmp_path / "r.ndjson"
     with RecordingWriter(recording) as writer:
         writer.write([measure(0, ents_used=0), put(1, count=50), measure(60, ents_used=10)])
-    assert main(["drift", str(recording), "--estate", str(toml)]) == 0
+    assert main(["commission", "--recording", str(recording), "--estate", str(toml)]) in {0, 1}
     out = capsys.readouterr().out
-    assert "QSG1/APP1\tentries\t2\t" in out
-    assert "QSG1/APP1: coverage: ORDERS: 50 puts and no get" in out
-    assert main(["drift", str(recording), "--estate", str(toml), "--points"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 3
-    assert main(["drift", str(recording), "--estate", str(toml), "--json"]) == 0
-    line = json.loads(capsys.readouterr().out)
-    assert [point["model"] for point in line["points"]] == [0, 50]
-    assert main(["drift", "--estate", str(toml)]) == 2
-    assert main(["drift", str(recording), "--estate", str(toml), "--store", "X"]) == 2
+    assert "QSG1/APP1\tentries\t50\t10\t+" in out
+    assert "QSG1/APP1, likely cause of drift: ORDERS: 50 puts and no get" in out

@@ -1,8 +1,11 @@
 """State of a page set in another estate, or after a restart of its twin (docs/state.md)."""
 
 import msgspec
+import pytest
 
 from tests.support.twin_driver import PageSetDriver
+
+pytestmark = pytest.mark.uncompiled
 
 
 def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.twin_driver import QueueFileDriver
+
+pytestmark = pytest.mark.uncompiled
 
 ONE_BLOCK = 148  # the longest message of one block: 512 less the descriptor of 364
 

@@ -15,11 +15,15 @@ import twin
 from kernels.clock import SECOND
 from tests.support.acted import ALTERED, STORE, Site, altered, simulate_outage, with_events
 from tests.support.profile import examples
+from tests.tools.score.measures import count_pages
+from tests.tools.score.score import score
+from tests.tools.score.series import play
+from twin.playback.pages import TWIN
 from twin.playback.samples import STEP
+from twin.playback.series import Series
 from twin.records import read_alert_record
 from twin.reporting.records import IncidentReport, Report
 from twin.reporting.report import growth_of
-from twin.scoring import TWIN, Series, count_pages, play, score
 from twin.units import as_text
 
 BEGIN = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z
@@ -279,8 +283,6 @@ def series_of(daily_peaks: list[float]) -> Series:
         resources=("elements", "entries"),
         usage=usage,
         size=np.zeros(len(usage), np.int64),
-        queues=(),
-        holdings=np.zeros((len(usage), 0, 3), np.int64),
         refused=none,
         queue_full=none,
     )

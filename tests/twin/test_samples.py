@@ -6,14 +6,13 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import twin
 from tests.support.estates import small_estate
 from twin.errors import UsageError
-from twin.scoring import METHODS, Series, play, score, summarise
+from twin.playback.series import play
 
 STORE = "QSG1/APP1"
 
@@ -46,7 +45,7 @@ def test_an_alert_has_its_time_as_a_datetime(replayed: twin.Replayed) -> None:
     assert when.tzinfo == UTC and datetime(2026, 11, 20, tzinfo=UTC) < when < datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def test_usage_over_time_is_what_the_scorecard_samples(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
+def test_usage_over_time_is_what_the_report_samples(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
     table = replayed.usage
     assert table.column_names == ["time", "store", "resource", "usage_pct"]
     assert table.schema.field("time").type == pa.timestamp("us", tz="UTC")
@@ -75,33 +74,6 @@ def test_without_a_course_the_tables_are_not_there(story: tuple[Path, Path]) -> 
 def test_pieces_do_not_change_the_course(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
     cut = twin.replay(*story, chunk_events=777)
     assert cut.usage.equals(replayed.usage) and cut.forecasts.equals(replayed.forecasts)
-
-
-# -- own rules in the scorecard
-
-
-def at_70(series: Series) -> np.ndarray:
-    return np.asarray(series.usage.max(axis=1) >= 70)
-
-
-def test_an_own_rule_is_scored_like_a_baseline(story: tuple[Path, Path]) -> None:
-    played = play(story[0], twin.load_estate(story[1]))
-    scored = score(played, rules={"line at 70 %": at_70, "never": lambda series: series.times < 0})
-    measures = summarise([scored])
-    assert list(measures) == [*METHODS, "line at 70 %", "never"]
-    [own] = [warned for judged in scored.judged["line at 70 %"] for warned in judged.warned]
-    [line] = [warned for judged in scored.judged["static 80 %"] for warned in judged.warned]
-    [missed] = [warned for judged in scored.judged["never"] for warned in judged.warned]
-    assert own.lead is not None and line.lead is not None and own.lead > line.lead
-    assert missed.lead is None
-
-
-def test_a_rule_has_a_name_of_its_own_and_a_value_for_each_sample(story: tuple[Path, Path]) -> None:
-    played = play(story[0], twin.load_estate(story[1]))
-    with pytest.raises(UsageError, match="rule twin is the name of a method"):
-        score(played, rules={"twin": at_70})
-    with pytest.raises(UsageError, match=r"rule short returned shape \(1,\)"):
-        score(played, rules={"short": lambda series: series.times[:1] > 0})
 
 
 def test_a_picture_has_a_curve_for_each_used_resource_and_a_bar_for_each_alert(replayed: twin.Replayed) -> None:
@@ -137,4 +109,4 @@ def test_a_picture_of_an_unknown_store_or_without_matplotlib_is_refused(
 def test_the_package_lists_its_names_and_modules_only() -> None:
     names = {name for name in dir(twin) if not name.startswith("__")}
     assert set(twin.__all__) <= names
-    assert "scoring" in names and not names & {"Any", "TYPE_CHECKING", "_MODULES", "import_module", "annotations"}
+    assert "playback" in names and not names & {"Any", "TYPE_CHECKING", "_MODULES", "import_module", "annotations"}

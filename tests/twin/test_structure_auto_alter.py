@@ -7,11 +7,15 @@ How storage class memory works with IBM MQ for z/OS] (neither manually nor autom
 
 from typing import Any
 
+import pytest
+
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US
 from twin.conditions import CLEARED, ELEMENTS, OPENED
+
+pytestmark = pytest.mark.uncompiled
 
 NOT_ALTERABLE = ("not-alterable", "scm")
 

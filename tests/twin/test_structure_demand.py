@@ -12,6 +12,8 @@ from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import random_workload
 from twin.events import EventBlock
 
+pytestmark = pytest.mark.uncompiled
+
 FULL, NOTHING_THERE = 2192, 2033
 
 

@@ -17,6 +17,8 @@ from twin.estate import CouplingFacility
 from twin.stores.open import open_store
 from twin.stores.reports import StructureValues
 
+pytestmark = pytest.mark.uncompiled
+
 BLOCK = 4096
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 

@@ -4,6 +4,8 @@ import pytest
 
 from twin.units import as_count, as_estimate, as_range, as_span, percent
 
+pytestmark = pytest.mark.uncompiled
+
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),

@@ -19,6 +19,10 @@ from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
 
 
+class NoRoomError(UsageError):
+    """A content that does not fit into its structure under other settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """The twin of a store at one moment, of which copies can be opened.
@@ -53,7 +57,7 @@ class Moment:
         twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
         if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
             listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
-            raise UsageError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
+            raise NoRoomError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
         return twin
 
 

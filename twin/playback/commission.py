@@ -1,35 +1,49 @@
-"""Commissioning: does the twin do what it promises, at this site and in this time? docs/commission.md."""
+"""Commissioning: does the twin do what it promises, at this site and in this time? docs/commission.md.
+
+A twin drifts from its store for four kinds of reasons: events were lost, never reported, cost more or less than the
+model says, or belong to the backlog from before its start. What tells them apart is in the state record and in the
+counts of puts and gets of each queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from typing import Any
 
 import msgspec
 import numpy as np
 
+from kernels import OPS, layout
 from kernels.clock import SECOND
+from twin.conditions import Pool
 from twin.estate import Estate, Structure, as_estate
-from twin.playback.alignment import align
-from twin.playback.drift import DriftPoint, Observation, Observed, observe
+from twin.events import Decoded
+from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
+from twin.playback.replays import Player, decoded_chunks, play
 from twin.playback.verdicts import (
     Check,
     Fitness,
-    HourApart,
     JobFigures,
-    ResourceFidelity,
     StoreCommission,
     check_job,
     check_names,
     check_stores,
     worst,
 )
+from twin.records import StateRecord
+from twin.state.arrays import Array
+from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
 from twin.units import as_text
 
 _HOUR = 3600 * SECOND
+_MEASURE = OPS.index("MEASURE")
+_PUT, _GET = OPS.index("PUT"), OPS.index("GET")
+_SAME_PCT = 1.0  # points of drift within which a resource agrees
+_MANY_PUTS = 20  # without a get, before gets are missed
 
 
 class Commission(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +123,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         measured
         for resource, drift in sorted(own.tested.items())
         if tolerance_pct is not None
-        and (measured := _fidelity(resource, drift.points, tolerance_pct, since)) is not None
+        and (measured := fidelity_of(resource, drift.points, tolerance_pct, since)) is not None
     ]
     return StoreCommission(
         store=name,
@@ -133,49 +147,192 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         queues=len(queues),
         tolerance_pct=tolerance_pct,
         fidelity=tuple(fidelity),
-        causes=tuple(text for _, text in seen.causes(name)) if tolerance_pct is not None else (),
+        causes=tuple(seen.causes(name)) if tolerance_pct is not None else (),
         scores=None if state is None else state.forecast_scores,
     )
 
 
-def _fidelity(
-    resource: str, points: Sequence[DriftPoint], tolerance_pct: float, since: int | None
-) -> ResourceFidelity | None:
-    """Return how a resource followed its measurements since a time; None where there are none."""
-    own = [point for point in points if since is None or point.time >= since]
-    if not own:
-        return None
-    pcts = np.array([(100.0 * point.model / point.total, 100.0 * point.measured / point.total) for point in own])
-    alignment = align(pcts[:, 0].tolist(), pcts[:, 1].tolist(), tolerance_pct)
-    gap_s = median(after.time - before.time for before, after in pairwise(own)) / SECOND if len(own) > 1 else 0.0
-    return ResourceFidelity(
-        resource=resource,
-        measurements=len(own),
-        matched=sum(abs(point.pct) <= tolerance_pct for point in own),
-        alignment=alignment,
-        lag_s=alignment.lag * gap_s if alignment.matched else None,
-        apart=tuple(_hours_apart(own, tolerance_pct)),
-        points=tuple(own),
-    )
+# --- what is observed ------------------------------------------------------------------------------------------------
 
 
-def _farthest(pcts: Sequence[float]) -> float:
-    """Return the number with the largest absolute value."""
-    return max(pcts, key=abs)
+@dataclass(slots=True)
+class Observed:
+    """Observations of a store while a recording is played.
+
+    Attributes:
+        tested: model and measurement by resource, the model as it was just before; without what tested nothing.
+        last_pct: drift just after the last measurement, percent of the total, by resource.
+        sizes: (model, measured) by field: of the last measurement, or, where the twin takes them over, of the first.
+    """
+
+    tested: dict[str, DriftPoints] = field(default_factory=dict)
+    last_pct: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    puts: Counter[str] = field(default_factory=Counter)
+    gets: Counter[str] = field(default_factory=Counter)
+    measurements: int = 0
+    baseline: Mapping[str, object] | None = None
 
 
-def _hours_apart(points: Sequence[DriftPoint], tolerance_pct: float) -> list[HourApart]:
-    """Return the hours with a measurement beyond the tolerance, in order."""
-    by_hour: dict[int, list[float]] = {}
-    for point in points:
-        by_hour.setdefault(point.time // _HOUR, []).append(point.pct)
-    return [
-        HourApart(
-            hour=as_text(hour * _HOUR),
-            measurements=len(pcts),
-            matched=sum(abs(pct) <= tolerance_pct for pct in pcts),
-            worst_pct=round(_farthest(pcts), 4),
+@dataclass(slots=True)
+class Observation:
+    """A recording, as its events and measurements show the twins.
+
+    Attributes:
+        stores: by name; those without an event are absent.
+        states: last state records, by name.
+        tolerances: percent, of the stores with a measurement, by name.
+        unknown: events that name queues or stores which the estate lacks.
+        heard: events by route of the estate.
+        calls: operations on queues, by route.
+        numbered: those of them with `seq`, by route.
+        counted: those of them that stand for several messages, by route.
+        begin, end: earliest and latest event time, microseconds; None without events.
+    """
+
+    stores: dict[str, Observed]
+    states: dict[str, StateRecord]
+    tolerances: dict[str, float]
+    unknown: int
+    heard: Array
+    calls: Array
+    numbered: Array
+    counted: Array
+    begin: int | None = None
+    end: int | None = None
+
+    def causes(self, store: str) -> list[str]:
+        """Return the likely causes of the drift of a store with a measurement, most certain first."""
+        return _causes(self.stores[store], self.states[store], self.unknown)
+
+
+def observe(path: str | Path, estate: Estate) -> Observation:
+    """Play a recording and return what its events and measurements show. UsageError: it cannot be read to its end."""
+    player = Player(estate)
+    seen: defaultdict[str, Observed] = defaultdict(Observed)
+    heard, calls, numbered, counted = np.zeros((4, len(estate.routes)), np.int64)
+    result = Observation(seen, {}, {}, 0, heard, calls, numbered, counted)
+
+    def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
+        for decoded in chunks:
+            result.unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
+            _count_calls(decoded, estate, seen)
+            _count_events(decoded, result)
+            yield decoded
+
+    for piece, _ in play(count(decoded_chunks(path, estate)), player, _split_by_measure):
+        last = len(piece) - 1
+        if last in piece.extras and piece.events["op"][last] == _MEASURE:
+            store = estate.routes[int(piece.events["route"][last])].store
+            twin = player.twins[store]
+            if isinstance(twin, MessageStore):
+                _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
+                result.tolerances[store] = twin.config.drift_tolerance_pct
+    result.stores, result.states = dict(sorted(seen.items())), player.states()
+    return result
+
+
+def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
+    """Split events behind each MEASURE."""
+    return decoded.split((np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist())
+
+
+def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, Observed]) -> None:
+    """Count the puts and gets that storage noticed, by store and queue."""
+    events = decoded.events
+    for op in (_PUT, _GET):
+        rows = events[(events["op"] == op) & (events["reason"] == 0)]
+        counts = np.bincount(rows["route"], np.maximum(rows["count"], 1), minlength=1) if rows.size else np.zeros(0)
+        for index in np.flatnonzero(counts).tolist():
+            route = estate.routes[index]
+            counter = seen[route.store].puts if op == _PUT else seen[route.store].gets
+            counter[route.queue or ""] += int(counts[index])
+
+
+def _count_events(decoded: Decoded, seen: Observation) -> None:
+    """Count the events of each route, and their times."""
+    events, size = decoded.events, len(seen.heard)
+    if not events.size:
+        return
+    begin, end = int(events["time"].min()), int(events["time"].max())
+    seen.begin = begin if seen.begin is None else min(begin, seen.begin)
+    seen.end = end if seen.end is None else max(end, seen.end)
+    seen.heard += np.bincount(events["route"], minlength=size)
+    calls = events[events["op"] <= layout.CLEAR]
+    seen.calls += np.bincount(calls["route"], minlength=size)
+    seen.numbered += np.bincount(calls["route"][calls["seq"] >= 0], minlength=size)
+    seen.counted += np.bincount(calls["route"][calls["count"] > 1], minlength=size)
+
+
+def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
+    seen.measurements += 1
+    state = twin.state()
+    seen.baseline = state.baseline
+    time = twin.clock
+    for resource, (model, real, total) in twin.tested.items():
+        if total > 0:
+            point = DriftPoint(time, model, real, total)
+            seen.tested.setdefault(str(resource), DriftPoints(str(resource))).add(point)
+    for resource, (model, real, total) in twin.compare(measured).items():
+        if total > 0:
+            seen.last_pct[str(resource)] = 100.0 * (model - real) / total
+    for size in twin.found_sizes:
+        name = size.field if size.resource.pool != Pool.SMDS else f"{size.resource_text}, {size.field}"
+        if not twin.is_believed or name not in seen.sizes:
+            seen.sizes[name] = size.model, size.measured
+
+
+def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:
+    """Return the likely causes of the drift of a store, most certain first."""
+    last = seen.last_pct
+    causes: list[str] = []
+    if state.gaps:
+        causes.append(f"{state.gaps:,} numbers of `seq` are missing: their events were lost")
+    if unknown:
+        causes.append(f"{unknown:,} events of the recording name queues or stores not in the estate")
+    worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
+    for queue in sorted(seen.puts.keys() | seen.gets.keys()):
+        puts, gets = seen.puts[queue], seen.gets[queue]
+        # Gets that are missing leave the model above what is measured, puts below it.
+        if puts >= _MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
+            causes.append(f"{queue}: {puts:,} puts and no get: its gets may not be reported")
+        elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
+            causes.append(f"{queue}: {gets:,} gets and no put: its puts may not be reported")
+    baseline = seen.baseline or {}
+    messages = baseline.get("messages")
+    held = messages if isinstance(messages, int) else 0
+    unmatched = state.unmatched_gets
+    if unmatched > held:
+        text = f"{unmatched:,} gets found no message"
+        text += f", {held:,} of them can be of the baseline" if held else ""
+        causes.append(f"{text}: puts were not reported, or events came out of order")
+    elif unmatched:
+        causes.append(
+            f"{unmatched:,} of {held:,} messages of the baseline were got; each counts as an equal share of it"
         )
-        for hour, pcts in sorted(by_hour.items())
-        if any(abs(pct) > tolerance_pct for pct in pcts)
-    ]
+    elif held and any(abs(pct) > _SAME_PCT for pct in last.values()):
+        causes.append(f"none of the {held:,} messages of the baseline was got by an unmatched get")
+    causes += _rule_causes(seen, state, last)
+    if not causes and abs(worst[1]) > _SAME_PCT:
+        calls = "gets or expiries" if worst[1] > 0 else "puts"
+        more = "more" if worst[1] > 0 else "less"
+        text = f"the model has {more} {worst[0]} than measured, for no other reason: some {calls} are not reported"
+        causes.append(text)
+    return causes
+
+
+def _rule_causes(seen: Observed, state: StateRecord, last: Mapping[str, float]) -> list[str]:
+    causes: list[str] = []
+    for name, (model, real) in sorted(seen.sizes.items()):
+        if model != real:
+            causes.append(f"{name}: {real:,} measured, {model:,} in the model; compare the estate")
+    if state.overfull_puts:
+        causes.append(f"{state.overfull_puts:,} puts succeeded that did not fit by the model: it counts too much")
+    entries, elements = last.get("entries"), last.get("elements")
+    if entries is not None and elements is not None and abs(entries) <= _SAME_PCT < abs(elements):
+        causes.append(
+            "entries agree, elements do not: lengths differ (headers, properties, means of statistics), or offloading"
+        )
+    if state.refused_alters:
+        causes.append(f"{state.refused_alters:,} ALTER were refused by the model")
+    return causes

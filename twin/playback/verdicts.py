@@ -11,8 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from twin.playback.alignment import Alignment
-from twin.playback.drift import DriftPoint
+from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
 from twin.stores.open import MESSAGE_KINDS
@@ -62,42 +61,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Fitness
     reason: str
     remedy: str = ""
-
-
-class HourApart(msgspec.Struct, frozen=True, kw_only=True):
-    """An hour in which twin and measurement of a resource part. worst_pct: twin less measurement, of the total."""
-
-    hour: str
-    measurements: int
-    matched: int
-    worst_pct: float
-
-
-class ResourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
-    """How a resource of the twin followed its measurements, the twin as it was just before each.
-
-    Attributes:
-        resource: the resource, as in alerts.
-        measurements: those that tested the twin, at most 10,000 of them.
-        matched: those within the tolerance.
-        alignment: what matches if the twin may be a few measurements late or early.
-        lag_s: its lag in seconds, by the usual distance of measurements; None without a match.
-        apart: the hours in which they part, in order.
-        points: model and measurement.
-    """
-
-    resource: str
-    measurements: int
-    matched: int
-    alignment: Alignment
-    lag_s: float | None
-    apart: tuple[HourApart, ...]
-    points: tuple[DriftPoint, ...]
-
-    @property
-    def share(self) -> float:
-        """Share of the measurements matched."""
-        return self.matched / self.measurements
 
 
 class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):

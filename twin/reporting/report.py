@@ -22,7 +22,20 @@ from twin.estate import Estate, as_estate
 from twin.events import EventError
 from twin.events.fields import FIELD
 from twin.forecast.rises import kept_rises, next_begins
+from twin.playback.fillings import Filling, fillings
+from twin.playback.pages import (
+    HORIZON,
+    TWIN,
+    Alarm,
+    Verdict,
+    from_incidents,
+    is_heard,
+    lead_of,
+    page_verdicts,
+    static_pages,
+)
 from twin.playback.samples import STEP
+from twin.playback.series import PlayedRecording, Series, play
 from twin.recordings.files import Chunk
 from twin.records import (
     GETTERS,
@@ -51,17 +64,11 @@ from twin.reporting.records import (
     SeenAction,
     StoreReport,
 )
-from twin.scoring.alarms import Alarm, from_incidents
-from twin.scoring.baselines import BASELINES
-from twin.scoring.judge import HORIZON, Verdict, is_heard, lead_of, page_verdicts
-from twin.scoring.score import TWIN
-from twin.scoring.series import PlayedRecording, Series, play
-from twin.scoring.truth import Filling, fillings
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.units import as_text
 
-LINES = ("static 80 %", "static 85 %")  # methods of the scorecard whose pages stand beside those of the twin
+LINES: Mapping[str, float] = {"static 80 %": 80.0, "static 85 %": 85.0}  # whose pages stand beside those of the twin
 _DAY = 86_400 * SECOND
 _MIN_DAYS, _MAX_DAYS = 3, 28  # of the growth
 _MIN_ERRORS = 2.5  # standard errors from which a growth is believed [assumed], as a trend in `twin.forecast.flows`
@@ -113,7 +120,7 @@ def report(
     described = as_estate(estate)
     end = None if until is None else _time("until", until) - 1
     changes = ChangeLog(described)
-    played = play(recording, described, on_chunk, until=end, on_piece=changes.add)
+    played = play(recording, described, on_chunk, until=end, on_piece=lambda piece, _: changes.add(piece))
     if not played.series:
         raise UsageError(
             f"{recording} has no event of this estate in that time; expected: one of a store with messages"
@@ -181,9 +188,9 @@ class _Source:
         traced = self._traced(stories)
         incidents = tuple(self._incident(id_, own, judged.get(id_), by_store, traced) for id_, own in stories.items())
         callers = [self._counts(TWIN, pages, verdicts, by_store)]
-        for line in (baseline for baseline in BASELINES if baseline.name in LINES):
-            calls = {name: line.call(own) for name, own in series.items()}
-            callers.append(self._counts(line.name, calls, self._verdicts(calls, by_store), by_store))
+        for line, percent in LINES.items():
+            calls = {name: static_pages(own, percent) for name, own in series.items()}
+            callers.append(self._counts(line, calls, self._verdicts(calls, by_store), by_store))
         return Report(
             since=as_text(self.begin),
             until=as_text(self.end),
@@ -327,8 +334,7 @@ class _Source:
     ) -> dict[str, list[Verdict]]:
         """Return the verdicts on pages, by store, over the whole of what was played."""
         return {
-            store: page_verdicts(series, by_store[store], pages[store], withdrawing_counts=True)
-            for store, series in self.played.series.items()
+            store: page_verdicts(series, by_store[store], pages[store]) for store, series in self.played.series.items()
         }
 
     def _counts(

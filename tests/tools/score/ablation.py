@@ -21,12 +21,15 @@ import numpy as np
 from kernels.layout import Store
 from kernels.meter_rows import RISE
 from tests.tools.score.cases import scenario_of
+from tests.tools.score.judge import JudgedStore
 from tests.tools.score.loads import STORIES, recorded_load
+from tests.tools.score.measures import measure
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
+from tests.tools.score.score import TWIN_WATCH
+from tests.tools.score.table import markdown, number, percent, span
 from tests.tools.score.work import cores, scored_case
 from twin.forecast import flows, laws, outlook, rises, rule
-from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
-from twin.scoring.table import markdown, number, percent, span
+from twin.playback.pages import TWIN
 from twin.stores.warm_up import warm
 
 TURNING = (

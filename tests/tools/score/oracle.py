@@ -21,11 +21,11 @@ import numpy as np
 from kernels.clock import SECOND
 from kernels.layout import BACKOUT, PUT
 from tests.tools.score.cases import Case
+from tests.tools.score.truth import Filling
 from twin.forecast import rule
+from twin.playback.pages import Alarm, from_condition
 from twin.playback.samples import STEP
-from twin.scoring.alarms import Alarm, from_condition
-from twin.scoring.series import Series
-from twin.scoring.truth import Filling
+from twin.playback.series import Series
 from twin.simulation.arrivals import Array, Flow
 from twin.simulation.scenario import HOUR, Scenario, StoreScenario
 from twin.simulation.site import Site

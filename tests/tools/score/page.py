@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tools.score import ablation, people, probabilities
+from tests.tools.score.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from tests.tools.score.cases import Split
+from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
+from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
+from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.stories import Story
+from tests.tools.score.table import ROWS, bounds_text, markdown, number, percent, percent_end, rows
 from tests.tools.score.targets import PRECISION_AND_F1, not_later, targets
 from tests.tools.score.work import (
     REAL_TITLES,
@@ -26,18 +31,7 @@ from tests.tools.score.work import (
     share_of_lead,
     with_oracle,
 )
-from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
-from twin.scoring.bootstrap import LEAST_RECORDINGS, RESAMPLES
-from twin.scoring.judge import Cause
-from twin.scoring.table import (
-    ROWS,
-    bounds_text,
-    markdown,
-    number,
-    percent,
-    percent_end,
-    rows,
-)
+from twin.playback.pages import TWIN
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")

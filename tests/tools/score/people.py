@@ -18,18 +18,20 @@ from typing import Protocol
 
 from rich.console import Console
 
+from tests.tools.score.bootstrap import RESAMPLES
 from tests.tools.score.cases import Split
+from tests.tools.score.judge import StorePages
 from tests.tools.score.loads import CASES, SERIES, recorded_load
+from tests.tools.score.measures import PageCounts, count_pages
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
+from tests.tools.score.score import PAGING_METHODS
+from tests.tools.score.table import PAGE_ROWS, markdown, page_rows, page_table, percent
 from tests.tools.score.work import OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
+from twin.playback.pages import CALM_FOR, TWIN
 from twin.records import Change, Incidents, read_alert_record
-from twin.scoring import PAGING_METHODS, TWIN, PageCounts, StorePages, count_pages
-from twin.scoring.alarms import CALM_FOR
-from twin.scoring.bootstrap import RESAMPLES
-from twin.scoring.table import PAGE_ROWS, markdown, page_rows, page_table, percent
 from twin.units import as_count
 
 ROOT = Path(__file__).resolve().parents[3]

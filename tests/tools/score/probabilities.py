@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.tools.score import people
+from tests.tools.score.bootstrap import Bounds
 from tests.tools.score.cases import Split
+from tests.tools.score.table import (
+    NOTHING,
+    bounds_text,
+    markdown,
+    number,
+    number_of,
+    percent,
+    percent_end,
+    span,
+    span_of,
+)
 from tests.tools.score.work import CaseScore, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
-from twin.scoring import TWIN
-from twin.scoring.bootstrap import Bounds
-from twin.scoring.table import NOTHING, bounds_text, markdown, number, number_of, percent, percent_end, span, span_of
+from twin.playback.pages import TWIN
 
 
 def by_horizon(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:

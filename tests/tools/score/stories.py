@@ -10,8 +10,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from tests.tools.score import pictures
+from tests.tools.score.bootstrap import Figure as Skill
 from tests.tools.score.cases import Split
+from tests.tools.score.judge import WarnedFilling
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
+from tests.tools.score.score import METHODS, TWIN_WATCH
+from tests.tools.score.table import span
 from tests.tools.score.work import (
     CaseScore,
     classes,
@@ -21,10 +26,8 @@ from tests.tools.score.work import (
     scored_case,
     sets_of,
 )
+from twin.playback.pages import TWIN
 from twin.playback.pictures import GREY, INK, OLIVE, STYLE, save
-from twin.scoring import METHODS, TWIN, TWIN_WATCH, WarnedFilling, pictures
-from twin.scoring.bootstrap import Figure as Skill
-from twin.scoring.table import span
 
 MAX_STORIES = 6  # stories on the page
 _SHORTEST, _LONGEST = 0.5, 300.0  # minutes that are drawn of a lead

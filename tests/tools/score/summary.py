@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.tools.score.people import by_method
+from tests.tools.score.table import ROWS, page_table, percent, span, table
 from tests.tools.score.targets import Target
 from tests.tools.score.work import CaseScore, classes, measured, scenarios
-from twin.scoring import TWIN
-from twin.scoring.table import ROWS, page_table, percent, span, table
+from twin.playback.pages import TWIN
 
 COLUMNS = (
     "recall",

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.tools.score.cases import Split
+from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE
 from tests.tools.score.people import counted
+from tests.tools.score.score import TWIN_WATCH
+from tests.tools.score.table import bounds_text, error, inside, number, number_of, percent, percent_end, share_of, span
 from tests.tools.score.work import (
     LINE,
     REAL_TITLES,
@@ -19,8 +22,7 @@ from tests.tools.score.work import (
     share_of_lead,
     with_oracle,
 )
-from twin.scoring import TWIN, TWIN_WATCH, Measures
-from twin.scoring.table import bounds_text, error, inside, number, number_of, percent, percent_end, share_of, span
+from twin.playback.pages import TWIN
 from twin.units import as_count
 
 RECALL, CALM, LEAD, NAMED = 1.0, 0.98, 0.95, 0.95

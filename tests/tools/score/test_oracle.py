@@ -10,9 +10,10 @@ import pytest
 from kernels.clock import SECOND
 from tests.tools.score.cases import Case, draw_case
 from tests.tools.score.oracle import Foreseen, event_numbers, foresee
+from tests.tools.score.series import play
+from tests.tools.score.truth import Filling, fillings
 from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
-from twin.scoring import Filling, fillings, play
 from twin.simulation import make_scenario
 from twin.simulation.scenario import START
 

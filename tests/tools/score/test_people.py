@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.score.judge import StorePages
 from tests.tools.score.people import BEGIN, END, CountedCase, full_again, readme_table, section, write_readme
 from tests.tools.score.recordings import Recorded
-from tests.twin.scoring.samples import alert
+from tests.tools.score.samples import alert
+from tests.tools.score.score import METHODS
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.errors import MqtwinError
-from twin.scoring import METHODS, StorePages
 
 HELD_OUT, TUNED = "beating-teeth", "burst"
 CASE = Recorded(

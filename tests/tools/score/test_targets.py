@@ -8,15 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.by_hand import STORE, alarm, line
 from tests.tools.score import page
 from tests.tools.score.ablation import PARTS, switched_off
+from tests.tools.score.judge import judge, judge_pages
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.recordings import Recorded, read_note
+from tests.tools.score.samples import filling, predict, series
+from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.targets import targets
 from tests.tools.score.work import CaseScore, line_skills, share_of_lead
-from tests.twin.scoring.samples import STORE, alarm, filling, line, predict, series
 from twin.forecast import flows, laws, outlook, rises, rule
-from twin.scoring import METHODS, TWIN, TWIN_WATCH, judge, judge_pages
+from twin.playback.pages import TWIN
 
 SERIES = series(line(600, (0, 0), (100, 0), (200, 100), (210, 100), (220, 0), (600, 0)))
 FILLING = filling(100, 200, 210)

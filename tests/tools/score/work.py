@@ -16,32 +16,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from kernels.clock import SECOND
+from tests.tools.score.bootstrap import RESAMPLES, Figure, Resamples
 from tests.tools.score.cases import Case, Split, draw_case
+from tests.tools.score.judge import JudgedStore, StorePages, judge
 from tests.tools.score.loads import recorded_load
+from tests.tools.score.measures import Measures, measure
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.tools.score.recordings import Recorded, recorded
+from tests.tools.score.score import METHODS, TWIN_WATCH, ScoredRecording, score
+from tests.tools.score.series import PlayedRecording, play
+from tests.tools.score.skill import LineSkill, skill_against
 from tests.tools.score.warm import warmed
 from twin.estate import load_estate
 from twin.forecast import monitor
 from twin.forecast.outlook import Outlook
-from twin.scoring import (
-    METHODS,
-    TWIN,
-    TWIN_WATCH,
-    JudgedStore,
-    LineSkill,
-    Measures,
-    PlayedRecording,
-    ScoredRecording,
-    StorePages,
-    judge,
-    measure,
-    play,
-    score,
-    skill_against,
-)
-from twin.scoring.bootstrap import RESAMPLES, Figure, Resamples
-from twin.scoring.judge import EARLY
+from twin.playback.pages import EARLY, TWIN
 from twin.simulation import SCENARIOS
 from twin.stores.warm_up import warm
 

@@ -14,6 +14,8 @@ import pytest
 from tests.twin.events.samples import GET, PUT, text
 from twin.events import ARROW_SCHEMA, Decoder, Reason, to_table
 
+pytestmark = pytest.mark.uncompiled
+
 HANDED_OVER = PUT | {"seq": 1285, "direct": True, "uow": None, "persistent": False, "queue": "AUDIT"}
 EVENTS = [PUT | {"expiry": 2.5}, GET, HANDED_OVER, GET | {"uow": "u", "seq": 0}]
 UTC_US = pa.timestamp("us", "UTC")

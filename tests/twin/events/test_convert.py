@@ -19,6 +19,8 @@ from twin.events import ARROW_SCHEMA, Decoder, EventError, from_table, to_table
 from twin.events.convert import Words, arrow_value, conform, json_lines, lines_table
 from twin.events.fields import FIELDS
 
+pytestmark = pytest.mark.uncompiled
+
 MEASURE = {
     "time": PUT["time"],
     "qmgr": "QM01",

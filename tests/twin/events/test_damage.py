@@ -12,6 +12,8 @@ from tests.twin.events.samples import GET, PUT
 from tests.twin.events.test_arrow import stream
 from twin.events import Decoder, Reason, to_table
 
+pytestmark = pytest.mark.uncompiled
+
 WHOLE = to_table([PUT | {"seq": n, "msgid": f"m{n}"} for n in range(10)] + [GET])
 
 

@@ -14,6 +14,8 @@ from tests.twin.events.samples import GET, PUT, text
 from twin.estate import Estate
 from twin.events import Decoder, Reason, Reject
 
+pytestmark = pytest.mark.uncompiled
+
 STORE_EVENT: dict[str, Any] = {"time": PUT["time"], "qmgr": "QM01", "store": "QSG1/APP1"}
 
 

@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 
 from kernels import OPS
@@ -18,6 +19,8 @@ from tests.twin.events.samples import GET, PUT, assert_same, exactly, text
 from twin.events import Decoder
 from twin.events.fields import microseconds
 from twin.events.rules import Rules
+
+pytestmark = pytest.mark.uncompiled
 
 times = st.one_of(
     st.integers(1_795_000_000_000_000, 1_796_000_000_000_000),

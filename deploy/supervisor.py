@@ -1,0 +1,171 @@
+"""``python -m deploy.supervisor FAILURES LOG LEVEL COMMAND...``: restarts of a command that fails.
+
+`mqtwin stream --restart` becomes this program, so that the process that waits for months is small: it imports neither
+Spark nor numba. The command is a child in a session of its own, so a stop signal reaches it once, from here. Each
+restart logs the failure that the command reported (`reported_failure`). If this process is killed, the child is killed
+too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import structlog
+
+from streams.errors import is_passing
+from streams.host.signals import STOP_SIGNALS, StopRequest
+from streams.log import configure_logging
+from twin.errors import MqtwinError, UsageError
+
+VARIABLE = "MQTWIN_SUPERVISED"  # environment variable of the command: the descriptor to which it writes its failure
+ALWAYS, NEVER = "always", "never"
+FIRST_WAIT_SECONDS = 1.0  # doubled after each failure in a row
+MAX_WAIT_SECONDS = 300.0
+GOOD_SECONDS = 3600.0  # a run of this length ends a row of failures
+_WRONG_USE = 2
+_CAUSE_BYTES = 4096  # a pipe buffers this much without a reader
+
+
+def is_supervised() -> bool:
+    """Return True in a process that a supervisor started."""
+    return VARIABLE in os.environ
+
+
+def supervise(restart: str, log: str, log_level: str) -> NoReturn:
+    """Replace this process by a supervisor that runs the same command line.
+
+    Args:
+        restart: --restart of `mqtwin stream`.
+        log: --log of `mqtwin stream`.
+        log_level: --log-level of `mqtwin stream`.
+    """
+    module = ["-m", "deploy.supervisor", restart, log, log_level]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *module, sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- the command is our own
+
+
+def check_restart(text: str) -> None:
+    """Raise UsageError unless `text` is never, always or a positive number."""
+    if text not in {ALWAYS, NEVER} and not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise UsageError(f"--restart {text}; expected: {NEVER}, {ALWAYS}, or a number of failures in a row, 1 or more")
+
+
+@contextmanager
+def reported_failure() -> Iterator[None]:
+    """Report a failure within the block to the supervisor, which logs it. Without a supervisor, raise it as usual.
+
+    A UsageError stays one, as no restart helps, unless the system lacks room, memory or the like: that may pass.
+    """
+    try:
+        yield
+    except MqtwinError as error:
+        if isinstance(error, UsageError) and not is_passing(error):
+            raise
+        if not is_supervised() or os.environ.get("MQTWIN_DEBUG", "") == "1":
+            raise MqtwinError(str(error)) from error
+        os.write(int(os.environ[VARIABLE]), str(error).encode()[:_CAUSE_BYTES])
+        raise SystemExit(1) from error
+
+
+class Supervisor:
+    """A process that runs a command and restarts it after failures.
+
+    Args:
+        command: The command.
+        max_failures: Number of failures in a row after which it gives up; None: never.
+    """
+
+    def __init__(self, command: Sequence[str], max_failures: int | None) -> None:
+        self._command = command
+        self._max_failures = max_failures
+        self._stop = StopRequest()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._log = structlog.get_logger("mqtwin.supervisor")
+
+    def run(self) -> int:
+        """Run the command until it succeeds, is used wrongly or is asked to stop, and return its exit status.
+
+        Raises:
+            MqtwinError: There were too many failures in a row. The message is the last cause.
+        """
+        failures = 0
+        while True:
+            started = time.monotonic()
+            status, cause = self._run_command()
+            if status in {0, _WRONG_USE} or (self._stop.is_set() and status < 0):  # stopped before it handled signals
+                return max(status, 0)
+            if self._stop.is_set():
+                raise MqtwinError(cause)
+            failures = 1 if time.monotonic() - started >= GOOD_SECONDS else failures + 1
+            if self._max_failures is not None and failures > self._max_failures:
+                raise MqtwinError(f"{cause}; failures in a row: {failures}, --restart {self._max_failures}: given up")
+            wait = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 30))
+            self._log.warning("restarting", cause=cause, failures=failures, wait_seconds=wait)
+            if self._stop.wait(wait):
+                return 0
+
+    def request_stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Ask the command to stop, and do not restart it. A signal handler."""
+        self._stop.request()
+        if self._child is not None:
+            self._child.terminate()
+
+    def _run_command(self) -> tuple[int, str]:
+        """Run the command to its end. Return its exit status, negative after a signal, and the cause of a failure."""
+        read_end, write_end = os.pipe()
+        try:
+            wrapper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_child.py")), str(os.getpid())]
+            self._child = subprocess.Popen(
+                [*wrapper, *self._command],
+                env={**os.environ, VARIABLE: str(write_end)},
+                pass_fds=(write_end,),
+                start_new_session=True,
+            )
+            if self._stop.is_set():  # the request came during the start
+                self._child.terminate()
+            status = self._child.wait()
+            self._child = None
+            os.set_blocking(read_end, False)
+            cause = _read(read_end)
+        finally:
+            os.close(read_end)
+            os.close(write_end)
+        if status < 0:
+            cause = f"the job was killed by signal {-status}{' (out of memory?)' * (status == -signal.SIGKILL)}"
+        return status, cause or f"the job ended with status {status}"
+
+
+def _read(descriptor: int) -> str:
+    try:
+        return os.read(descriptor, _CAUSE_BYTES).decode(errors="replace")
+    except BlockingIOError:  # the command has written nothing
+        return ""
+
+
+def main() -> int:
+    """Run the supervisor with the arguments from `supervise`."""
+    restart, log, log_level, *command = sys.argv[1:]
+    configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
+    supervisor = Supervisor(command, None if restart == ALWAYS else int(restart))
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, supervisor.request_stop)
+    try:
+        return supervisor.run()
+    except MqtwinError as error:
+        print("mqtwin:", error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

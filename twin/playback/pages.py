@@ -1,0 +1,279 @@
+"""Pages: how often people are called, by the twin and by common rules, and whether a call was right.
+
+A **page** is an incident of the alerts topic, whatever its conditions, from when it called somebody until nothing of it
+is a page any more (`twin.records.Incidents`). A rule calls in the same way: once, and again only after ten minutes of
+calm. The rules read the same samples as the twin, twice as often as usual:
+
+- Fixed line: IXC585E at or above the threshold, IXC586I below it again (z/OS structure full monitoring, threshold 80).
+  "structure" considers entries and elements, as XES does; else every resource counts, shared message data sets
+  included. A line is passed until usage is two points below it.
+- Straight line: the rules NodeFilesystemSpaceFillingUp of node-exporter's mixin, with minutes instead of hours. Warning
+  if less than 40 % are free and predict_linear over 6 minutes is below zero 24 minutes ahead, critical if less than
+  20 % are free and it is below zero 4 minutes ahead, each for 1 minute.
+
+Verdicts:
+
+- A page is right if it opens between five minutes before the onset of a filling and its last 2192, else false. One that
+  opened earlier is false even if it is still open at the 2192, and so is one that is over before the first 2192. It is
+  right, too, if a put to the store was refused with 2053 while it was open.
+- One that opened in the last two hours of the recording and is open at its end is undecided, neither right nor false: a
+  filling had no time to follow.
+- The lead of a filling is the time from the opening of the page that is open just before its first 2192, at most from
+  five minutes before the onset: before the onset nothing could be detected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+import numpy as np
+
+from kernels.clock import SECOND
+from twin.playback.fillings import MINUTE, Filling
+from twin.playback.samples import STEP
+from twin.playback.series import Series
+from twin.records import AlertRecord, Change, Incidents
+from twin.state.arrays import Array
+
+TWIN = "twin"  # as one who calls
+EARLY = 5 * MINUTE  # time before the onset from which a page is right
+HORIZON = 120 * MINUTE  # at the end of a recording, in which what follows a page is not known
+CALM_FOR = 10 * MINUTE  # time without an alarm after which a rule calls again
+HYSTERESIS = 2.0  # points below a fixed line at which its page is over
+FULL = 100.0  # percent
+
+
+class Verdict(StrEnum):
+    """Verdicts on a page. Right ones are IN_TIME or LATE."""
+
+    IN_TIME = "in time"
+    LATE = "late"  # it opened after the first 2192 of its filling
+    FALSE = "false"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Page of a store, or any other alarm. Times in microseconds since 1970."""
+
+    opened: int
+    cleared: int | None  # None: open at the end
+    named: str | None = None  # first queue named
+    notices: int = 1  # messages that people get: the call and its escalations
+    incident: str = field(default="", compare=False)  # id of that of a page; "": of another alarm
+
+    def is_open(self, time: int) -> bool:
+        """Return True if the alarm was open just before and at `time`."""
+        return self.opened < time and (self.cleared is None or self.cleared >= time)
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def page_verdicts(
+    series: Series, fillings: Sequence[Filling], pages: Sequence[Alarm], *, withdrawing_counts: bool = True
+) -> list[Verdict]:
+    """Return the verdict on each page about a store.
+
+    Args:
+        series: the store over time.
+        fillings: its fillings in order of time.
+        pages: in order of time.
+        withdrawing_counts: True if a page that is over before the first 2192 is false.
+    """
+    verdicts = []
+    for page in pages:
+        owner = owner_of(page, fillings)
+        if is_undecided(series, page, owner):
+            verdicts.append(Verdict.UNDECIDED)
+        elif owner is not None and not (withdrawing_counts and is_withdrawn(page, owner)):
+            verdicts.append(Verdict.IN_TIME if page.opened < owner.first else Verdict.LATE)
+        else:
+            verdicts.append(Verdict.IN_TIME if _had_full_queue(series, page) else Verdict.FALSE)
+    return verdicts
+
+
+def owner_of(alarm: Alarm, fillings: Sequence[Filling]) -> Filling | None:
+    """Return the filling in which an alarm opened."""
+    return next((filling for filling in fillings if filling.onset - EARLY <= alarm.opened <= filling.last), None)
+
+
+def is_undecided(series: Series, alarm: Alarm, owner: Filling | None) -> bool:
+    """Return True if a filling had no time to follow an alarm. owner: the filling in which it opened."""
+    return owner is None and alarm.cleared is None and alarm.opened > int(series.times[-1]) - HORIZON
+
+
+def is_withdrawn(alarm: Alarm, owner: Filling | None) -> bool:
+    """Return True if an alarm opened in a filling, `owner`, and was over before the first 2192."""
+    return owner is not None and alarm.cleared is not None and alarm.cleared < owner.first
+
+
+def lead_of(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
+    """Return the lead of the alarm that was open just before the first 2192, seconds; None without one."""
+    opened = next((alarm.opened for alarm in alarms if alarm.is_open(filling.first)), None)
+    return None if opened is None else (filling.first - max(opened, filling.onset - EARLY)) / SECOND
+
+
+def is_heard(filling: Filling, pages: Sequence[Alarm]) -> bool:
+    """Return True if any page was open at a 2192 of a filling."""
+    return any(
+        page.opened <= filling.last and (page.cleared is None or page.cleared >= filling.first) for page in pages
+    )
+
+
+def _had_full_queue(series: Series, page: Alarm) -> bool:
+    """Return True if a put was refused with 2053 while a page was open."""
+    end = series.times[-1] if page.cleared is None else page.cleared
+    return bool(np.any((series.queue_full >= page.opened) & (series.queue_full <= end)))
+
+
+# --- who calls -------------------------------------------------------------------------------------------------------
+
+
+def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool = False) -> list[Alarm]:
+    """Return the pages of one store, in order of time. Those of records without incidents may overlap.
+
+    Args:
+        records: records of any stores, those of each store in order.
+        store: name of the store.
+        watches: True: an incident counts from its opening, even if it calls nobody.
+    """
+    incidents = Incidents()
+    pages: dict[str, Alarm] = {}
+    for record in records:
+        if record.data.store != store:
+            continue
+        time = _microseconds(record.data.time)
+        for incident, change, _ in incidents.take(record):
+            page = pages.get(incident.id)
+            if page is None and (change is Change.PAGED or (watches and incident.is_open)):
+                named = record.data.fillers[0].queue if record.data.fillers else None
+                pages[incident.id] = Alarm(time, None, named, incident=incident.id)
+            elif page is not None:
+                is_open = incident.is_open if watches else incident.is_calling
+                cleared = None if is_open else page.cleared or time
+                is_notice = change in (Change.PAGED, Change.ESCALATED)
+                pages[incident.id] = replace(page, cleared=cleared, notices=page.notices + is_notice)
+    return sorted(pages.values(), key=lambda page: page.opened)
+
+
+def _microseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * SECOND)
+
+
+def static_pages(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
+    """Return the pages of a fixed line. Arguments: those of `static`."""
+    return merge(static(series, percent, structure_only=structure_only, hysteresis=HYSTERESIS), CALM_FOR)
+
+
+def static(series: Series, percent: float, *, structure_only: bool = False, hysteresis: float = 0.0) -> list[Alarm]:
+    """Return the alarms of a fixed line: open at or above it, cleared below.
+
+    Args:
+        series: the store over time.
+        percent: the line.
+        structure_only: True: of entries and elements only.
+        hysteresis: points below the line that still count as above it.
+    """
+    columns = [
+        column for column, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}
+    ]
+    usage = series.usage[:, columns].max(axis=1, initial=0.0)
+    above: Array = usage >= percent
+    decided = np.where(above | (usage < percent - hysteresis), np.arange(usage.size), 0)
+    return from_condition(series.times, above[np.maximum.accumulate(decided)])
+
+
+@dataclass(frozen=True, slots=True)
+class LineRule:
+    """Rule of a straight line. Times in seconds."""
+
+    free: float  # percent: free space below which it applies
+    window: float  # of history
+    ahead: float  # to full below which it applies
+    hold: float  # for which both must hold
+
+
+IN_MINUTES = (LineRule(40, 360, 1440, 60), LineRule(20, 360, 240, 60))
+
+
+def straight_line_pages(series: Series) -> list[Alarm]:
+    """Return the pages of a straight line through the last six minutes."""
+    return merge(straight_line(series, IN_MINUTES), CALM_FOR)
+
+
+def straight_line(series: Series, rules: Sequence[LineRule]) -> list[Alarm]:
+    """Return alarms that are open while any rule holds for any resource."""
+    fires = np.zeros(series.times.size, np.bool_)
+    for usage in series.usage.T:
+        for rule in rules:
+            level, slope = predict_linear(usage, rule.window)
+            predicted = level + slope * rule.ahead
+            fires |= hold_for((FULL - usage < rule.free) & (predicted > FULL), rule.hold)
+    return from_condition(series.times, fires)
+
+
+def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:
+    """Return level and slope of the least-squares line through the last `window` seconds, as in Prometheus.
+
+    Args:
+        usage: f8[n], percent, STEP apart.
+        window: seconds.
+        least: minimum number of samples for a slope.
+
+    Returns:
+        f8[n], current value of the line, percent, and f8[n], its slope, percent/s, 0 with fewer than `least` samples.
+    """
+    count = usage.size
+    reach = round(window * SECOND / STEP)
+    last = np.arange(count)
+    first = np.maximum(last - reach, 0)
+    size = (last - first + 1).astype(float)
+    offset = usage - usage.mean() if count else usage  # keeps the sums small
+    sums = np.concatenate([[0.0], np.cumsum(offset)])
+    weighted = np.concatenate([[0.0], np.cumsum(offset * last)])
+    y = sums[last + 1] - sums[first]
+    xy = weighted[last + 1] - weighted[first] - last * y  # x: samples from now, 0 and below
+    x = -(size - 1) * size / 2
+    xx = (size - 1) * size * (2 * size - 1) / 6
+    below = size * xx - x * x
+    has_slope = size >= max(2, least)
+    slope = np.where(has_slope, (size * xy - x * y) / np.where(has_slope, below, 1.0), 0.0)
+    level = (y - slope * x) / size + (usage.mean() if count else 0.0)
+    return level, slope / (STEP / SECOND)
+
+
+def hold_for(condition: Array, seconds: float) -> Array:
+    """Return bool[n], True where a condition has held for `seconds`, as `for:` of a Prometheus rule."""
+    last = np.arange(condition.size)
+    since = np.maximum.accumulate(np.where(condition, -1, last))  # the last sample at which it did not hold
+    return np.asarray(condition & (last - since - 1 >= seconds * SECOND / STEP))
+
+
+def from_condition(times: Array, holds: Array) -> list[Alarm]:
+    """Return the alarms of a condition evaluated at `times`, i8[n]. holds: bool[n]."""
+    edges = np.flatnonzero(np.diff(holds, prepend=False, append=False))
+    moments = [*times.tolist(), None]
+    return [Alarm(moments[start], moments[end]) for start, end in edges.reshape(-1, 2).tolist()]
+
+
+def merge(alarms: Iterable[Alarm], calm_for: int = 0) -> list[Alarm]:
+    """Merge alarms that overlap or touch, in order of time; the first that names a queue names that of the result.
+
+    Args:
+        alarms: the alarms.
+        calm_for: microseconds that may lie between two alarms that are merged.
+    """
+    joined: list[Alarm] = []
+    for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
+        last = joined[-1] if joined else None
+        if last is None or (last.cleared is not None and last.cleared + calm_for < alarm.opened):
+            joined.append(alarm)
+            continue
+        ends = last.cleared, alarm.cleared
+        cleared = None if None in ends else max(end for end in ends if end is not None)
+        joined[-1] = Alarm(last.opened, cleared, last.named or alarm.named)
+    return joined
