@@ -37,29 +37,38 @@ class ReportError(ValueError):
     """An invalid record; the message has the problem and what is expected."""
 
 
-class _ReportFields(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReportFields(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A report of a source, which holds from `tick` to `passed`."""
+
     tick: Tick
+    """Tick of the values, the first one after the events that led to them: event time since 1970 in units of 10 s."""
     passed: Tick
+    """The last tick at which the values are still valid."""
     values: Values | None
+    """The values; null: the source no longer shares the store."""
     turns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    """Number of times that the source's clock has gone back; absent: 0. Ticks restart each time."""
 
 
-class _Record(msgspec.Struct, frozen=True):
+class ReportRecord(msgspec.Struct, frozen=True):
+    """The reports of one store to a shared store in one batch."""
+
     store: str
+    """Name of the shared store, the key of the record."""
     source: str
-    reports: Annotated[list[_ReportFields], msgspec.Meta(min_length=1)]
+    """Name of the store that reports."""
+    reports: Annotated[list[ReportFields], msgspec.Meta(min_length=1)]
+    """The reports in the order of their ticks."""
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """A mark: from its place on, all events that exist have been read, or a backlog is read.
-
-    Attributes:
-        store: the shared store that it is for.
-        caught_up: True if all have been read.
-    """
+    """A mark: from its place on, all events that exist have been read, or a backlog is read."""
 
     store: str
+    """Name of the shared store, the key of the record."""
     caught_up: bool
+    """True: all events that existed have been read; a source that says nothing is waited for by minutes. False: a
+    backlog is read; every source is waited for."""
 
 
 class _AnyRecord(msgspec.Struct, frozen=True):
@@ -68,7 +77,7 @@ class _AnyRecord(msgspec.Struct, frozen=True):
     caught_up: bool | None = None
 
 
-_decoder = msgspec.json.Decoder(_Record)
+_decoder = msgspec.json.Decoder(ReportRecord)
 _mark_decoder = msgspec.json.Decoder(ReadMark)
 _any_decoder = msgspec.json.Decoder(_AnyRecord)
 
@@ -87,8 +96,8 @@ def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[byte
 def _records(target: str, reports: list[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
     for start in range(0, len(reports), REPORTS_PER_RECORD):
         piece = reports[start : start + REPORTS_PER_RECORD]
-        fields = [_ReportFields(report.tick, report.passed, report.values, report.turns) for report in piece]
-        value = msgspec.json.encode(_Record(store=target, source=piece[0].source, reports=fields))
+        fields = [ReportFields(report.tick, report.passed, report.values, report.turns) for report in piece]
+        value = msgspec.json.encode(ReportRecord(store=target, source=piece[0].source, reports=fields))
         if len(value) > limit and len(piece) > 1:
             middle = len(piece) // 2
             yield from _records(target, piece[:middle], limit)

@@ -33,12 +33,12 @@ from twin.records import (
     level_of,
     sentences_of,
 )
+from twin.records.alerts import MAX_DONE
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
-MAX_DONE = 4  # actions that an incident keeps, the latest
 BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
