@@ -15,7 +15,7 @@ from streams.kafka.present import measurement_of
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.events.fields import FIELD
-from twin.feeds.ordering import sort_events
+from twin.feeds.importing import sort_events
 from twin.playback.replays import Player
 from twin.playback.samples import step_cuts
 from twin.recordings.files import RecordingWriter, open_recording

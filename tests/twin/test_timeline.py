@@ -65,7 +65,7 @@ def test_a_moment_is_that_of_a_replay_up_to_there(mixed: Timeline, share: float)
     check_moment(mixed, mixed.times[round(share * (len(mixed.times) - 1))])
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6])
+@pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.nightly), 0.6])
 def test_a_moment_of_an_outage_is_that_of_a_replay_up_to_there(timeline: Timeline, share: float):
     check_moment(timeline, timeline.times[round(share * (len(timeline.times) - 1))])
 
@@ -86,7 +86,13 @@ def test_a_what_if_at_a_moment_is_that_of_the_recording(timeline: Timeline, shar
 
 @pytest.mark.parametrize(
     ("share", "changes"),
-    [(0.5, {"size": "2G"}), (0.55, {"offld1_th": 30}), (0.6, {"smds.QM01.size": "900M"}), (0.5, {})],
+    [
+        (0.5, {"size": "2G"}),
+        *(
+            pytest.param(share, changes, marks=pytest.mark.nightly)
+            for share, changes in ((0.55, {"offld1_th": 30}), (0.6, {"smds.QM01.size": "900M"}), (0.5, {}))
+        ),
+    ],
 )
 def test_hindsight_is_the_recording_replayed_with_the_change(timeline: Timeline, share: float, changes: Settings):
     time, estate = timeline.times[round(share * (len(timeline.times) - 1))], timeline.estate
@@ -131,7 +137,14 @@ def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline,
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"MAX_DECODED": 0}, {"MAX_COPIES": 2}, {"MAX_SAMPLES": 8}, {"MAX_COPIED_BYTES": 1}]
+    "limits",
+    [
+        {"MAX_COPIES": 2},
+        *(
+            pytest.param(limits, marks=pytest.mark.nightly)
+            for limits in ({}, {"MAX_DECODED": 0}, {"MAX_SAMPLES": 8}, {"MAX_COPIED_BYTES": 1})
+        ),
+    ],
 )
 def test_bounds_change_how_long_a_moment_takes_and_not_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
