@@ -18,13 +18,14 @@ import numpy as np
 from kernels import layout
 from twin.capacity.structures import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
+from twin.estate.attributes import STRUCTURE
 
 _IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 # Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
 _PENDING = frozenset({"size", *_POLICY})
 _OFFLOADS = {"NONE": layout.OFFLOAD_NONE, "SMDS": layout.OFFLOAD_SMDS, "DB2": layout.OFFLOAD_DB2}
-_COPIED = ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand")
+_COPIED = [name for name in layout.PARAMS.names or () if name in STRUCTURE]  # mostly the same values for kernels
 
 
 _NO_CHANGES: Mapping[str, Any] = {}
@@ -53,6 +54,7 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, int
     """Return the fields of PARAMS that follow from a structure's attributes and allocation."""
     ents_max, elems_max = pool_sizes(config, *allocation)
     return {
+        **{name: getattr(config, name) for name in _COPIED},
         "kind": layout.STRUCTURE,
         "size_now": allocation.size,
         "ents_max": ents_max,
@@ -60,7 +62,6 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, int
         "offld_th": [rule.th for rule in config.rules],
         "offld_sz": [layout.RULE_OFF if rule.off else rule.sz for rule in config.rules],
         "offload": _OFFLOADS[config.offload],
-        **{name: getattr(config, name) for name in _COPIED},
     }
 
 
