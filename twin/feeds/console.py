@@ -97,23 +97,14 @@ class Message:
 
 @dataclass(slots=True)
 class ConsoleReader:
-    """Reader of one text.
+    """Reader of one text."""
 
-    Attributes:
-        name: name of the text, for complaints.
-        first_day: day of the first time, where no line has named one.
-        zone: zone of the times.
-        unjoined: number of lines that continue a message whose first line is missing.
-        first_unjoined: the first of these.
-        outside: number of lines that are of no message, blank ones and headings among them.
-    """
-
-    name: str
-    first_day: date
-    zone: tzinfo
-    unjoined: int = 0
-    first_unjoined: Line | None = None
-    outside: int = 0
+    name: str  # name of the text, for complaints
+    first_day: date  # day of the first time, where no line has named one
+    zone: tzinfo  # zone of the times
+    unjoined: int = 0  # number of lines that continue a message whose first line is missing
+    first_unjoined: Line | None = None  # the first of these
+    outside: int = 0  # number of lines that are of no message, blank ones and headings among them
     _clock: _Clock = field(init=False)
     _numbered: dict[str, Message] = field(default_factory=dict)
     _current: Message | None = None
@@ -268,27 +259,16 @@ def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
 
 
 class _Wrapped(NamedTuple):
-    """A line of a log.
+    """A line of a log."""
 
-    Attributes:
-        text: the message.
-        shape: which fields stand before it.
-        day: date as it stands there; "" if absent.
-        clock: time of day, HH?MM?SS.
-        offset: its offset from UTC; "": local.
-        is_several: True if it is known to be the first line of several.
-        is_loose: True if further lines may have the same fields.
-        fields: words before the id of a message.
-    """
-
-    text: str
-    shape: str
-    day: str
-    clock: str
-    offset: str
-    is_several: bool
-    is_loose: bool
-    fields: str
+    text: str  # the message
+    shape: str  # which fields stand before it
+    day: str  # date as it stands there; "" if absent
+    clock: str  # time of day, HH?MM?SS
+    offset: str  # its offset from UTC; "": local
+    is_several: bool  # True if it is known to be the first line of several
+    is_loose: bool  # True if further lines may have the same fields
+    fields: str  # words before the id of a message
 
 
 def _unwrap(line: str) -> _Wrapped | None:
@@ -335,19 +315,12 @@ def _from_id(rest: str) -> str:
 
 @dataclass(slots=True)
 class _Clock:
-    """Times of a log.
+    """Times of a log."""
 
-    Attributes:
-        name: name of the text, for complaints.
-        day: day of the last line.
-        zone: zone of the times.
-        now: time of the last line, microseconds since 1970; None: there was none.
-    """
-
-    name: str
-    day: date
-    zone: tzinfo
-    now: int | None = None
+    name: str  # name of the text, for complaints
+    day: date  # day of the last line
+    zone: tzinfo  # zone of the times
+    now: int | None = None  # time of the last line, microseconds since 1970; None: there was none
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice

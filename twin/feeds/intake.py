@@ -57,19 +57,12 @@ _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Something wrong with the input.
+    """Something wrong with the input."""
 
-    Attributes:
-        code: stable name, such as "truncated".
-        place: page and byte, line or index.
-        text: the value and what is expected.
-        number: number of such lines or objects, of which this is the first.
-    """
-
-    code: str
-    place: str
-    text: str
-    number: int = 1
+    code: str  # stable name, such as "truncated"
+    place: str  # page and byte, line or index
+    text: str  # the value and what is expected
+    number: int = 1  # number of such lines or objects, of which this is the first
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text} ({self.code})"
@@ -77,21 +70,13 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Objects that say nothing that is used.
+    """Objects that say nothing that is used."""
 
-    Attributes:
-        name: name of all such objects, with the word that has a plural first, such as "record of other types".
-        kind: kind of these, such as "SMF 30".
-        number: number of these.
-        size: bytes of them all.
-        is_counted: True if `Feed.object_count` has them, too.
-    """
-
-    name: str
-    kind: str
-    number: int = 1
-    size: int = 0
-    is_counted: bool = False
+    name: str  # name of all such objects, with the word that has a plural first, such as "record of other types"
+    kind: str  # kind of these, such as "SMF 30"
+    number: int = 1  # number of these
+    size: int = 0  # bytes of them all
+    is_counted: bool = False  # True if `Feed.object_count` has them, too
 
 
 Item = Event | Complaint | Passed
@@ -195,13 +180,9 @@ class UnknownName:
 
 @dataclass(slots=True)
 class Intake:
-    """Accounting of feeds, one for all pages and feeds of a command.
+    """Accounting of feeds, one for all pages and feeds of a command."""
 
-    Attributes:
-        estate: None to learn what is there (`mqtwin estate import`): then no name is unknown.
-    """
-
-    estate: Estate | None = None
+    estate: Estate | None = None  # None to learn what is there (`mqtwin estate import`): then no name is unknown
     resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
     facts: EstateFacts = field(default_factory=EstateFacts)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code

@@ -37,17 +37,11 @@ DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
 
 
 class Row(NamedTuple):
-    """A value in the data of a source, and the field that it becomes.
+    """A value in the data of a source, and the field that it becomes."""
 
-    Attributes:
-        name: name of a metric, column or attribute.
-        field: field of a MEASURE, or metric of `MetricEvents`; "scm.used" is a field in another one.
-        unit: the field's value for each 1 of the source's, such as bytes for a megabyte.
-    """
-
-    name: str
-    field: str
-    unit: int = 1
+    name: str  # name of a metric, column or attribute
+    field: str  # field of a MEASURE, or metric of `MetricEvents`; "scm.used" is a field in another one
+    unit: int = 1  # the field's value for each 1 of the source's, such as bytes for a megabyte
 
 
 def measured_of(rows: Iterable[Row], values: Mapping[str, float | None]) -> Measured:
@@ -166,21 +160,13 @@ class Collections:
 
 @dataclass(slots=True)
 class _Poll:
-    """Values that a queue manager gave last.
+    """Values that a queue manager gave last."""
 
-    Attributes:
-        values: by object and metric.
-        last: when it was asked for them: the first collection that had them.
-        seen: the last collection.
-        changed: the last collection with new values, except the first one; None: there was none.
-        interval: the poll interval, as far as it is known.
-    """
-
-    values: Values
-    last: int
-    seen: int
-    changed: int | None
-    interval: int | None
+    values: Values  # by object and metric
+    last: int  # when it was asked for them: the first collection that had them
+    seen: int  # the last collection
+    changed: int | None  # the last collection with new values, except the first one; None: there was none
+    interval: int | None  # the poll interval, as far as it is known
 
 
 class MetricEvents:
@@ -307,8 +293,7 @@ class MetricEvents:
         gets = _sum(values, GETS) if gets is None else gets
         if count is None and gets is None:
             return
-        other = self._intake.claim(qmgr, queue, self._source)
-        if other is not None:
+        if other := self._intake.claim(qmgr, queue, self._source):
             yield other
             return
         count, gets, expired = count or 0, gets or 0, _sum(values, EXPIRED) or 0
@@ -372,8 +357,7 @@ class MetricEvents:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
         if not measured:
             return
-        wrong = contradicts(measured, f"page set {name} of {qmgr}", place)
-        if wrong is not None:
+        if wrong := contradicts(measured, f"page set {name} of {qmgr}", place):
             yield wrong
             return
         self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=measured.get("pages_total"))

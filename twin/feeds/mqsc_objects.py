@@ -109,8 +109,7 @@ class MqscObjects:
             measured["ents_max"] = _number(fields["ENTSMAX"])
         if fields.get("ENTSUSED", "").strip():
             measured["ents_used"] = _number(fields["ENTSUSED"])
-        wrong = contradicts(measured, store, place)
-        if wrong is not None:
+        if wrong := contradicts(measured, store, place):
             yield wrong
             return
         if fields.get("SIZEMAX"):

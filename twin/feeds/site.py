@@ -66,17 +66,11 @@ def site_file(format_name: str, file: str) -> SiteFile:
 
 
 class MissingGroup(NamedTuple):
-    """A queue-sharing group that no file describes.
+    """A queue-sharing group that no file describes."""
 
-    Attributes:
-        text: what is missing, and the option to add.
-        option: value of --group, with the queue managers that were seen.
-        is_needed: the estate cannot be read without it.
-    """
-
-    text: str
-    option: str
-    is_needed: bool
+    text: str  # what is missing, and the option to add
+    option: str  # value of --group, with the queue managers that were seen
+    is_needed: bool  # the estate cannot be read without it
 
 
 class SiteEstate(NamedTuple):
