@@ -343,7 +343,7 @@ class Intake:
             error = _wrong(event)
             if error is not None:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
-            elif self._is_known(event):
+            elif self.is_known(event["qmgr"], event["time"], queue=event.get("queue"), store=event.get("store")):
                 self.events += 1
                 yield with_resync(event) if self.resync and event["op"] == "MEASURE" else event
             else:
@@ -354,10 +354,10 @@ class Intake:
             self.events += 1
             yield heartbeat
 
-    def _is_known(self, event: Event) -> bool:
+    def is_known(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> bool:
+        """Return True if the estate has a name; count one that it lacks. Arguments as of `note_unknown`."""
         if self.estate is None:
             return True
-        qmgr, queue, store = event["qmgr"], event.get("queue"), event.get("store")
         try:
             if queue is not None:
                 self.estate.route_of_queue(qmgr, queue)
@@ -366,7 +366,7 @@ class Intake:
             else:
                 self.estate.routes_of_qmgr(qmgr)
         except RoutingError:
-            self.note_unknown(qmgr, int(event["time"]), queue=queue, store=store)
+            self.note_unknown(qmgr, time, queue=queue, store=store)
             return False
         return True
 
@@ -374,15 +374,6 @@ class Intake:
         """Return the queue-sharing group of a queue manager: that of the estate, else the one seen; or None."""
         config = None if self.estate is None else self.estate.queue_managers.get(qmgr)
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
-
-    def check_queue(self, qmgr: str, queue: str, time: int) -> None:
-        """Count a queue of which data tell what is no event, such as its depth, if the estate lacks it."""
-        if self.estate is None:
-            return
-        try:
-            self.estate.route_of_queue(qmgr, queue)
-        except RoutingError:
-            self.note_unknown(qmgr, time, queue=queue)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
         """Count a name that the estate lacks.

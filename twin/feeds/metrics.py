@@ -342,7 +342,7 @@ class MetricEvents:
         """Yield the measurement of a queue file, the only store of which a queue's depth is all."""
         store = f"{key[1]}/{key[2]}"
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
-            self._intake.check_queue(key[1], key[2], time)
+            self._intake.is_known(key[1], time, queue=key[2])
             return
         measured = measured_of(QUEUE_FILE, values)
         if measured:

@@ -244,7 +244,7 @@ class Measurements:
         if estate is not None and route is not None:
             store = estate.routes[route].store
             self._depths.setdefault((time, qmgr, store), {})[str(estate.routes[route].queue)] = depth
-        self._intake.check_queue(qmgr, queue, time)
+        self._intake.is_known(qmgr, time, queue=queue)
 
     def events(self) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
