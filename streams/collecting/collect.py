@@ -16,8 +16,7 @@ import msgspec
 
 from streams.collecting.sources import Source, save_position
 from streams.kafka.dead_letters import DeadLetter, LetterSender
-from streams.kafka.outgoing import OutgoingChunk, StoreKeys
-from streams.kafka.publish import Sender
+from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder

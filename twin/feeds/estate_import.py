@@ -18,7 +18,7 @@ from twin.estate.attributes import LEVELS, SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.events import Event
 from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
