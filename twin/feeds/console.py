@@ -4,13 +4,11 @@ A line of a log begins with fields, all of which but the time may be absent: SYS
 system, Julian date, time, job or console and flags [IBM: z/OS MVS System Messages, the hardcopy log]; SDSF's user log
 and zos_operator have system, Julian date and time; a job log time and job [published: IBM Washington Systems Center,
 slides "MQ JES logs"]; others print a date and a time, or a time alone. A job log has only times of day, in local time;
-its lines `---- MONDAY,     29 JAN 2024 ----` begin a day.
+its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: where a clock is set back, a time before
+the last one is of the second pass of that hour.
 
 A message of several lines has a number behind its first line, and in SYSLOG and job log before each further line, so
 that lines of other messages may stand between. Elsewhere its lines follow without a number, or with the same time.
-
-Where a clock is set back, times of one hour come twice: a log is in order, so a time before the last one is of the
-second pass.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ class Message:
 class ConsoleReader:
     """Reader of one text."""
 
-    name: str  # name of the text, for complaints
+    name: str  # of the text, for complaints
     first_day: date  # day of the first time, where no line has named one
     zone: tzinfo  # zone of the times
     unjoined: int = 0  # number of lines that continue a message whose first line is missing
@@ -317,7 +315,7 @@ def _from_id(rest: str) -> str:
 class _Clock:
     """Times of a log."""
 
-    name: str  # name of the text, for complaints
+    name: str  # of the text, for complaints
     day: date  # day of the last line
     zone: tzinfo  # zone of the times
     now: int | None = None  # time of the last line, microseconds since 1970; None: there was none

@@ -1,15 +1,14 @@
-"""Spans beside statistics: the calls that interval counts know beyond the spans of the same queue and time.
+"""Spans beside statistics: the calls that interval counts show beyond the spans of the same queue and time.
 
-The share of messages that spans show is unknown in advance: not every message carries trace context, and applications
-sample [IBM: MQ 9.4.3, Trace context]. Statistics count every put and get.
+Not every message carries trace context, and applications sample [IBM: MQ 9.4.3, Trace context]; statistics count every
+put and get. Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the
+rest are the messages that no span shows. Sums are then those of the statistics, where these counted at least as many.
 
-Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the rest are the
-messages that no span shows. Sums are then those of the statistics, wherever these counted at least as many.
 
 Live (`LiveCoverage`), statistics exist some minutes after the spans of the same time. So the share of the last whole
-windows is applied to the present spans: one stands for 1 / share calls, the span itself and an event with a count for
-the others. Puts and gets of a queue have shares of their own. That the share stays the same is an assumption, which is
-printed; the drift against measurements shows where it fails.
+windows is applied to the present spans, of each queue's puts and gets: one stands for 1 / share calls, the span itself
+and an event with a count for the others. That the share stays the same is an assumption, which is printed; the drift
+against measurements shows where it fails.
 """
 
 from __future__ import annotations

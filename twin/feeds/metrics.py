@@ -20,7 +20,7 @@ from twin.estate import QueueFile
 from twin.events import Event, Measured
 from twin.feeds.intake import Complaint, Item, Passed, contradicts
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
-from twin.feeds.protocol import Feed
+from twin.feeds.protocol import DEFAULT_LENGTH, Feed
 
 MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
 MAX_VALUE = 2.0**53  # exact in a double
@@ -32,8 +32,6 @@ _GAP = 3  # poll intervals without a collection
 MAX_KIND = 40  # characters of the kind of what is passed over
 OTHER_METRICS = "sample of other metrics"
 _REPEATED = "collection of unchanged values"
-
-DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
 
 
 class Row(NamedTuple):
@@ -92,21 +90,13 @@ Values = dict[Key, dict[str, float]]
 
 @dataclass(slots=True)
 class Collected:
-    """Values collected at a time by object and metric.
+    """Values collected at a time, by object and metric."""
 
-    Attributes:
-        time: microseconds.
-        place: where they stand.
-        values: by object and metric.
-        cumulative: metrics that count from the start.
-        platforms: queue manager -> True if it is on z/OS, where the data say it.
-    """
-
-    time: int
-    place: str
+    time: int  # microseconds
+    place: str  # where they stand
     values: Values = field(default_factory=dict)
-    cumulative: set[str] = field(default_factory=set)
-    platforms: dict[str, bool] = field(default_factory=dict)
+    cumulative: set[str] = field(default_factory=set)  # metrics that count from the start
+    platforms: dict[str, bool] = field(default_factory=dict)  # True of a queue manager on z/OS, where the data say it
 
     def add(self, kind: str, qmgr: str, name: str, metric: str, value: float) -> None:
         """Add a value; one that is no number that an object can have is left out."""

@@ -26,7 +26,7 @@ from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
@@ -42,7 +42,6 @@ MAX_KEYS = 200_000  # spans that are remembered
 MAX_HELD = 200_000  # spans that wait for older ones
 MAX_AHEAD_US = 86_400_000_000  # beyond the others: a wrong clock, which must not make the others late
 MAX_MEANS = 10_000  # queues whose mean length is kept
-DEFAULT_LENGTH = 1024  # bytes of a message whose size neither its span nor an earlier one of the queue tells [assumed]
 _KEY_BYTES = 8
 
 
@@ -333,7 +332,7 @@ class SpanOrder:
 
         Args:
             late_s: seconds by which a span may come later than younger ones.
-            length: bytes of a message whose size its span does not tell; None: the mean of the queue.
+            length: bytes of a message whose size its span does not have; None: the mean of the queue.
             max_keys: number of spans that are remembered.
         """
         self._late_us = round(late_s * 1e6)

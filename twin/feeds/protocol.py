@@ -19,6 +19,7 @@ from twin.errors import UsageError
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
 
+DEFAULT_LENGTH = 1024  # bytes of a message if nothing shows them [assumed]
 _MAX_SAID = 10_000  # complaints that are made once
 
 

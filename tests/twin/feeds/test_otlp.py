@@ -15,8 +15,8 @@ from twin.estate import load_estate
 from twin.feeds.coverage import SpanCoverage
 from twin.feeds.importing import import_files
 from twin.feeds.intake import Intake
-from twin.feeds.otlp import DEFAULT_LENGTH, OtlpFeed
-from twin.feeds.protocol import FeedOptions, Page
+from twin.feeds.otlp import OtlpFeed
+from twin.feeds.protocol import DEFAULT_LENGTH, FeedOptions, Page
 from twin.feeds.spans import OTLP_JSON, OTLP_PROTO, UnreadableSpansError, read_spans
 from twin.recordings.files import RecordingWriter, open_recording
 
