@@ -348,10 +348,9 @@ class DisplayFeed(Feed):
         self, qmgr: str, time: int, store: str, measured: Measured, place: str
     ) -> Generator[Complaint, None, bool]:
         """Add a measurement of a structure, if there is any; return False where it contradicts itself or is empty."""
-        wrong = contradicts(measured, store, place)
-        if wrong is not None:
+        if wrong := contradicts(measured, store, place):
             yield wrong
-        if wrong is not None or not measured:
+        if wrong or not measured:
             return False
         reporter = reporter_of(self.intake.estate, store, qmgr)
         self.objects.measurements.add(reporter, time, store, measured)
