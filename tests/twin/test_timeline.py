@@ -19,8 +19,7 @@ from twin.estate.settings import Settings
 from twin.planning.moment import moment_of, twin_at
 from twin.planning.whatif import Traffic, what_if
 from twin.playback import timeline as module
-from twin.playback.demands import as_demands
-from twin.playback.replays import chunks_of, decoded_chunks
+from twin.playback.replays import as_demands, chunks_of, decoded_chunks
 from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter, open_recording
 from twin.stores.message_store import MessageStore
@@ -156,8 +155,10 @@ def test_bounds_change_how_long_a_moment_takes_and_not_what_it_is(
     events = sorted(traffic(3000, seed=4), key=lambda event: event["time"])
     recording = write_recording(tmp_path / "mixed.ndjson", events)
     timeline = Timeline(recording, estate)
-    assert len(timeline._copies) <= module.MAX_COPIES
-    assert sum(len(own.times) for own in timeline._sampled.values()) <= module.MAX_SAMPLES + len(timeline._sampled)
+    assert len(timeline._copies._copies) <= module.MAX_COPIES
+    assert sum(len(own.times) for own in timeline._states.by_store.values()) <= module.MAX_SAMPLES + len(
+        timeline._states.by_store
+    )
     messages = [name for name, config in estate.stores.items() if config.kind in ("structure", "page_set")]
     seen = 0
     for time in timeline.times[:: max(1, len(timeline.times) // 5)]:
