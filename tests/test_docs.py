@@ -163,7 +163,7 @@ POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
-OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+OTHERS = {"--build", "--durations", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}

@@ -48,7 +48,7 @@ class Applied(NamedTuple):
 
 
 class Observer:
-    """An observer of a recording that is played: each method does nothing unless it is replaced."""
+    """Observer of a recording that is played: each method does nothing unless it is replaced."""
 
     def cuts(self, decoded: Decoded) -> Iterable[int]:
         """Return the rows of a chunk at which a piece begins, ascending."""
