@@ -52,10 +52,11 @@ numbers: $(MADE)/test                        ## write the numbers and pictures o
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
 
-lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, language, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
+	$(BIN)/python tests/language.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
