@@ -33,7 +33,7 @@ _MESSAGE = re.compile(r" *IXC[0-9]{3,4}[A-Z](?: |$)")
 _STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
 
 _KB = size(1, unit="K")
-_READ: Mapping[str, tuple[str, Check]] = {
+READ: Mapping[str, tuple[str, Check]] = {
     "SIZE": ("size", _KB),
     "INITSIZE": ("init_size", _KB),
     "MINSIZE": ("min_size", _KB),
@@ -128,7 +128,7 @@ class Policies:
         self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values), policy, preflist)
 
     def _read_parameter(self, keyword: str, words: tuple[str, ...], place: str, values: dict[str, SourceValue]) -> None:
-        reading = _READ.get(keyword)
+        reading = READ.get(keyword)
         if reading is None:
             self._not_read(keyword, place)
             return
@@ -140,7 +140,7 @@ class Policies:
         """Raise EstateError for a misspelling, else warn: a newer z/OS may have added the parameter."""
         if keyword in _VALID:
             return
-        meant = did_you_mean(keyword, _READ, 0.7)
+        meant = did_you_mean(keyword, READ, 0.7)
         if meant:
             raise EstateError(f"{place}: no such parameter{meant}")
         self.warnings.append(f"{place}: {keyword} is not known here and ignored")
