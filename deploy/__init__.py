@@ -4,13 +4,12 @@
 - :mod:`deploy.commands`: one module per command, and nothing else
 - :mod:`deploy.options`: options that several commands share
 - :mod:`deploy.demo`: the story of ``mqtwin demo``
-- :mod:`deploy.doctor`: the examination of this machine
 - :mod:`deploy.bridge`: delivery of alerts to Alertmanager and to a command
 - :mod:`deploy.console`: the page in the browser
 - :mod:`deploy.metrics`: the exporter; :mod:`deploy.dashboards`: dashboards and rules for its metrics
-- :mod:`deploy.show`: tables, lines and pictures for a terminal, and the report of an advice
+- :mod:`deploy.show`: documents, and how a terminal and an HTML page show them
 - :mod:`deploy.java`: a Java, its jars and class archives, a real Kafka broker as a child process
-- :mod:`deploy.run`: restarts of ``mqtwin stream``, stop requests, children that end with their parent
+- :mod:`deploy.supervisor`: restarts of ``mqtwin stream``
 """
 
 __distribution__ = "mqtwin"  # read by twin/installed.py

@@ -22,13 +22,11 @@ from deploy.java.broker import Broker
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.show.alerts import alert_line
-from deploy.show.picture import picture, waiting_picture
-from deploy.show.usage import forecast_text
-from deploy.show.verdict import MethodResult, compare, judge_demo
+from deploy.show.demo import MethodResult, compare, judge_demo, picture, waiting_picture
+from deploy.show.summaries import forecast_text
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
-from streams.kafka.subscribe import AlertReader
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import AlertReader, TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.definition import JobSettings

@@ -22,7 +22,7 @@ from unittest import mock
 
 from deploy.cli import main as mqtwin
 from deploy.show.alerts import incident_block
-from deploy.show.verdict import compare, comparison_lines
+from deploy.show.demo import compare, comparison_lines
 from docs import make_pictures, make_screenshots
 from twin.conditions import PAGE
 from twin.estate import load_estate

@@ -1,10 +1,9 @@
-"""Pictures of the terminal of `mqtwin demo`, docs/images/demo.svg, and of a day without SCM, docs/images/leave-scm.svg.
+"""Picture of the terminal of `mqtwin demo`, docs/images/demo.svg.
 
     make numbers
 
 The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
-`deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture. The other one is
-drawn by `mqtwin advise --leave-scm` (docs/leave-scm.md).
+`deploy.show.demo` draws the states and alerts of that time. The same seed gives the same picture.
 """
 
 from __future__ import annotations
@@ -16,22 +15,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-import twin
-from deploy.show.leaving import draw_leaving
-from deploy.show.picture import picture
+from deploy.show.demo import picture
 from kernels.clock import SECOND
-from twin.estate import load_estate
-from twin.planning.leave_scm import Leaving
 from twin.playback.replays import Player, chunks_until, decoded_chunks
 from twin.records import AlertRecord, read_alert_record
-from twin.simulation import SideBySide, make_scenario, side_by_side_estate, simulate
+from twin.simulation import SideBySide, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
-LEAVE_SCM = OUT.with_name("leave-scm.svg")
 SEED = 1  # default of `mqtwin demo`
 SECONDS = 60.0  # wall time of the demo for its six hours
 BEFORE = 900  # seconds of event time before the first 2192
-SCM_ESTATE = Path(twin.__file__).parent / "simulation" / "scm.toml"
 WIDTH = 110  # characters
 
 _DARK = "484f58 da3633 3fb950 d29922 58a6ff bc8cff 39c5cf ffffff"  # black, red, green ... white, as red-green-blue
@@ -88,17 +81,8 @@ def draw() -> str:
     return console.export_svg(title="mqtwin demo", theme=THEME, code_format=FRAME, unique_id="demo")
 
 
-def leave_scm(store: str = "QSG1/APP1") -> Leaving:
-    """Return the advice of docs/leave-scm.md: the scenario scm-day on the estate scm.toml."""
-    with tempfile.TemporaryDirectory() as folder:
-        recording, estate = Path(folder) / "day.arrow", load_estate(SCM_ESTATE)
-        simulate(make_scenario("scm-day"), estate, recording)
-        return twin.leave_scm(recording, estate, store)
-
-
 def main() -> None:
-    """Write the pictures."""
-    draw_leaving(LEAVE_SCM, [leave_scm()])
+    """Write the picture."""
     OUT.write_text(draw(), encoding="utf-8")
 
 

@@ -28,7 +28,6 @@ from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
-from twin.estate import cfrm
 from twin.estate.attributes import SECTIONS
 from twin.estate.model import (
     MAX_PAGES,
@@ -40,7 +39,6 @@ from twin.estate.model import (
     Structure,
     UniformCluster,
 )
-from twin.estate.mqsc_words import OBJECTS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import Reason
 from twin.events.fields import FIELDS, SILENT, Event, Field, Kind
@@ -567,10 +565,10 @@ def _attributes_table(section: str) -> str:
 def _words_of(section: str) -> dict[str, str]:
     """Return the words of MQSC and CFRM for the attributes of a table."""
     words = {}
-    if section in ("structure", "other_structure"):
-        words = {attribute: f"CFRM {word}" for word, (attribute, _) in cfrm.READ.items()}
-    for command in {"structure": ("CFSTRUCT",), "page_set": ("PSID",), "queue_file": ("QLOCAL",)}.get(section, ()):
-        words |= {attribute: f"MQSC {word}" for word, (attribute, _) in OBJECTS[command].read.items()}
+    for name, attribute in SECTIONS[section].attributes.items():
+        for text, own in (("MQSC", attribute.mqsc), ("CFRM", attribute.cfrm)):
+            if own is not None:
+                words[name] = f"{text} {own[0]}"
     return words
 
 

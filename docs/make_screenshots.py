@@ -18,7 +18,8 @@ import twin
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins
 from deploy.console.server import ConsoleServer, Listen
-from deploy.show.morning_page import morning_page
+from deploy.show.morning import morning_document
+from deploy.show.page import page as html_page
 from tests.support.acted import altered, simulate_outage, with_events
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS, note_record, story, two_hundred_stores
@@ -66,7 +67,7 @@ def _take_report(browser: Browser, folder: Path) -> None:
     """Write the picture of the report of a structure that was altered eight minutes before it would have been full."""
     site, file = simulate_outage(folder), folder / "report.html"
     report = twin.report(with_events(site.recording, "altered.ndjson", altered()), site.estate)
-    file.write_text(morning_page(report), encoding="utf-8")
+    file.write_text(html_page(morning_document(report)), encoding="utf-8")
     page = browser.new_page(viewport={"width": 860, "height": 950}, color_scheme="light")
     page.goto(file.as_uri())
     page.screenshot(path=str(IMAGES / "report.png"))

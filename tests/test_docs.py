@@ -21,6 +21,7 @@ from deploy.cli import COMMANDS, _new_app, main
 from deploy.metrics.catalogue import RESOURCE, STORE
 from deploy.options.common import KafkaOptions
 from deploy.options.sizes import SizeOptions
+from docs import make_feeds
 from docs.make_numbers import Passage, passages
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
@@ -264,6 +265,10 @@ def test_the_formats_of_feeds():
     ):
         prefix = f"mqtwin {command} "
         assert {name.removeprefix(prefix) for name in offered if name.startswith(prefix)} == formats
+
+
+def test_the_fields_of_feeds():
+    assert make_feeds.table() in PAGES["feeds.md"]
 
 
 def test_the_operations():

@@ -12,7 +12,6 @@
 | `advise`, `Promise`, `prove` | `twin.planning` | find the least change that keeps a promise, and prove it |
 | `hindsight` | `twin.planning.proof` | would other settings from a past moment on have held? |
 | `report` | `twin.reporting.report` | report what happened in a period of a recording |
-| `leave_scm` | `twin.planning.leave_scm` | find what a structure needs without storage class memory |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
-    from twin.planning.leave_scm import leave_scm
     from twin.planning.moment import at_moment
     from twin.planning.proof import hindsight, prove
     from twin.planning.whatif import Traffic, what_if
@@ -70,7 +68,6 @@ _MODULES = {
     "commission": "playback.commission",
     "demo_estate": "simulation",
     "hindsight": "planning.proof",
-    "leave_scm": "planning.leave_scm",
     "load_estate": "estate",
     "make_scenario": "simulation",
     "open_store": "stores.open",
@@ -98,7 +95,6 @@ __all__ = [
     "commission",
     "demo_estate",
     "hindsight",
-    "leave_scm",
     "load_estate",
     "make_scenario",
     "open_store",

@@ -7,18 +7,16 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options.common import MAX_HOURS, KafkaOptions, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
-from deploy.show.commission import commission_page, print_commission
+from deploy.show.commission import commission_document
 from deploy.show.progress import show_progress
-from deploy.show.terminal import print_warnings
+from deploy.show.terminal import emit, print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.outputs import write_output
 from twin.playback.commission import commission as judge
 from twin.playback.verdicts import Fitness, JobFigures, LimitUse
 
@@ -63,12 +61,8 @@ def commission(
         else:
             assert recording is not None
             report = judge(recording, loaded_estate, hours=hours)
-    if html is not None:
-        write_output(html, commission_page(report, "the running job" if recording is None else recording.name))
-    if json_:
-        print(msgspec.json.encode(report).decode())
-    else:
-        print_commission(report)
+    source = "the running job" if recording is None else recording.name
+    emit(commission_document(report, source), as_json=json_, html=html)
     return 1 if report.verdict == Fitness.UNFIT else 0
 
 

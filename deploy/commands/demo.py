@@ -15,8 +15,9 @@ from deploy.console.server import DEFAULT_PORT
 from deploy.demo import DemoRun, run_demo
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import OutputFolder
-from deploy.show.terminal import command_line, print_table, print_wrapped
-from deploy.show.verdict import comparison_lines, next_commands
+from deploy.show.demo import comparison_lines, next_commands
+from deploy.show.document import Table, Text
+from deploy.show.terminal import command_line, show
 from streams.host.signals import StopRequestedError, raise_on_stop
 
 
@@ -57,9 +58,8 @@ def demo(
 def _report(run: DemoRun) -> bool:
     """Print the results of a run; return True if the alert opened in time."""
     passed, line = run.judge()
-    print_wrapped(line, "  ")
-    headings, lines = comparison_lines(run.compared)
-    print_table(headings, lines, right=set(headings[1:]))
+    headings, rows = comparison_lines(run.compared)
+    show(Text(line), Table(headings, rows, set(headings[1:])))
     print(f"\nEstate and recording are in {run.recording.parent}. To try next:")
     for text, command in next_commands(_program(), run.outcome, run.estate, run.recording):
         print(f"\n  # {text}\n  {command}")

@@ -10,8 +10,9 @@ from cyclopts import App, Parameter
 
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import EstateFile, FileUse, OutputFile
+from deploy.show.document import Table
 from deploy.show.summaries import print_complaints, print_inputs, print_not_understood
-from deploy.show.terminal import print_line, print_table, print_warnings
+from deploy.show.terminal import print_line, print_warnings, show
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
@@ -47,7 +48,7 @@ def check(file: EstateFile, /) -> int:
         return _WRONG_USE
     print_warnings(loaded_estate.warnings)
     lines = [[str(value) for value in astuple(row)] for row in summary(loaded_estate)]
-    print_table(HEADINGS, lines, right={"size", "queues"})
+    show(Table(HEADINGS, lines, {"size", "queues"}))
     return 0
 
 

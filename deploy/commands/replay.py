@@ -13,9 +13,8 @@ from cyclopts import Parameter
 
 from deploy.options.files import EstateFile, InputFile, OutputOrHyphen
 from deploy.show.progress import WrongEstate, show_progress
-from deploy.show.summaries import reject_text, replayed_summary
+from deploy.show.summaries import print_refusals, print_usage, reject_text, replayed_summary
 from deploy.show.terminal import print_warnings
-from deploy.show.usage import print_refusals, print_usage
 from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.events import Reject

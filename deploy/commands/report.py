@@ -6,18 +6,15 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
-from deploy.show.morning import print_report
-from deploy.show.morning_page import morning_page
+from deploy.show.morning import morning_document
 from deploy.show.progress import show_progress
-from deploy.show.terminal import print_warnings
+from deploy.show.terminal import emit, print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.outputs import write_output
 from twin.records import AlertRecord
 from twin.reporting.records import Report
 from twin.reporting.report import report as report_recording
@@ -57,12 +54,7 @@ def report(
     else:
         assert kafka is not None
         own = _live(kafka, loaded_estate, since, until)
-    if html is not None:
-        write_output(html, morning_page(own))
-    if json_:
-        print(msgspec.json.encode(own).decode())
-    else:
-        print_report(own)
+    emit(morning_document(own), as_json=json_, html=html)
 
 
 def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | None) -> Report:
@@ -84,7 +76,7 @@ def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | N
 
 def _published(kafka: KafkaOptions, prefix: str) -> list[AlertRecord]:
     """Return the alert records that the topic has."""
-    from streams.kafka.subscribe import AlertReader
+    from streams.kafka.topic_reader import AlertReader
     from streams.kafka.topics import Topics
 
     alerts: list[AlertRecord] = []

@@ -9,15 +9,16 @@ from cyclopts.validators import Number
 
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import (
-    print_administration_plan,
-    print_cluster_plan,
-    print_page_set_plan,
-    print_queue_file_plan,
-    print_scm_plans,
-    print_smds_plan,
-    print_structure_plans,
-    print_threshold_plan,
+    administration_document,
+    cluster_document,
+    page_set_document,
+    queue_file_document,
+    scm_document,
+    smds_document,
+    structure_document,
+    threshold_document,
 )
+from deploy.show.terminal import emit
 from twin.capacity.offload_rules import has_rules
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
@@ -88,7 +89,7 @@ def structure(
     init_size = allocated if size_bytes != allocated else None
     plans = plan_structure(config, mix, size_bytes, init_size)
     advice = rebuild_advice(config, mix, size_bytes) if size_bytes else []
-    print_structure_plans(plans, [*unknown, *advice], init_size, size_bytes, as_json=options.json)
+    emit(structure_document(plans, [*unknown, *advice], init_size, size_bytes), as_json=options.json)
 
 
 def _plan_admin(queue_managers: int | None, cflevel: int | None, options: SizeOptions) -> None:
@@ -103,7 +104,7 @@ def _plan_admin(queue_managers: int | None, cflevel: int | None, options: SizeOp
         config = config if config.is_administration else None
     if queue_managers is None:
         raise UsageError("--queue-managers is missing; expected: their number, or --estate and --store")
-    print_administration_plan(plan_administration(queue_managers, cflevel, config), as_json=options.json)
+    emit(administration_document(plan_administration(queue_managers, cflevel, config)), as_json=options.json)
 
 
 @size.command
@@ -125,7 +126,7 @@ def threshold(
     """
     _, config, _ = options.load_structure(size, needs_size=True)
     plan = plan_threshold(config, _parse_backlog(backlog), aim)
-    print_threshold_plan(plan, as_json=options.json)
+    emit(threshold_document(plan), as_json=options.json)
 
 
 def _parse_backlog(text: str) -> int:
@@ -164,7 +165,7 @@ def cluster(
         held=0 if held is None else _parse_number("--held", held, MAX_COUNT),
     )
     plan = plan_cluster(load, cores_per_executor=cores_per_executor, latency_s=latency)
-    print_cluster_plan(plan, as_json=json)
+    emit(cluster_document(plan), as_json=json)
 
 
 def _parse_number(option: str, text: str, largest: int) -> int:
@@ -186,7 +187,7 @@ def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: Size
     loaded = options.load_store(Structure)
     config = loaded[1] if loaded else bare_structure(0)
     plan = plan_smds(config, parse_mix(messages), parse_size_option("--ds-block", ds_block) if ds_block else None)
-    print_smds_plan(plan, as_json=options.json)
+    emit(smds_document(plan), as_json=options.json)
 
 
 @size.command
@@ -217,7 +218,7 @@ def page_set(
     deepest, unknown = worst_case(estate, store, at_max_depth)
     mix = parse_mix(messages) + deepest + (backlog_of(parse_rates(rate), parse_seconds(delay)) if delay else ())
     plan = plan_page_set(mix, packed=packs(version), allocated=loaded[1].pages if loaded else None)
-    print_page_set_plan(plan, loaded[1] if loaded else None, unknown, as_json=options.json)
+    emit(page_set_document(plan, loaded[1] if loaded else None, unknown), as_json=options.json)
 
 
 @size.command
@@ -241,7 +242,7 @@ def scm(
         plan_scm(config, mix, total, committed, offloaded=offloaded)
         for offloaded in ((False, True) if has_rules(config) else (False,))
     ]
-    print_scm_plans(plans, as_json=options.json)
+    emit(scm_document(plans), as_json=options.json)
 
 
 @size.command
@@ -267,4 +268,4 @@ def queue_file(
     plan = plan_queue_file(
         config, parse_mix(messages) if messages else (), parse_mix(persistent) if persistent else (), queues
     )
-    print_queue_file_plan(plan, as_json=options.json)
+    emit(queue_file_document(plan), as_json=options.json)

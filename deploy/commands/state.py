@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from deploy.commands.checkpoint import warn_of_job
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFolder
-from deploy.show.checkpoint import warn_of_job
+from deploy.show.summaries import print_usage
 from deploy.show.terminal import print_warnings
-from deploy.show.usage import print_usage
 from streams.checkpoint.guard import open_stopped
 from streams.kafka.topics import Topics
 from streams.log import configure_logging

@@ -14,8 +14,8 @@ from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.options.common import MAX_HOURS, KafkaOptions, parse_settings
 from deploy.options.feeds import SpanChoices
 from deploy.options.files import EstateFile, KeptFile
-from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from deploy.show.terminal import print_warnings
+from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.checkpoint.skip import Place
 from streams.checkpoint.snapshots import HOURS
 from streams.log import configure_logging

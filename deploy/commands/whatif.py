@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
-from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.common import KafkaOptions
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
-from deploy.options.moment import MomentSource, open_moment, parse_traffic
-from deploy.show.planning import check_picture, draw_answer, print_answer
-from deploy.show.terminal import print_warnings
+from deploy.options.moment import MomentSource, open_moment, parse_set, parse_traffic
+from deploy.show.planning import answer_document, check_picture, draw_answer
+from deploy.show.terminal import emit, print_warnings
 from twin.estate import load_estate
-from twin.estate.settings import Setting, Settings
 from twin.planning.whatif import what_if
 
 
@@ -51,7 +48,7 @@ def whatif(
         picture: File for a picture: .svg or .png.
     """
     source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
-    settings = _parse_set(set_)
+    settings = parse_set(set_)
     factors = parse_traffic(traffic)
     if picture is not None:
         check_picture(picture)
@@ -61,22 +58,4 @@ def whatif(
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)
-    if json_:
-        print(msgspec.json.encode(answer).decode())
-    else:
-        print_answer(answer)
-
-
-def _parse_set(items: tuple[str, ...]) -> Settings:
-    return {key: _value(text) for key, text in parse_settings("--set", items).items()}
-
-
-def _value(text: str) -> Setting:
-    """Return a value as the estate file would read it; a word without quotes is a string, none removes a value."""
-    if text.lower() == "none":
-        return None
-    try:
-        value: Setting = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-    return value
+    emit(answer_document(answer), as_json=json_)

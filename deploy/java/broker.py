@@ -5,7 +5,7 @@ broker started on the folder of an earlier one is the same cluster with the same
 free.
 
 On Linux the kernel kills the broker when the process that started it ends in any way, ``kill -9`` included
-(:mod:`deploy.run._child`). On other systems a ``kill -9`` of the parent leaves the broker running.
+(:mod:`deploy._child`). On other systems a ``kill -9`` of the parent leaves the broker running.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_RECORD_BYTES = 16 * 1024 * 1024  # the largest record batch accepted
 START_SECONDS = 90.0  # a start takes 3 s on an idle machine with two cores
 STOP_SECONDS = 20.0  # a clean stop takes half a second
 _HERE = Path(__file__).parent
-_CHILD = _HERE.parent / "run" / "_child.py"
+_CHILD = _HERE.parent / "_child.py"
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={_HERE / 'broker-log4j2.properties'}")
 
 _SETTINGS = {

@@ -1,7 +1,9 @@
-"""Options of `mqtwin whatif` and `mqtwin advise`: the moment from which a store is rolled forward, and its traffic."""
+"""Options of `mqtwin whatif` and `mqtwin advise`: the moment from which a store is rolled forward, and what changes."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from deploy.options.common import KafkaOptions, parse_settings
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate
+from twin.estate.settings import Setting, Settings
 from twin.planning.moment import Moment, moment_of, twin_at
 from twin.planning.whatif import Traffic
 from twin.stores.open import Twin
@@ -90,3 +93,19 @@ def parse_traffic(text: str) -> Traffic:
         raise UsageError(f"--traffic {text}: unknown factor; expected: {names}") from None
     except ValueError:
         raise UsageError(f"--traffic {text}: not a number; expected: such as puts=1.5,gets=0") from None
+
+
+def parse_set(items: Iterable[str]) -> Settings:
+    """Return the attributes of a repeated --set. UsageError: not of the form KEY=VALUE."""
+    return {key: _value(text) for key, text in parse_settings("--set", items).items()}
+
+
+def _value(text: str) -> Setting:
+    """Return a value as the estate file would read it; a word without quotes is a string, none removes a value."""
+    if text.lower() == "none":
+        return None
+    try:
+        value: Setting = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value

@@ -1,26 +1,25 @@
-"""The report of `mqtwin commission`: lines for a terminal, and one HTML file with its pictures to hand on."""
+"""The report of `mqtwin commission`: whether the twin is fit at a site, and why not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
-from deploy.show.html_page import Curve, draw_curves, page, table
-from deploy.show.terminal import print_table, print_wrapped
+from deploy.show.document import PAGE, TERMINAL, Curve, Curves, Document, Heading, Items, Part, Table, Text
 from kernels.clock import SECOND
 from twin.playback.commission import Commission
 from twin.playback.fidelity import DriftPoint, ResourceFidelity
-from twin.playback.verdicts import Check, Fitness, StoreCommission
+from twin.playback.verdicts import Fitness, StoreCommission
 from twin.units import as_count, as_seconds, as_span, as_text
 
 _WIDTH = max(len(verdict) for verdict in Fitness)
 _SUBJECT_WIDTH = 9
+_INDENT = _WIDTH + _SUBJECT_WIDTH + 4
 _HOUR_S = 3600.0
 _MAX_PICTURES = 40
 _LEAST_TOP = 1.0  # percent, of the scale of a picture
 _HEADINGS = ("store", "resource", "measurements", "matched", "aligned", "mean distance", "lag", "hours apart")
 _DRIFT_HEADINGS = ("store", "resource", "model", "measured", "drift %", "worst %", "from", "to", "drift over time")
-_DRIFT_NUMBERS = frozenset({"model", "measured", "drift %", "worst %"})
+_STORES = ("store", "kind", "events", "with seq", "missing", "queues heard", "fidelity", "looks ahead", "Brier")
 _BARS = "▁▂▃▄▅▆▇█"
 _CELLS = 24  # of the bars of a resource
 _METHOD = (
@@ -31,47 +30,41 @@ _METHOD = (
 )
 
 
-def print_commission(report: Commission) -> None:
-    """Print the verdict, the checks with what to do, and of each resource that was measured its fidelity and drift."""
-    print_wrapped(f"{report.verdict}: {_scope(report)}", "  ")
-    print()
-    indent = " " * (_WIDTH + _SUBJECT_WIDTH + 4)
-    for check in report.checks:
-        line = f"{check.verdict:<{_WIDTH}}  {check.subject:<{_SUBJECT_WIDTH}}  {_reason(check)}"
-        print_wrapped(line, indent)
-        if check.remedy:
-            print_wrapped(f"{indent}-> {check.remedy}", indent + "   ")
-    rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
-    if rows:
-        print()
-        print_table(_HEADINGS, rows, set(_HEADINGS[2:7]), {"mean distance", "lag"})
-        print()
-        print_table(_DRIFT_HEADINGS, _drift_rows(report), _DRIFT_NUMBERS)
-    for cause in _causes(report):
-        print_wrapped(cause, "  ")
+def commission_document(report: Commission, source: str) -> Document:
+    """Return the verdict, the checks with what to do, and of each resource that was measured its fidelity and drift.
 
-
-def commission_page(report: Commission, source: str) -> str:
-    """Return the report as HTML. source: what was played, such as the name of a recording."""
+    Args:
+        report: the report.
+        source: what was played, such as the name of a recording.
+    """
     rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
-    parts = [
-        f"<p>{escape(f'{source}, {_scope(report)}.')}</p>",
-        f"<h2>Why</h2>{''.join(map(_paragraph, report.checks))}",
+    parts: list[Part] = [
+        Text(f"{report.verdict}: {_scope(report)}", only=TERMINAL),
+        Text(f"{source}, {_scope(report)}.", only=PAGE),
+        Heading("Why", only=PAGE),
+        Text(""),
     ]
+    for check in report.checks:
+        subject = f"{check.verdict:<{_WIDTH}}  {check.subject:<{_SUBJECT_WIDTH}} "
+        reason = check.reason if check.store is None else f"{check.store}: {check.reason}"
+        parts.append(Text(reason, lead=subject, hang=" " * _INDENT))
+        parts += [Items([check.remedy], indent=_INDENT, are_steps=True)] if check.remedy else []
     if rows:
-        parts.append(f"<h2>Twin and measurements</h2>{table(_HEADINGS, rows, right=2)}")
-        parts.append(f"<h2>Drift</h2>{table(_DRIFT_HEADINGS, _drift_rows(report), right=2)}")
-    parts += [f"<p>{escape(cause)}.</p>" for cause in _causes(report)]
-    parts += _pictures(report)
-    parts.append(f"<h2>Stores</h2>{table(_STORE_HEADINGS, [_store_cells(store) for store in report.stores], right=2)}")
-    parts.append(f"<h2>How this was judged</h2><p class=dim>{escape(_METHOD)}</p>")
-    return page(f"Commissioning: {report.verdict}", parts)
-
-
-def _paragraph(check: Check) -> str:
-    """Return a check as HTML, with what to do below it."""
-    remedy = f"<br><span class=dim>What to do: {escape(check.remedy)}.</span>" if check.remedy else ""
-    return f"<p><b>{escape(f'{check.verdict}: {check.subject}.')}</b> {escape(_reason(check))}.{remedy}</p>"
+        parts += [
+            Heading("Twin and measurements", only=PAGE),
+            Text(""),
+            Table(_HEADINGS, rows, set(_HEADINGS[2:7]), {"mean distance", "lag"}),
+            Heading("Drift", only=PAGE),
+            Text(""),
+            Table(_DRIFT_HEADINGS, _drift_rows(report), {"model", "measured", "drift %", "worst %"}),
+        ]
+    parts += [
+        Text(f"{store.store}, likely cause of drift: {cause}") for store in report.stores for cause in store.causes
+    ]
+    stores = Table(_STORES, [_store_cells(store) for store in report.stores], set(_STORES[2:]), only=PAGE)
+    parts += [*_pictures(report), Heading("Stores", only=PAGE), stores]
+    parts += [Heading("How this was judged", only=PAGE), Text(_METHOD, is_note=True, only=PAGE)]
+    return Document(f"Commissioning: {report.verdict}", parts, report)
 
 
 def _scope(report: Commission) -> str:
@@ -80,10 +73,6 @@ def _scope(report: Commission) -> str:
         return f"{stores}, no event"
     begin, end = (text[:16].replace("T", " ") for text in (report.begin, report.end))
     return f"{stores}, {begin} to {end} UTC"
-
-
-def _reason(check: Check) -> str:
-    return check.reason if check.store is None else f"{check.store}: {check.reason}"
 
 
 def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
@@ -119,12 +108,6 @@ def _drift_rows(report: Commission) -> list[list[str]]:
     ]
 
 
-def _causes(report: Commission) -> Iterator[str]:
-    """Yield the likely causes of drift of each store."""
-    for store in report.stores:
-        yield from (f"{store.store}, likely cause of drift: {cause}" for cause in store.causes)
-
-
 def bars(points: Sequence[DriftPoint], tolerance_pct: float) -> str:
     """Return a bar per part of the time: its largest drift; the tolerance is half the height."""
     cells = min(_CELLS, len(points))
@@ -135,9 +118,6 @@ def bars(points: Sequence[DriftPoint], tolerance_pct: float) -> str:
         share = min(1.0, max(abs(point.pct) for point in part) / scale)
         result += _BARS[round(share * (len(_BARS) - 1))]
     return result
-
-
-_STORE_HEADINGS = ("store", "kind", "events", "with seq", "missing", "queues heard", "fidelity", "looks ahead", "Brier")
 
 
 def _store_cells(store: StoreCommission) -> list[str]:
@@ -157,7 +137,7 @@ def _store_cells(store: StoreCommission) -> list[str]:
     ]
 
 
-def _pictures(report: Commission) -> Iterator[str]:
+def _pictures(report: Commission) -> Iterator[Part]:
     """Yield a picture of each resource that parts from its measurements, and of the fullest of each other store."""
     drawn = [
         (store, resource)
@@ -172,16 +152,19 @@ def _pictures(report: Commission) -> Iterator[str]:
         shaded = [(begin := as_seconds(hour.hour), begin + _HOUR_S) for hour in resource.apart]
         name = f"{store.store}, {resource.resource}"
         label = f"{name}: {_cells(store, resource)[3]} of {as_count(resource.measurements, 'measurement')} matched"
-        curves = [Curve("measured", times, measured), Curve("twin, just before", times, model)]
-        picture = draw_curves(curves, label, top=max(_LEAST_TOP, 1.08 * _peak(resource)), apart=shaded)
         shade = " Shaded: hours in which they part." if shaded else ""
         caption = f"Percent of the total in use; a measurement matches within {store.tolerance_pct:g} %.{shade}"
-        yield (
-            f"<h2>{escape(name)}</h2><figure tabindex=0>{picture}"
-            f"<figcaption>{escape(f'{label}. {caption}')}</figcaption></figure>"
+        yield Heading(name, only=PAGE)
+        yield Curves(
+            curves=[Curve("measured", times, measured), Curve("twin, just before", times, model)],
+            label=label,
+            caption=f"{label}. {caption}",
+            top=max(_LEAST_TOP, 1.08 * _peak(resource)),
+            apart=shaded,
         )
     if len(drawn) > _MAX_PICTURES:
-        yield f"<p class=dim>{as_count(len(drawn) - _MAX_PICTURES, 'further picture')} left out.</p>"
+        more = as_count(len(drawn) - _MAX_PICTURES, "further picture")
+        yield Text(f"{more} left out.", is_note=True, only=PAGE)
 
 
 def _peak(resource: ResourceFidelity) -> float:

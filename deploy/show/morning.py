@@ -1,79 +1,77 @@
-"""The morning report in words and tables: for the terminal, and the texts of its page (`deploy.show.morning_page`)."""
+"""The morning report: what came close, who was called and rightly, what people changed, what that was worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.text import Text
-
-from deploy.show.terminal import print_table, print_wrapped, printable
+from deploy.show.document import (
+    PAGE,
+    TERMINAL,
+    Bar,
+    BarStyle,
+    Curve,
+    Curves,
+    Document,
+    Heading,
+    Items,
+    Part,
+    Table,
+    Text,
+)
 from twin.playback.pages import TWIN
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.units import as_count, as_span
+from twin.units import as_count, as_seconds, as_span
 
-STORE_HEADINGS = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
-STORE_RIGHT = frozenset({"highest", "now", "min of 2192", "within interval"})
-CALLER_HEADINGS = ("who calls", "pages", "in time", "late", "false", "undecided", "fillings missed")
-CALLER_RIGHT = frozenset(CALLER_HEADINGS[1:])
+_STORES = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
+_CALLERS = ("who calls", "pages", "in time", "late", "false", "undecided", "fillings missed")
 _NAMES = {TWIN: "mqtwin", "static 80 %": "fixed line at 80 %", "static 85 %": "fixed line at 85 %"}
 _CLOSE_PCT = 50.0  # from which a store came close
 _MIN_STORES, _MAX_STORES = 5, 20  # that are listed
 _MAX_NAMED = 8  # stores, in a sentence
 _MAX_RISES = 4  # of a store that are told one by one
+_MAX_PICTURES = 6
 _MANY_DAYS = 365
+_CAPTION = (
+    "The fullest resource, percent of its maximum. Bars below, pale: an incident is open; dark: it has called; red:"
+    " puts are refused. Triangles: what people changed."
+)
 
 
-def print_report(report: Report) -> None:
-    """Print a report."""
-    console = Console(highlight=False)
-    _say(title(report))
-    _say(summary(report))
-    _head(console, "Incidents")
-    for incident in shown_incidents(report):
-        heading, *rest = incident_lines(incident, report)
-        _say(heading)
-        for line in rest:
-            _say(f"    {line}", "      ")
-    for line in other_lines(report):
-        _say(line)
-    _head(console, "What came close")
-    stores, left_out = close_stores(report)
-    print_table(STORE_HEADINGS, [store_cells(store, report) for store in stores], STORE_RIGHT, {"within interval"})
-    if left_out:
-        _say(left_out)
-    rises = list(rise_lines(report))
-    if rises:
-        _head(console, "Rises")
-        for line in rises:
-            _say(line)
-    _head(console, "Who would have called")
-    print_table(CALLER_HEADINGS, caller_rows(report), CALLER_RIGHT)
-    _head(console, "Drift and coverage")
-    for line in coverage_lines(report):
-        _say(line)
+def morning_document(report: Report) -> Document:
+    """Return the report as a document."""
+    title, stores, others = _title(report), *_close_stores(report)
+    rows = [_store_cells(store, report) for store in stores]
+    return Document(
+        title,
+        [
+            Text(title, only=TERMINAL),
+            Text(_summary(report)),
+            Heading("Incidents"),
+            *(part for incident in _shown_incidents(report) for part in _incident(incident, report)),
+            *map(Text, _other_lines(report)),
+            Heading("What came close"),
+            Table(_STORES, rows, {"highest", "now", "min of 2192", "within interval"}, {"within interval"}),
+            *([Text(others)] if others else []),
+            *_pictures(stores, report),
+            *_list("Rises", list(_rise_lines(report))),
+            Heading("Who would have called"),
+            Table(_CALLERS, _caller_rows(report), set(_CALLERS[1:])),
+            *_list("Drift and coverage", list(_coverage_lines(report))),
+        ],
+        report,
+    )
 
 
-def _head(console: Console, text: str) -> None:
-    console.print()
-    console.print(Text(text, "bold"))
+def _list(heading: str, lines: Sequence[str]) -> list[Part]:
+    return [Heading(heading), Items(lines, indent=0)] if lines else []
 
 
-def _say(line: str, indent: str = "  ") -> None:
-    print_wrapped(printable(line), indent)
-
-
-# --- summary ---------------------------------------------------------------------------------------------------------
-
-
-def title(report: Report) -> str:
-    """Return the heading: the period."""
+def _title(report: Report) -> str:
     begin, end = (f"{text[:10]} {text[11:16]}" for text in (report.since, report.until))
     return f"Report of {begin} to {end if begin[:10] != end[:10] else end[11:]} UTC"
 
 
-def summary(report: Report) -> str:
-    """Return the period in one sentence or two."""
+def _summary(report: Report) -> str:
     verdicts = [incident.verdict for incident in report.pages]
     known = ("in time", "late", "averted", "false", "undecided")
     counts = [f"{verdicts.count(verdict)} {verdict}" for verdict in known if verdict in verdicts]
@@ -89,7 +87,7 @@ def summary(report: Report) -> str:
     return f"{', '.join(texts)}; {as_count(len(report.stores), 'store')}, {as_count(report.events, 'event')}."
 
 
-def clock(time: str, report: Report) -> str:
+def _clock(time: str, report: Report) -> str:
     """Return a time of day, with its date where the period has several days, or is of another one."""
     return time[11:16] if report.since[:10] == report.until[:10] == time[:10] else f"{time[5:10]} {time[11:16]}"
 
@@ -97,25 +95,24 @@ def clock(time: str, report: Report) -> str:
 # --- incidents -------------------------------------------------------------------------------------------------------
 
 
-def shown_incidents(report: Report) -> list[IncidentReport]:
-    """Return the incidents that are told one by one: those with a page, with an action, or with a note."""
+def _shown_incidents(report: Report) -> list[IncidentReport]:
+    """Return the incidents that are shown one by one: those with a page, with an action, or with a note."""
     return [own for own in report.incidents if own.paged is not None or own.actions or own.notes]
 
 
-def incident_lines(incident: IncidentReport, report: Report) -> list[str]:
-    """Return the lines of an incident: what it was and whether its page was right, actions, what they were worth."""
-    over = "still open" if incident.over is None else f"over {clock(incident.over, report)}"
-    began = clock(incident.paged or incident.opened, report)
+def _incident(incident: IncidentReport, report: Report) -> list[Part]:
+    """Return an incident: what it was and whether its page was right, its cause, actions, what they were worth."""
+    over = "still open" if incident.over is None else f"over {_clock(incident.over, report)}"
+    began = _clock(incident.paged or incident.opened, report)
     heading = f"{began}  {incident.store} {incident.resource} {incident.condition} ({incident.urgency})"
     texts = [*_page_texts(incident), over]
     if incident.minutes_full:
         texts.append(f"{incident.minutes_full:,} min of 2192")
-    lines = [f"{heading}: {', '.join(texts)}"]
-    lines += [f"{note.sentence} at {clock(note.time, report)}" for note in incident.notes]
-    lines += [action_text(action, report) for action in incident.actions]
+    lines = [f"{note.sentence} at {_clock(note.time, report)}" for note in incident.notes]
+    lines += [_action_text(action, report) for action in incident.actions]
     consequence = incident.consequence
     if consequence is not None:
-        since, until = clock(consequence.since, report), clock(consequence.until, report)
+        since, until = _clock(consequence.since, report), _clock(consequence.until, report)
         untouched = (
             f"untouched, {consequence.refused_untouched:,} puts refused in {consequence.minutes_untouched:,} min"
         )
@@ -124,7 +121,11 @@ def incident_lines(incident: IncidentReport, report: Report) -> list[str]:
             f"{settled}{consequence.minutes_avoided:,} min of 2192 avoided: from {since} to {until} {untouched};"
             f" as it was, {consequence.refused:,} in {consequence.minutes:,} min"
         )
-    return lines
+    parts: list[Part] = [
+        Text("", lead=f"{heading}: {', '.join(texts)}"),
+        Text(incident.cause, is_note=True, only=PAGE),
+    ]
+    return [*parts, Items(lines)] if lines else parts
 
 
 def _page_texts(incident: IncidentReport) -> list[str]:
@@ -135,26 +136,27 @@ def _page_texts(incident: IncidentReport) -> list[str]:
     return [f"page {words}{lead if incident.verdict == 'in time' else ''}"]
 
 
-def action_text(action: SeenAction, report: Report) -> str:
+def _action_text(action: SeenAction, report: Report) -> str:
     """Return an action: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min, as proposed`."""
-    text = action.describe(clock(action.time, report))
+    text = action.describe(_clock(action.time, report))
     return f"{text}, as proposed ({action.id})" if action.alert_id else text
 
 
-def other_lines(report: Report) -> Iterator[str]:
+def _other_lines(report: Report) -> Iterator[str]:
     """Yield a line about incidents without a page, fillings unheard, and actions outside incidents."""
-    if not shown_incidents(report):
+    separate = _shown_incidents(report)
+    if not separate:
         yield "Nobody was called."
-    watches = [incident for incident in report.incidents if incident not in shown_incidents(report)]
+    watches = [incident for incident in report.incidents if incident not in separate]
     if watches:
         stores = _named(list(dict.fromkeys(incident.store for incident in watches)))
         yield f"{as_count(len(watches), 'incident')} for information only: {stores}."
     for filling in report.fillings:
         if not filling.is_heard:
-            first, last = clock(filling.first, report), clock(filling.last, report)
+            first, last = _clock(filling.first, report), _clock(filling.last, report)
             yield f"Unheard: {filling.store} {filling.resource}, {filling.refused:,} puts refused, {first} to {last}."
     for action in report.actions:
-        yield f"{action.store}: {action_text(action, report)}, in no incident."
+        yield f"{action.store}: {_action_text(action, report)}, in no incident."
 
 
 def _named(names: Sequence[str]) -> str:
@@ -165,35 +167,33 @@ def _named(names: Sequence[str]) -> str:
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 
-def close_stores(report: Report) -> tuple[list[StoreReport], str]:
+def _close_stores(report: Report) -> tuple[list[StoreReport], str]:
     """Return the stores that came close, the fullest first, and a sentence about the others."""
-    ranked = sorted(report.stores, key=lambda store: (-highest_pct(store), store.store))
-    close = [store for store in ranked if is_close(store)]
+    ranked = sorted(report.stores, key=lambda store: (-_highest_pct(store), store.store))
+    close = [store for store in ranked if _is_close(store)]
     listed = ranked[: min(_MAX_STORES, max(_MIN_STORES, len(close)))]
     rest = ranked[len(listed) :]
     if not rest:
         return listed, ""
-    return listed, f"{as_count(len(rest), 'other store')} stayed at or below {highest_pct(rest[0]):.1f} %."
+    return listed, f"{as_count(len(rest), 'other store')} stayed at or below {_highest_pct(rest[0]):.1f} %."
 
 
-def is_close(store: StoreReport) -> bool:
-    """Return True if a store came close to full."""
-    return highest_pct(store) >= _CLOSE_PCT or store.minutes_full > 0
+def _is_close(store: StoreReport) -> bool:
+    return _highest_pct(store) >= _CLOSE_PCT or store.minutes_full > 0
 
 
-def highest_pct(store: StoreReport) -> float:
+def _highest_pct(store: StoreReport) -> float:
     """Return the highest usage of any resource, percent; 0 without a sample in the period."""
     return store.peaks[0].usage_pct if store.peaks else 0.0
 
 
-def store_cells(store: StoreReport, report: Report) -> tuple[str, ...]:
-    """Return the row of a store, under STORE_HEADINGS."""
+def _store_cells(store: StoreReport, report: Report) -> tuple[str, ...]:
     peak = store.peaks[0] if store.peaks else None
     intervals = None if store.scores is None else store.scores.intervals
     within = "-" if intervals is None or not intervals.count else f"{intervals.inside:,} of {intervals.count:,}"
     usage = ("-",) * 4
     if peak is not None:
-        usage = (f"{peak.usage_pct:.1f} %", peak.resource, clock(peak.time, report), f"{peak.last_pct:.1f} %")
+        usage = (f"{peak.usage_pct:.1f} %", peak.resource, _clock(peak.time, report), f"{peak.last_pct:.1f} %")
     return (store.store, *usage, f"{store.minutes_full:,}", room_text(store.growth), within)
 
 
@@ -208,7 +208,38 @@ def room_text(growth: Growth | None) -> str:
     return f"{growth.days_left:.0f} days of {growth.resource}"
 
 
-def rise_lines(report: Report) -> Iterator[str]:
+def _pictures(stores: Sequence[StoreReport], report: Report) -> Iterator[Part]:
+    """Yield a picture of the usage of each store that came close: its incidents, refused puts and actions."""
+    drawn = [store for store in stores if _is_close(store) and len(store.course.times) > 1][:_MAX_PICTURES]
+    for store in drawn:
+        course, highest = store.course, max(store.course.usage_pct)
+        own = [incident for incident in report.incidents if incident.store == store.store]
+        bars = [_bar(incident.opened, incident.over or report.until, "pale") for incident in own]
+        bars += [_bar(incident.paged, incident.over or report.until, "dark") for incident in own if incident.paged]
+        bars += [
+            _bar(filling.first, filling.last, "bad") for filling in report.fillings if filling.store == store.store
+        ]
+        actions = [action for incident in own for action in incident.actions]
+        actions += [action for action in report.actions if action.store == store.store]
+        yield Curves(
+            curves=[Curve(store.store, course.times, course.usage_pct)],
+            label=f"{store.store}: up to {highest:.0f} %",
+            caption=store.store,
+            top=max(105.0, highest),
+            begin=as_seconds(report.since),
+            end=as_seconds(report.until),
+            bars=bars,
+            marks=[as_seconds(action.time) for action in actions],
+        )
+    if drawn:
+        yield Text(_CAPTION, is_note=True, only=PAGE)
+
+
+def _bar(first: str, last: str, style: BarStyle) -> Bar:
+    return Bar(as_seconds(first), as_seconds(last), style)
+
+
+def _rise_lines(report: Report) -> Iterator[str]:
     """Yield how the highest rises of each store ended, in order of time, and the number of others."""
     for store in report.stores:
         ranked = sorted(store.rises, key=lambda rise: (-rise.refused, -rise.usage_pct, rise.ended))
@@ -223,14 +254,14 @@ def rise_lines(report: Report) -> Iterator[str]:
 def _rise_text(rise: EndedRise, report: Report) -> str:
     what = f"data set of {rise.data_set}, " if rise.data_set else ""
     end = f"ended in 2192, {rise.refused:,} puts refused" if rise.refused else "turned back"
-    return f"{what}{clock(rise.began, report)} to {clock(rise.ended, report)} up to {rise.usage_pct:.0f} %, {end}"
+    return f"{what}{_clock(rise.began, report)} to {_clock(rise.ended, report)} up to {rise.usage_pct:.0f} %, {end}"
 
 
 # --- callers and coverage --------------------------------------------------------------------------------------------
 
 
-def caller_rows(report: Report) -> list[tuple[str, ...]]:
-    """Return the pages of the twin and of fixed lines, rows under CALLER_HEADINGS."""
+def _caller_rows(report: Report) -> list[tuple[str, ...]]:
+    """Return the pages of the twin and of fixed lines."""
     rows: list[tuple[str, ...]] = []
     for own in report.callers:
         averted = sum(incident.verdict == "averted" for incident in report.pages) if own.name == TWIN else 0
@@ -240,7 +271,7 @@ def caller_rows(report: Report) -> list[tuple[str, ...]]:
     return rows
 
 
-def coverage_lines(report: Report) -> Iterator[str]:
+def _coverage_lines(report: Report) -> Iterator[str]:
     """Yield what confirms the twins, and what they lack."""
     unmeasured = [store.store for store in report.stores if not store.coverage.measurements]
     if unmeasured:

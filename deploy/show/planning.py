@@ -1,4 +1,4 @@
-"""Answers to a what-if and advice: tables, lines and a picture."""
+"""Answers to a what-if, and advice: their documents, and the picture of an answer."""
 
 from __future__ import annotations
 
@@ -6,36 +6,56 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.show.terminal import print_table, print_wrapped
+from deploy.show.document import (
+    PAGE,
+    TERMINAL,
+    Code,
+    Curve,
+    Curves,
+    Document,
+    Heading,
+    Items,
+    Part,
+    Range,
+    Ranges,
+    Table,
+    Text,
+)
 from twin.alerts.texts import is_full_now
-from twin.conditions import Pool, Resource
+from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
 from twin.outputs import Draft
-from twin.planning.advise import Advice, Promise
+from twin.planning.advise import ALONE, Advice, Promise
 from twin.planning.members import MemberAdvice
-from twin.planning.proof import Proof
-from twin.planning.whatif import UNCHANGED, Answer, FillOutcome
+from twin.planning.proof import AS_IT_IS, Proof
+from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
 from twin.units import as_estimate, as_rate, as_span
 
-HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
+_HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
 _RIGHT = frozenset({"probability", "messages that fit"})
 _LAST_MINUTE = 180  # beyond which the axis of a picture is in hours
 _SUFFIXES = (".svg", ".png")
-
+_GAP = Text("")
+_LEFT_OUT = "Changes that bring a new warning about the estate, or with which too much is refused in the recording."
+_METHOD = (
+    "The twin of the store was rolled forward over futures drawn from its own traffic, as it is and with each plan; a"
+    " plan that fills something else is none. Sizes are the least that keep the promise, in steps of a 32nd. That the"
+    " traffic continues as given is assumed. Nothing was changed."
+)
 _NO_MEMBER = (
     "Another queue manager in the group is no plan: all members share entries and elements, and which share of"
     " the puts would go to a data set of its own is not known; `mqtwin size smds` plans that one for a given share."
 )
 
 
-def print_answer(answer: Answer) -> None:
-    """Print the table and, above it, the moment and the question."""
-    print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues")
-    lines = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
-    print_table(HEADINGS, lines, _RIGHT)
-    if beside := beside_alert(answer):
-        print_wrapped(beside.strip())
+def answer_document(answer: Answer) -> Document:
+    """Return an answer: the moment, the table that compares it as it is with the question, and why alerts differ."""
+    title = f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues"
+    rows = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
+    beside = beside_alert(answer).strip()
+    parts = [Text(title, only=TERMINAL), Table(_HEADINGS, rows, _RIGHT), *([Text(beside)] if beside else [])]
+    return Document(title, parts, answer)
 
 
 def beside_alert(answer: Answer) -> str:
@@ -48,10 +68,14 @@ def beside_alert(answer: Answer) -> str:
 
 def question(answer: Answer) -> str:
     """Return what was changed, such as `offld1_th=60, gets x 0`."""
-    factors = {name: getattr(answer.traffic, name) for name in answer.traffic.__struct_fields__}
-    changed = [f"{name}={value}" for name, value in answer.settings.items()]
+    return _changed(answer.settings, answer.traffic) or "unchanged"
+
+
+def _changed(settings: Mapping[str, Any], traffic: Traffic) -> str:
+    factors = {name: getattr(traffic, name) for name in traffic.__struct_fields__}
+    changed = [f"{name}={value}" for name, value in settings.items()]
     changed += [f"{name} x {value:g}" for name, value in factors.items() if value != getattr(UNCHANGED, name)]
-    return ", ".join(changed) or "unchanged"
+    return ", ".join(changed)
 
 
 def cells(outcome: FillOutcome) -> tuple[str, ...]:
@@ -120,38 +144,163 @@ def draw_answer(path: Path, answer: Answer) -> None:
     plt.close(figure)
 
 
-def print_advice(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") -> None:
-    """Print whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
+# --- advice ----------------------------------------------------------------------------------------------------------
+
+
+def advice_document(
+    advice: Advice,
+    proofs: Sequence[Proof] = (),
+    recording: str = "",
+    reason: int = STORAGE_MEDIUM_FULL,
+    record: Any = None,
+) -> Document:
+    """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
 
     Args:
         advice: the advice.
         proofs: as of `Proven`; none where there is no recording.
-        recording: name of the recording.
+        recording: name of the recording of the proofs.
+        reason: MQRC of puts for which the store has no room.
+        record: what `--json` prints.
     """
     promise, outcome = advice.promise, advice.outcome
-    print_wrapped(f"{advice.store} at {advice.time[:19]}Z: {expected(outcome, promise)}.")
+    required = f", with {required_text(advice)}" if advice.required else ""
+    alone = f"With {required_text(advice)} alone {proof_text(proofs, ALONE, recording)}." if proofs and required else ""
     allowed = f"at most {100 * (1 - promise.confidence):.0f} %"
-    if not advice.is_kept and not advice.plans:
-        print_wrapped(f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}.")
-    for i, plan in enumerate(advice.plans, 1):
-        print()
-        claimed = f"{futures(plan.outcome, promise)} ({allowed} was asked for)"
-        print_wrapped(f"Plan {i}, {plan.title}: {claimed}; {proof_text(proofs, plan.title, recording)}.")
-        for step in plan.steps:
-            print_wrapped(f"  -> {step}", "     ")
+    is_kept = advice.is_kept and not advice.required
+    no_plan = f"No change of its settings {'holds' if advice.left_out else f'makes that {allowed}'}."
     pool = Resource.parse(outcome.resource or "").pool
     no_member = not advice.is_kept and pool in (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)
-    for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}." for text in advice.left_out)]:
-        print()
-        print_wrapped(text)
-    if advice.is_kept:
-        smaller = "" if advice.smaller else " nothing."
-        print()
-        print_wrapped(
-            f"That is {allowed}. Smaller, one at a time, would do for {promise.hours:g} h of this traffic:{smaller}"
+    parts: list[Part] = [
+        Text(f"{advice.store} at {advice.time[:19]}Z{required}: {expected(outcome, promise)}."),
+        *([Text(alone)] if alone else []),
+        Text(_promise_text(advice), only=PAGE),
+        *([] if advice.plans or is_kept else [Text(no_plan)]),
+        *_outcomes(advice),
+    ]
+    for number, plan in enumerate(advice.plans, 1):
+        claimed = f"{futures(plan.outcome, promise)} ({allowed} was asked for)"
+        proven = proof_text(proofs, plan.title, recording)
+        parts += [_GAP, Text(f"{claimed}; {proven}.", lead=f"Plan {number}, {plan.title}:")]
+        parts += [Items(plan.steps, indent=2, are_steps=True)] if plan.steps else []
+        codes = (("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm))
+        parts += [Code(name, text, only=PAGE) for name, text in codes if text]
+    parts += [_GAP, Text(_NO_MEMBER)] if no_member else []
+    parts += [Heading("Left out", only=PAGE), Text(_LEFT_OUT, is_note=True, only=PAGE)] if advice.left_out else []
+    parts += [part for text in advice.left_out for part in (_GAP, Text(f"{text}.", lead="Left out,"))]
+    if is_kept:
+        nothing = "" if advice.smaller else " nothing."
+        sizes = f"Smaller, one at a time, would do for {promise.hours:g} h of this traffic:{nothing}"
+        lines = [
+            f"{settings_text(settings)}; {proof_text(proofs, name, recording)}"
+            for name, settings in advice.smaller.items()
+        ]
+        parts += [_GAP, Text(f"That is {allowed}. {sizes}"), *([Items(lines, indent=2)] if lines else [])]
+    if proofs:
+        parts += _proofs(advice, proofs, recording, reason)
+    fit = outcome.messages_that_fit
+    more = "" if fit is None else f" As it is, {fit:,} further messages of this mix fit if nobody gets any."
+    parts += [Heading("How this was found", only=PAGE), Text(_METHOD + more, is_note=True, only=PAGE)]
+    return Document(f"Advice for {advice.store}", parts, record)
+
+
+def _promise_text(advice: Advice) -> str:
+    promise = advice.promise
+    asked = _changed({}, advice.traffic)
+    condition = f", with {asked}" if asked else ""
+    return (
+        f"Promise: not full within {as_span(promise.hours * 3600)}{condition}, in {100 * promise.confidence:.0f} % of"
+        " all futures."
+    )
+
+
+def _options(advice: Advice) -> list[tuple[str, FillOutcome]]:
+    """Return what plans are compared with, and each plan, with its outcome."""
+    plans = [(f"Plan {number}: {plan.title}", plan.outcome) for number, plan in enumerate(advice.plans, 1)]
+    return [(_beginning(advice), advice.outcome), *plans]
+
+
+def _beginning(advice: Advice) -> str:
+    return f"With {required_text(advice)}" if advice.required else "As it is"
+
+
+def _outcomes(advice: Advice) -> list[Part]:
+    """Return the section of the page about the time to full, as it is and with each plan."""
+    options = _options(advice)
+    rows = [(name, *cells(outcome)) for name, outcome in options]
+    end = advice.promise.hours * 3600
+    ranges = [
+        Range(name, own.p10, own.p50, own.p90, f"not full in {100 * (1 - own.probability):.0f} % of all futures")
+        for name, own in options
+    ]
+    label = "; ".join(f"{name}: {', '.join(text for text in row[:4] if text)}" for name, *row in rows)
+    caption = "Time until full, if nothing is changed and with each plan: p10 to p90, the bar marks p50."
+    return [
+        Heading("What would happen", only=PAGE),
+        Ranges(rows=ranges, label=label, caption=f"{caption} Axis: {as_span(end)}.", end=end),
+        Table(_HEADINGS, rows, _RIGHT, only=PAGE),
+    ]
+
+
+def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int) -> list[Part]:
+    """Return the section of the page about the recording, as it is and with each plan or smaller size."""
+    names = [_name(advice, proof) for proof in proofs]
+    headings = ("", f"refused with {reason}", "first", "peak usage")
+    rows = [
+        (
+            name,
+            f"{proof.refused:,}",
+            "none" if proof.first_full is None else f"{proof.first_full[:16].replace('T', ' ')}",
+            f"{proof.peak_pct:.1f} %",
         )
-        for name, settings in advice.smaller.items():
-            print_wrapped(f"  {settings_text(settings)}; {proof_text(proofs, name, recording)}", "    ")
+        for name, proof in zip(names, proofs, strict=True)
+    ]
+    what = "smaller size" if advice.smaller else "plan"
+    text = (
+        f"{recording}, replayed as requests on the estate as it is and with each {what}, as if it had been in effect"
+        f" from the beginning of the recording to its end. The recording has {proofs[0].recorded:,} refused messages."
+        " Gets happen as recorded: messages that the recording refused and are stored here are not got in it."
+    )
+    highest = [max(proof.usage_pct) for proof in proofs]
+    return [
+        Heading(f"The recording with each {what}", only=PAGE),
+        Text(text, only=PAGE),
+        Curves(
+            curves=[Curve(name, proof.times, proof.usage_pct) for name, proof in zip(names, proofs, strict=True)],
+            label="; ".join(f"{name}: up to {pct:.0f} %" for name, pct in zip(names, highest, strict=True)),
+            caption=f"The fullest resource of {advice.store} in the recording, percent of its maximum.",
+            top=max(105.0, *highest),
+        ),
+        Table(headings, rows, set(headings[1:]), only=PAGE),
+    ]
+
+
+def _name(advice: Advice, proof: Proof) -> str:
+    if proof.title == AS_IT_IS:
+        return "As it is"
+    if proof.title == ALONE:
+        return _beginning(advice)
+    if proof.title in advice.smaller:
+        return settings_text(advice.smaller[proof.title])
+    number = next(number for number, plan in enumerate(advice.plans, 1) if plan.title == proof.title)
+    return f"Plan {number}: {proof.title}"
+
+
+def members_document(advice: MemberAdvice) -> Document:
+    """Return how many members carry the load, and what to do."""
+    rates = f"{advice.load_per_s:,.0f} messages/s to carry, {advice.active} active members carry"
+    parts: list[Part] = [Text(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")]
+    if advice.is_enough:
+        spare = advice.active - advice.members
+        parts.append(Text(f"That is enough{f'. {spare} fewer would do' if spare else ', and none could be spared'}."))
+    else:
+        parts += [_GAP, Text(f"Plan, {advice.members} members:"), Items(advice.steps, indent=2, are_steps=True)]
+    return Document(f"Advice for {advice.store}", parts, advice)
+
+
+def required_text(advice: Advice) -> str:
+    """Return the settings that change in any case, such as `scm_max_size=0`."""
+    return ", ".join(f"{name}={value}" for name, value in advice.required.items())
 
 
 def expected(outcome: FillOutcome, promise: Promise) -> str:
@@ -180,19 +329,6 @@ def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
     proof = next(proof for proof in proofs if proof.title == title)
     refused = f"{proof.refused:,} refused ({proofs[0].refused:,} as it is)"
     return f"in {recording} {refused}, at most {proof.peak_pct:.1f} % in use"
-
-
-def print_members(advice: MemberAdvice) -> None:
-    """Print how many members carry the load, and what to do."""
-    rates = f"{advice.load_per_s:,.0f} messages/s to carry, {advice.active} active members carry"
-    print_wrapped(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")
-    if advice.is_enough:
-        spare = advice.active - advice.members
-        print(f"That is enough. {spare} fewer would do." if spare else "That is enough, and none could be spared.")
-        return
-    print(f"\nPlan, {advice.members} members:")
-    for step in advice.steps:
-        print_wrapped(f"  -> {step}", "     ")
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

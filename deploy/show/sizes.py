@@ -1,14 +1,11 @@
-"""Plans of `mqtwin size` as tables or JSON."""
+"""Plans of `mqtwin size` as documents: a table, and commands to paste."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-import msgspec
-from rich.console import Console
-
-from deploy.show.terminal import print_table, print_warnings
+from deploy.show.document import Code, Document, Table
 from twin.estate import PageSet, format_size
 from twin.sizing import (
     AdministrationPlan,
@@ -21,11 +18,24 @@ from twin.sizing import (
     StructurePlan,
     ThresholdPlan,
 )
-from twin.sizing.page_set import usable_pages
+from twin.sizing.page_set import LengthPlan, usable_pages
 from twin.units import as_count, as_rate, as_span
 
 _BAR_CELLS = 20
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
+
+
+def _document(
+    plan: object,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    warnings: Iterable[str] = (),
+    code: Code | None = None,
+    optional: Collection[str] = (),
+) -> Document:
+    """Return the document of a plan, whose columns but the first are aligned right."""
+    table = Table(headings, list(rows), set(headings[1:]), optional)
+    return Document(headings[0], [table, *([] if code is None else [code])], plan, list(warnings))
 
 
 def pasteable(commands: str) -> str:
@@ -46,20 +56,23 @@ def pasteable(commands: str) -> str:
     return "\n".join(lines)
 
 
-def print_structure_plans(
-    plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None, *, as_json: bool
-) -> None:
-    """Print the plans of a structure, and warnings on standard error.
+def structure_document(
+    plans: Sequence[StructurePlan], warnings: Iterable[str], init_size: int | None, size: int | None
+) -> Document:
+    """Return the plans of a structure.
 
     Args:
         plans: The plans.
         warnings: Warnings, one per line.
         init_size: Bytes for which `fits_initially` was computed, if it was.
         size: Bytes for which `fits` was computed, if it was.
-        as_json: True prints one JSON object instead of the table.
     """
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
-    lines = [
+    if init_size:
+        headings.append(f"fit in INITSIZE {format_size(init_size)}")
+    if size:
+        headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size)}")
+    rows = [
         [
             plan.data,
             f"1:{plan.ratio}" if plan.ratio else "",
@@ -72,16 +85,12 @@ def print_structure_plans(
         ]
         for plan in plans
     ]
-    if init_size:
-        headings.append(f"fit in INITSIZE {format_size(init_size)}")
-    if size:
-        headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size)}")
-    _print_plan({"plans": plans}, headings, lines, warnings, {"bytes"}, as_json=as_json)
+    return _document({"plans": plans}, headings, rows, warnings, optional={"bytes"})
 
 
-def print_administration_plan(plan: AdministrationPlan, *, as_json: bool) -> None:
-    """Print the plan of an administration structure."""
-    lines = [
+def administration_document(plan: AdministrationPlan) -> Document:
+    """Return the plan of an administration structure."""
+    rows = [
         ["list entries", f"{plan.entries:,}"],
         *(
             [
@@ -95,12 +104,12 @@ def print_administration_plan(plan: AdministrationPlan, *, as_json: bool) -> Non
         ["CFRM", plan.cfrm],
     ]
     headings = ["administration structure", as_count(plan.queue_managers, "queue manager")]
-    _print_plan(plan, headings, lines, plan.warnings, as_json=as_json)
+    return _document(plan, headings, rows, plan.warnings)
 
 
-def print_threshold_plan(plan: ThresholdPlan, *, as_json: bool) -> None:
-    """Print the plan of OFFLD3TH with its command."""
-    lines = [
+def threshold_document(plan: ThresholdPlan) -> Document:
+    """Return the plan of OFFLD3TH with its command."""
+    rows = [
         ["0.75 KB per message", f"{plan.needed / 10**6:,.2f} MB"],
         ["share of SIZE, document's units", f"{plan.documented_pct:.2f} %"],
         ["share of SIZE, in bytes", f"{plan.exact_pct:.2f} %"],
@@ -112,12 +121,13 @@ def print_threshold_plan(plan: ThresholdPlan, *, as_json: bool) -> None:
         *([] if plan.mqsc else [["MQSC", "none: give a larger SIZE"]]),
     ]
     headings = ["threshold", f"{plan.backlog:,} messages in {format_size(plan.size)}"]
-    _print_plan(plan, headings, lines, plan.warnings, commands=plan.mqsc, as_json=as_json)
+    code = None if plan.mqsc is None else Code("MQSC", plan.mqsc, pasteable(plan.mqsc))
+    return _document(plan, headings, rows, plan.warnings, code)
 
 
-def print_smds_plan(plan: SmdsPlan, *, as_json: bool) -> None:
-    """Print the plan of a shared message data set."""
-    lines = [
+def smds_document(plan: SmdsPlan) -> Document:
+    """Return the plan of a shared message data set."""
+    rows = [
         ["messages offloaded", f"{plan.messages:,}"],
         ["4 KB pages used", f"{plan.pages:,}"],
         ["message blocks", f"{plan.data_blocks:,}"],
@@ -126,21 +136,19 @@ def print_smds_plan(plan: SmdsPlan, *, as_json: bool) -> None:
         ["smallest that does not expand", _extent_text(plan.unexpanded)],
         *([f"blocks used in {qmgr}'s data set", f"{pct:.1f} %"] for qmgr, pct in plan.used_pct.items()),
     ]
-    headings = ["data set", f"DSBLOCK({format_size(plan.ds_block)})"]
-    _print_plan(plan, headings, lines, plan.warnings, as_json=as_json)
+    return _document(plan, ["data set", f"DSBLOCK({format_size(plan.ds_block)})"], rows, plan.warnings)
 
 
-def print_page_set_plan(plan: PageSetPlan, config: PageSet | None, warnings: Iterable[str], *, as_json: bool) -> None:
-    """Print the plan of a page set.
+def page_set_document(plan: PageSetPlan, config: PageSet | None, warnings: Iterable[str]) -> Document:
+    """Return the plan of a page set.
 
     Args:
         plan: The plan.
         config: The page set of an estate that it is compared with; None: none was given.
         warnings: Warnings before those of the plan, one per line.
-        as_json: True prints one JSON object instead of the table.
     """
-    lines = [
-        *_length_lines(plan),
+    rows = [
+        *map(_length_row, plan.lengths),
         ["message pages", f"{plan.pages:,}"],
         ["control pages", f"{plan.control_pages:,} ({plan.control_pct:.2f} %)"],
         ["smallest page set", _extent_text(plan.least)],
@@ -148,24 +156,21 @@ def print_page_set_plan(plan: PageSetPlan, config: PageSet | None, warnings: Ite
         ["records by the document", f"{plan.documented_records:,}"],
     ]
     if config is not None:
-        lines.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
+        rows.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
     packing = "short messages share pages" if plan.packed else "one short message per page"
     headings = ["page set", f"{plan.messages:,} messages, {packing}"]
-    _print_plan(plan, headings, lines, [*warnings, *plan.warnings], as_json=as_json)
+    return _document(plan, headings, rows, [*warnings, *plan.warnings])
 
 
-def _length_lines(plan: PageSetPlan) -> list[list[str]]:
-    lines = []
-    for group in plan.lengths:
-        formula = f"n = {group.n}, c = {group.c}, " if group.n else ""
-        messages = f"{group.messages:,} {group.kind} messages of {format_size(group.length)}"
-        lines.append([messages, f"{formula}{group.bytes:,} bytes each"])
-    return lines
+def _length_row(group: LengthPlan) -> list[str]:
+    formula = f"n = {group.n}, c = {group.c}, " if group.n else ""
+    messages = f"{group.messages:,} {group.kind} messages of {format_size(group.length)}"
+    return [messages, f"{formula}{group.bytes:,} bytes each"]
 
 
-def print_scm_plans(plans: Sequence[ScmPlan], *, as_json: bool) -> None:
-    """Print the plans of storage class memory, a column each."""
-    lines = [
+def scm_document(plans: Sequence[ScmPlan]) -> Document:
+    """Return the plans of storage class memory, a column each."""
+    rows = [
         ["entries (without SCM)", *(f"{plan.ents_max:,} ({plan.ents_without:,})" for plan in plans)],
         ["elements (without SCM)", *(f"{plan.elems_max:,} ({plan.elems_without:,})" for plan in plans)],
         ["messages in structure", *(f"{plan.in_structure:,}" for plan in plans)],
@@ -178,12 +183,12 @@ def print_scm_plans(plans: Sequence[ScmPlan], *, as_json: bool) -> None:
         ["CFRM", *(plan.cfrm for plan in plans)],
     ]
     warnings = [f"{plan.data}: {warning}" for plan in plans for warning in plan.warnings]
-    _print_plan({"plans": plans}, ["SCM", *(plan.data for plan in plans)], lines, warnings, as_json=as_json)
+    return _document({"plans": plans}, ["SCM", *(plan.data for plan in plans)], rows, warnings)
 
 
-def print_queue_file_plan(plan: QueueFilePlan, *, as_json: bool) -> None:
-    """Print the plan of a queue file."""
-    lines = [
+def queue_file_document(plan: QueueFilePlan) -> Document:
+    """Return the plan of a queue file."""
+    rows = [
         ["blocks of 512 bytes", f"{plan.blocks:,}"],
         ["nonpersistent, buffer", f"{plan.nonpersistent_blocks:,}, {format_size(plan.nonpersistent_buffer)}"],
         ["persistent, buffer", f"{plan.persistent_blocks:,}, {format_size(plan.persistent_buffer)}"],
@@ -192,14 +197,14 @@ def print_queue_file_plan(plan: QueueFilePlan, *, as_json: bool) -> None:
         [f"used of at most {format_size(plan.max_bytes)}", f"{plan.used_pct:.2f} %"],
         [f"memory of {plan.queues:,} open queues", _rounded_size(plan.memory_bytes)],
     ]
-    _print_plan(plan, ["queue file", f"{plan.messages:,} messages"], lines, plan.warnings, as_json=as_json)
+    return _document(plan, ["queue file", f"{plan.messages:,} messages"], rows, plan.warnings)
 
 
-def print_cluster_plan(plan: ClusterPlan, *, as_json: bool) -> None:
-    """Print the plan of a Spark cluster; on a terminal the options of `mqtwin stream` are there to be pasted."""
-    batch, memory = plan.batch, plan.memory
-    parts = batch.parts() if math.isfinite(batch.seconds) else {}
-    lines = [
+def cluster_document(plan: ClusterPlan) -> Document:
+    """Return the plan of a Spark cluster, with the options of `mqtwin stream`."""
+    batch, memory, load = plan.batch, plan.memory, plan.load
+    is_finite = math.isfinite(batch.seconds)
+    rows = [
         ["executors", f"{plan.executors:,} with {as_count(plan.cores_per_executor, 'core')}"],
         ["partitions of the events topic", f"{plan.topic_partitions:,}"],
         ["state partitions", f"{plan.state_partitions:,}"],
@@ -209,66 +214,25 @@ def print_cluster_plan(plan: ClusterPlan, *, as_json: bool) -> None:
         ["- Python workers", _rounded_size(memory.workers_bytes)],
         ["- messages held", _rounded_size(memory.held_bytes)],
         ["- stores", _rounded_size(memory.stores_bytes)],
-        ["a batch", _batch_text(plan)],
-        *([f"- {name}", share_bar(seconds / batch.seconds)] for name, seconds in parts.items()),
+        ["a batch", f"{batch.seconds:.2f} s, {batch.events:,.0f} events" if is_finite else "never ends"],
+        *(
+            [f"- {name}", share_bar(seconds / batch.seconds)]
+            for name, seconds in (batch.parts().items() if is_finite else ())
+        ),
         *([f"{limit.name}, of its limit", share_bar(limit.used)] for limit in plan.limits),
         ["first reached", plan.first],
         ["all limits kept up to", f"{as_rate(plan.max_events_per_second)} events/s"],
         ["a backlog of an hour", f"done in {as_span(plan.backlog_s)}" if math.isfinite(plan.backlog_s) else "grows"],
     ]
-    load = plan.load
-    traffic = f"{as_rate(load.events_per_second)} events/s, {load.content_type}"
-    headings = [as_count(load.stores, "store"), traffic]
-    is_table = Console().is_terminal and not as_json
-    last = [] if is_table else [["mqtwin stream", " ".join(plan.settings)]]
-    _print_plan(plan, headings, [*lines, *last], plan.warnings, as_json=as_json)
-    if is_table:
-        print("\n" + " \\\n    ".join(["mqtwin stream", *plan.settings]))
-
-
-def _batch_text(plan: ClusterPlan) -> str:
-    batch = plan.batch
-    if not math.isfinite(batch.seconds):
-        return "never ends"
-    return f"{batch.seconds:.2f} s, {batch.events:,.0f} events"
+    headings = [as_count(load.stores, "store"), f"{as_rate(load.events_per_second)} events/s, {load.content_type}"]
+    pasted = " \\\n    ".join(["mqtwin stream", *plan.settings])
+    return _document(plan, headings, rows, plan.warnings, Code("mqtwin stream", " ".join(plan.settings), pasted))
 
 
 def share_bar(share: float) -> str:
     """Return a share as a bar and in percent; more than all is a full bar."""
     full = round(_BAR_CELLS * min(share, 1.0))
     return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {100 * share:5.1f} %"
-
-
-def _print_plan(
-    plan: object,
-    headings: Sequence[str],
-    lines: Iterable[Sequence[str]],
-    warnings: Iterable[str] = (),
-    optional: Collection[str] = (),
-    commands: str | None = None,
-    *,
-    as_json: bool,
-) -> None:
-    """Print a plan, and its warnings on standard error.
-
-    Args:
-        plan: The plan, for JSON.
-        headings: Headings of the table.
-        lines: Cells of each row of the table.
-        warnings: Warnings, one per line.
-        optional: Headings of the columns that a narrow terminal leaves out.
-        commands: Commands of the plan. A terminal shows them below the table, elsewhere they are its last line.
-        as_json: True prints one JSON object instead of the table.
-    """
-    print_warnings(warnings)
-    if as_json:
-        print(msgspec.json.encode(plan).decode())
-    elif commands is None or not Console().is_terminal:
-        last = [] if commands is None else [["MQSC", commands]]
-        print_table(headings, [*lines, *last], right=set(headings[1:]), optional=optional)
-    else:
-        print_table(headings, lines, right=set(headings[1:]), optional=optional)
-        print(f"\n{pasteable(commands)}")
 
 
 def _extent_text(extent: Extent) -> str:

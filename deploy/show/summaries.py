@@ -1,28 +1,143 @@
-"""The last lines of a command about the events that it read or wrote, and the report of a feed."""
+"""Last lines of a command: the usage of stores, events read or written, and what a feed made of its inputs."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deploy.show.document import Table, Text
+from deploy.show.terminal import show
+from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource, full_reasons
-from twin.units import as_count, as_text
+from twin.feeds import Complaint, Intake
+from twin.records import (
+    NOT_MEASURED,
+    QueueManagerState,
+    ResourceForecast,
+    ResourceUsage,
+    StateRecord,
+    TimeToFull,
+    fullest_of,
+    resources_of,
+)
+from twin.units import as_count, as_estimate, as_span, as_text
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
     from streams.kafka.record import RecordResult
-    from twin.playback.replays import Replayed
+    from twin.playback.replays import Refusals, Replayed, StoreRefusals
     from twin.simulation import Outcome
-import sys
-from collections.abc import Iterable, Iterator
 
-from deploy.show.terminal import print_table
-from twin.feeds import Complaint, Intake
-from twin.units import as_span
-
+HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
+_UNLIKELY = 0.3  # a probability below which no time is said
 _MAX_LINES = 20  # of each kind
-_HEADINGS = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "missing", "puts", "gets", "peak ±")
-_RIGHT = {"intervals", "longest", "missing", "puts", "gets", "peak ±"}
+_COVERAGE = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "missing", "puts", "gets", "peak ±")
+
+
+# --- usage of stores -------------------------------------------------------------------------------------------------
+
+
+def print_usage(states: Iterable[StateRecord], *, stderr: bool = False) -> None:
+    """Print a row for each store, its resource nearest to full, and notes on stores; stderr: to standard error."""
+    records = list(states)
+    table = Table(HEADINGS, usage_lines(records), {"messages", "used", "total"})
+    show(table, *map(Text, usage_notes(records)), stderr=stderr)
+
+
+def usage_lines(states: Iterable[StateRecord]) -> list[Sequence[str]]:
+    """Return a row of `HEADINGS` for each state record of a store that can be full: its resource nearest to full."""
+    return [
+        _line(state, fullest_of(resources_of(state))) for state in states if not isinstance(state, QueueManagerState)
+    ]
+
+
+def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
+    messages = NOT_MEASURED if state.messages is None else f"{state.messages:,}"
+    row = (state.store, state.kind.replace("_", " "), messages)
+    if fullest is None:
+        return (*row, "", "", "", "", forecast_text(state.first, state.lacks_levels))
+    used = "" if fullest.used is None else f"{fullest.used:,.0f}"
+    usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
+    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first, state.lacks_levels))
+
+
+def _unit(resource: ResourceUsage) -> str:
+    """Return the unit with what it is of and what it can become, such as `blocks of SMDS QM01, up to 2,048`."""
+    unit = resource.bare_unit
+    owner = f" of {resource.label}" if unit in ("blocks", "bytes") else ""
+    return f"{unit}{owner}" + (f", up to {resource.maximum:,.0f}" if resource.can_grow else "")
+
+
+def usage_notes(states: Iterable[StateRecord]) -> list[str]:
+    """Return lines about what the table cannot show: messages estimated, sizes measured, logs of queue managers."""
+    notes = []
+    for state in states:
+        name = state.store
+        if isinstance(state, QueueManagerState) and state.records_to_replay is not None:
+            notes.append(f"{name}: {state.records_to_replay:,} log records since its last checkpoint")
+        if state.lacks_levels and state.first is None:
+            notes.append(f"{name}: time to full {state.lacks_levels}")
+        if state.messages_estimated:
+            more = f"{state.messages_estimated:,} more messages, one a page or block"
+            notes.append(f"{name}: an estimated {more}, as only these were measured")
+        for resource, sizes in state.sizes_measured.items():
+            for field, size in sizes.items():
+                values = f"{size.twin:,} in the twin, {size.measured:,} measured"
+                notes.append(f"{name}, {resource}: {field} is {values}")
+    return notes
+
+
+def forecast_text(first: ResourceForecast | None, lacking: str = "") -> str:
+    """Return the forecast for the resource that is full first, "" where nothing rises.
+
+    Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
+
+    Args:
+        first: the forecast; None without one.
+        lacking: why there is none, as `StateRecord.lacks_levels`.
+    """
+    if first is None:
+        return lacking
+    times, probability = first.time_to_full_s, first.full_probability
+    if times is None:
+        return "nothing full within the horizon"
+    if probability < _UNLIKELY:
+        return f"nothing likely to be full ({first.resource}: probability {100 * probability:.0f} %)"
+    if is_full_now(times.p50):
+        return f"{first.resource} full now"
+    return f"{first.resource} full in {full_in(times, probability)}"
+
+
+def full_in(times: TimeToFull, probability: float) -> str:
+    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`.
+
+    Args:
+        times: the quantiles.
+        probability: Probability that it is full within the horizon.
+    """
+    middle, interval = as_estimate(times.p10, times.p50, times.p90)
+    return f"{middle} ({interval}, probability {100 * probability:.0f} %)"
+
+
+def print_refusals(refusals: Mapping[str, StoreRefusals], kinds: Iterable[str], *, stderr: bool = False) -> None:
+    """Print the refusals of each store as recorded, and those by the given estate. kinds: kinds of the stores."""
+    full = full_reasons(kinds)
+    headings = ("store", "", full, f"first {full}", "2053", "gets without message")
+    rows = []
+    for store, outcome in refusals.items():
+        rows.append((store, "recorded", *_refusals(outcome.recorded), ""))
+        rows.append((store, "this estate", *_refusals(outcome.replayed), f"{outcome.unserved_gets:,}"))
+    show(Table(headings, rows, {full, "2053", "gets without message"}), stderr=stderr)
+
+
+def _refusals(refusals: Refusals) -> tuple[str, str, str]:
+    first = "none" if refusals.first_full is None else as_text(refusals.first_full)[:19] + "Z"
+    return f"{refusals.full:,}", first, f"{refusals.queue_full:,}"
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
 
 
 def simulated_summary(outcome: Outcome, kinds: Iterable[str]) -> str:
@@ -50,7 +165,7 @@ def published_summary(published: PublishResult) -> str:
     text = f"{as_count(published.events, 'event')} in {as_count(published.records, 'record')}"
     if published.rejects:
         text += f", {as_count(published.rejects, 'record')} of no store (key ?, dead letters of the stream)"
-    return f"{text}, {rate_text(published.events, published.seconds)}"
+    return f"{text}, {_rate_text(published.events, published.seconds)}"
 
 
 def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
@@ -71,14 +186,14 @@ def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
         text += f"; {out} is unchanged"
     elif recorded.path != out:
         text += f"; stopped before the end: {out} is unchanged, the events so far are in {recorded.path}"
-    return f"{text}, {rate_text(recorded.events, seconds)}"
+    return f"{text}, {_rate_text(recorded.events, seconds)}"
 
 
 def replayed_summary(recording: Path, replayed: Replayed) -> str:
     """Return the summary of `mqtwin replay`."""
     return (
         f"{as_count(replayed.events, 'event')}, {as_count(replayed.dead_letters, 'dead letter')}, "
-        f"{as_count(len(replayed.alerts), 'alert')}, {rate_text(replayed.events, replayed.seconds)}"
+        f"{as_count(len(replayed.alerts), 'alert')}, {_rate_text(replayed.events, replayed.seconds)}"
         f"{reject_text(recording, replayed)}"
     )
 
@@ -93,9 +208,11 @@ def reject_text(recording: Path, replayed: Replayed) -> str:
     return f"; dead letters: {by_reason}; first: {unit} {first.index + 1:,}: {first.reason}: {first.detail}"
 
 
-def rate_text(count: int, seconds: float) -> str:
-    """Return a rate: `1,234,567 events/s`."""
+def _rate_text(count: int, seconds: float) -> str:
     return f"{count / max(seconds, 1e-3):,.0f} events/s"
+
+
+# --- feeds -----------------------------------------------------------------------------------------------------------
 
 
 class ComplaintPrinter:
@@ -122,9 +239,9 @@ def print_intake(intake: Intake, printed: int = 0) -> None:
     for store, peak in sorted(intake.peaks.items()):
         text = f"{store}: at least {peak.entries:,} entries and {peak.elements:,} elements were in use"
         full = f", full {peak.full:,} times" if peak.full else ""
-        print(f"mqtwin: {text}, at the latest {as_text(peak.time)[:19]}Z{full}", file=sys.stderr)
+        _say(f"{text}, at the latest {as_text(peak.time)[:19]}Z{full}")
     if intake.coverage:
-        print_table(_HEADINGS, list(_rows(intake)), _RIGHT, stderr=True)
+        show(Table(_COVERAGE, list(_coverage_rows(intake)), set(_COVERAGE[5:])), stderr=True)
 
 
 def print_complaints(intake: Intake, printed: int = 0) -> None:
@@ -133,20 +250,24 @@ def print_complaints(intake: Intake, printed: int = 0) -> None:
     printed: as of `print_intake`.
     """
     for line in _lines(intake, printed):
-        print(f"mqtwin: {line}", file=sys.stderr)
+        _say(line)
 
 
 def print_inputs(intake: Intake) -> None:
     """Print how much of each input was read, passed over and not understood."""
     for line in intake.lines_for_inputs():
-        print(f"mqtwin: {line}", file=sys.stderr)
+        _say(line)
 
 
 def print_not_understood(*intakes: Intake) -> None:
     """Print the last lines of a command: inputs of which more than a tenth was not understood."""
     for intake in intakes:
         for line in intake.lines_for_not_understood():
-            print(f"mqtwin: warning: {line}", file=sys.stderr)
+            _say(f"warning: {line}")
+
+
+def _say(line: str) -> None:
+    print(f"mqtwin: {line}", file=sys.stderr)
 
 
 def _lines(intake: Intake, printed: int) -> Iterator[str]:
@@ -161,7 +282,7 @@ def _lines(intake: Intake, printed: int) -> Iterator[str]:
         yield f"unknown: {len(unknown) - _MAX_LINES:,} more names"
 
 
-def _rows(intake: Intake) -> Iterator[list[str]]:
+def _coverage_rows(intake: Intake) -> Iterator[list[str]]:
     for _, cover in sorted(intake.coverage.items()):
         yield [
             cover.source,

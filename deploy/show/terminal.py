@@ -8,13 +8,18 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+import msgspec
 from rich.console import Console, ConsoleOptions, JustifyMethod
 from rich.measure import Measurement
 from rich.segment import Segment
-from rich.table import Table
-from rich.text import Text
+from rich.table import Table as Grid
+from rich.text import Text as Styled
+
+from deploy.show.document import TERMINAL, Code, Document, Heading, Items, Part, Table, Text
+from twin.outputs import write_output
 
 _BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?=(?:s|min|h|%|bytes|[KMGT]i?B|\w+/s)(?!\w))")
 _HOLD = "\N{BRAILLE PATTERN BLANK}"  # as wide as a space, and no space: rich breaks lines at a no-break space too
@@ -74,15 +79,10 @@ def wrapped(line: str, indent: str = "  ", *, is_terminal: bool) -> str:
     return fill(line, shutil.get_terminal_size().columns, indent) if is_terminal else line
 
 
-def print_wrapped(line: str, indent: str = "") -> None:
-    """Print a line as this terminal shows it, further parts indented; elsewhere as it is."""
-    print(wrapped(line, indent, is_terminal=sys.stdout.isatty()))
-
-
 class Wrapped:
     """A text for rich, in a table or panel, which rich alone would break at any space."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Styled) -> None:
         """Take over a text; it is changed."""
         text.plain = _held(text.plain)
         self._text = text
@@ -99,65 +99,6 @@ class Wrapped:
 
 def _held(text: str) -> str:
     return _BEFORE_UNIT.sub(_HOLD, text)
-
-
-def print_table(
-    headings: Sequence[str],
-    lines: Iterable[Sequence[str]],
-    right: Collection[str] = (),
-    optional: Collection[str] = (),
-    *,
-    stderr: bool = False,
-) -> None:
-    """Print a table on a terminal, elsewhere one line per row with tabs, headings first.
-
-    Args:
-        headings: Headings of the columns.
-        lines: Cells of each row.
-        right: Headings of the columns that are aligned right.
-        optional: Headings of the columns that a terminal too narrow for all leaves out.
-        stderr: True prints to standard error.
-    """
-    console = Console(stderr=stderr)
-    if not console.is_terminal:
-        for line in (headings, *lines):
-            print("\t".join(line), file=sys.stderr if stderr else sys.stdout)
-        return
-    rows = [headings, *lines]
-    columns = list(range(len(headings)))
-    widths = _column_widths(rows, columns, console.width)
-    if widths is None:
-        columns = [i for i in columns if headings[i] not in optional]
-        widths = _column_widths(rows, columns, console.width)
-    table = Table(box=None, pad_edge=False, collapse_padding=len(columns) > _WIDE_TABLE)
-    for i in columns:
-        justify: JustifyMethod = "right" if headings[i] in right else "left"
-        table.add_column(headings[i], justify=justify, overflow="fold", width=widths[i] if widths else None)
-    for row in rows[1:]:
-        table.add_row(*(Wrapped(Text(row[i])) for i in columns))  # Text, not str: rich would take brackets for markup
-    console.print(table)
-
-
-def _column_widths(rows: Sequence[Sequence[str]], columns: Sequence[int], width: int) -> dict[int, int] | None:
-    """Return the widths of columns so that a table fits without breaking a word or number; None if that is impossible.
-
-    Args:
-        rows: Cells of each row, headings first.
-        columns: Indexes of the columns to show.
-        width: Characters of a line.
-    """
-    widths = {i: max(len(row[i]) for row in rows) for i in columns}
-    unbroken = {
-        i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in words(row[i]) or [""])) for i in columns
-    }
-    padding = (1 if len(columns) > _WIDE_TABLE else 2) * (len(columns) - 1)
-    excess = sum(widths.values()) + padding - width
-    for _ in range(excess):
-        widest = max((i for i in columns if widths[i] > unbroken[i]), key=lambda i: widths[i], default=None)
-        if widest is None:
-            return None
-        widths[widest] -= 1
-    return widths
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -204,3 +145,84 @@ def print_command(arguments: Iterable[str]) -> None:
 def print_line(line: str) -> None:
     """Print a line to standard error; on a terminal it is wrapped between words."""
     print(wrapped(printable(line), is_terminal=sys.stderr.isatty()), file=sys.stderr)
+
+
+def emit(document: Document, *, as_json: bool = False, html: Path | None = None) -> None:
+    """Print a document as text or JSON, and write its page. html: file of the page; None: no page."""
+    print_warnings(document.warnings)
+    if html is not None:
+        from deploy.show.page import page
+
+        write_output(html, page(document))
+    if as_json:
+        print(msgspec.json.encode(document.record).decode())
+    else:
+        show(*document.parts_of(TERMINAL))
+
+
+def show(*parts: Part, stderr: bool = False) -> None:
+    """Print parts: on a terminal wrapped and aligned, elsewhere each line as it is. stderr: True for standard error."""
+    console, file = Console(stderr=stderr, highlight=False), sys.stderr if stderr else sys.stdout
+    for part in parts:
+        match part:
+            case Heading():
+                console.print()
+                console.print(Styled(part.text, "bold"))
+            case Text() | Items():
+                for line, hang in _lines(part):
+                    print(wrapped(printable(line), hang, is_terminal=console.is_terminal), file=file)
+            case Code():
+                below = f"\n{part.pasted or part.text}"
+                print(below if console.is_terminal else f"{part.name}\t{part.text}", file=file)
+            case Table() if console.is_terminal:
+                console.print(_grid(part, console.width))
+            case Table():
+                for row in (part.headings, *part.rows):
+                    print("\t".join(map(printable, row)), file=file)
+
+
+def _lines(part: Text | Items) -> Iterator[tuple[str, str]]:
+    """Yield each line of a part, and the indent of what is wrapped of it."""
+    if isinstance(part, Text):
+        yield " ".join(filter(None, (part.lead, part.text))), part.hang
+        return
+    mark = " " * part.indent + ("-> " if part.are_steps else "")
+    for line in part.lines:
+        yield f"{mark}{line}", " " * (len(mark) if part.are_steps else part.indent + 2)
+
+
+def _grid(table: Table, width: int) -> Grid:
+    """Return a table of rich, in which no word or number is broken if that is possible. width: characters of a line."""
+    rows = [table.headings, *([printable(cell) for cell in row] for row in table.rows)]
+    columns = list(range(len(table.headings)))
+    widths = _column_widths(rows, columns, width)
+    if widths is None:
+        columns = [i for i in columns if table.headings[i] not in table.optional]
+        widths = _column_widths(rows, columns, width)
+    grid = Grid(box=None, pad_edge=False, collapse_padding=len(columns) > _WIDE_TABLE)
+    for i in columns:
+        justify: JustifyMethod = "right" if table.headings[i] in table.right else "left"
+        grid.add_column(table.headings[i], justify=justify, overflow="fold", width=widths[i] if widths else None)
+    for row in rows[1:]:
+        grid.add_row(*(Wrapped(Styled(row[i])) for i in columns))  # Text, not str: rich would take brackets for markup
+    return grid
+
+
+def _column_widths(rows: Sequence[Sequence[str]], columns: Iterable[int], width: int) -> dict[int, int] | None:
+    """Return the widths of columns so that a table fits without breaking a word or number; None if that is impossible.
+
+    Args:
+        rows: Cells of each row, headings first.
+        columns: Indexes of the columns to show.
+        width: Characters of a line.
+    """
+    widths = {i: max(len(row[i]) for row in rows) for i in columns}
+    unbroken = {i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in words(row[i]) or [""])) for i in widths}
+    padding = (1 if len(widths) > _WIDE_TABLE else 2) * (len(widths) - 1)
+    excess = sum(widths.values()) + padding - width
+    for _ in range(excess):
+        widest = max((i for i in widths if widths[i] > unbroken[i]), key=lambda i: widths[i], default=None)
+        if widest is None:
+            return None
+        widths[widest] -= 1
+    return widths

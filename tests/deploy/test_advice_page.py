@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect, sync_playwright
 
-from deploy.show.advice_page import report
-from deploy.show.html_page import time_marks
+from deploy.show.page import page as html_page
+from deploy.show.page import time_marks
+from deploy.show.planning import advice_document
 from tests.deploy.console.test_browser import SIZES
 from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.moments import structure_at_rest
@@ -51,7 +52,9 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for title in (AS_IT_IS, *(plan.title for plan in advice.plans))
     ]
     path = folder / "advice.html"
-    path.write_text(report(advice, proofs, '<script src="https://example.com/x.js">'), encoding="utf-8")
+    path.write_text(
+        html_page(advice_document(advice, proofs, '<script src="https://example.com/x.js">')), encoding="utf-8"
+    )
     return path
 
 

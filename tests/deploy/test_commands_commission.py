@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from deploy.cli import main
-from deploy.show.commission import commission_page
+from deploy.show.commission import commission_document
+from deploy.show.page import page as html_page
 from streams.kafka.present import read_latency
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus
@@ -48,7 +49,7 @@ def test_the_verdict_the_reasons_and_the_page_of_a_recording(
     for check in report.checks:
         assert check.reason in out and check.remedy in out
     page = html.read_text(encoding="utf-8")
-    assert page == commission_page(report, "bad.ndjson")
+    assert page == html_page(commission_document(report, "bad.ndjson"))
     assert page.count("<figure") == sum(bool(own.apart) for store in report.stores for own in store.fidelity)
     assert 'class="apart"' in page
     assert not re.search(r"(?:src|href)=", page)
@@ -67,7 +68,7 @@ def test_the_block_of_the_page_is_what_the_command_prints(site: Path, capsys: py
 
 def test_names_in_a_recording_cannot_write_html(site: Path, tmp_path: Path) -> None:
     report = msgspec.structs.replace(empty(site, tmp_path), silent_queue_managers=("<b>",))
-    assert "<script>" not in commission_page(report, "<script>alert(1)</script>")
+    assert "<script>" not in html_page(commission_document(report, "<script>alert(1)</script>"))
 
 
 def empty(site: Path, tmp_path: Path) -> Commission:

@@ -11,8 +11,9 @@ import pytest
 
 import twin
 from deploy.cli import main
-from deploy.show.morning import print_report, room_text
-from deploy.show.morning_page import morning_page
+from deploy.show.morning import morning_document, room_text
+from deploy.show.page import page as html_page
+from deploy.show.terminal import emit
 from tests.streams.kafka_help import create, send
 from tests.support.acted import Site, altered, simulate_outage, with_events
 from twin.records import new_note
@@ -55,13 +56,13 @@ def test_json_and_page_are_of_the_same_report(
     assert main(["report", *options]) == 0
     assert json.loads(capsys.readouterr().out)["incidents"][0]["verdict"] == "averted"
     text = page.read_text(encoding="utf-8")
-    assert text == morning_page(morning)
+    assert text == html_page(morning_document(morning))
     assert text.count("<svg ") == 1 and "://" not in text
     assert "SIZE raised from 16M to 64M at 01:02" in text
 
 
 def test_a_quiet_time_says_that_nobody_was_called(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    print_report(twin.report(site.recording, site.estate, until="2026-11-20T00:20:00Z"))
+    emit(morning_document(twin.report(site.recording, site.estate, until="2026-11-20T00:20:00Z")))
     assert "Nobody was called." in capsys.readouterr().out.splitlines()
 
 

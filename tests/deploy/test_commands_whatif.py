@@ -23,9 +23,10 @@ from msgspec import structs
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
-from deploy.show.planning import cells, print_advice, settings_text
+from deploy.show.planning import advice_document, cells, settings_text
+from deploy.show.terminal import emit
 from tests.support.estates import small_estate
-from tests.twin.test_leave_scm import recorded
+from tests.twin.test_advise_required import recorded
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.planning.moment import at_moment
@@ -158,6 +159,15 @@ def test_the_page_shows_of_the_advice_what_the_command_prints(friday: Path, caps
 
 
 @pytest.mark.nightly
+def test_the_page_shows_what_a_structure_needs_without_scm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    printed = printed_by((3, 4), Path("friday.arrow"), capsys)
+    assert set(lines_shown(4)) <= set(printed) and len(lines_shown(4)) > 10
+
+
+@pytest.mark.nightly
 def test_a_processor_on_which_sums_are_rounded_otherwise_gives_the_same_answer(estate: Path, recording: Path):
     """OpenBLAS has kernels by processor, which add in another order; the answer is rounded to a tenth of a second."""
     place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T01:00:00Z"]
@@ -221,7 +231,7 @@ def test_advice_is_printed_written_and_handed_on(
 
 def test_without_a_recording_a_plan_is_not_proven(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
     moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T00:25:00Z")
-    print_advice(twin.advise(moment, twin.Promise(hours=2.2), Traffic(gets=0)))
+    emit(advice_document(twin.advise(moment, twin.Promise(hours=2.2), Traffic(gets=0))))
     plans = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Plan ")]
     assert plans and all(line.endswith("; not proven: no recording.") for line in plans)
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from deploy import doctor
 from deploy.cli import main
-from deploy.doctor import Finding, examine
+from deploy.commands import doctor
+from deploy.commands.doctor import Finding, examine
 from twin.errors import MqtwinError
 
 

@@ -175,8 +175,6 @@ def test_a_mistyped_input_leaves_what_an_output_was(
     content.write_text("{}\n")
     estate = next(path.name for path in tmp_path.iterdir() if path.suffix == ".toml")
     words = [word.replace("ESTATE", estate).replace("MISTYPED", "no.ndjson") for word in RUNS[output.command]]
-    if (output.command, output.name) == ("advise", "--picture"):
-        words = ["--leave-scm", "QSG1/APP1", "--estate", "no.ndjson", "--recording", "no.ndjson"]
     named = [str(old)] if output.path[-1] == "out" else [output.name, str(old)]
     if output.command in _NEEDED and output.name not in _NEEDED[output.command]:
         named += _NEEDED[output.command]

@@ -15,7 +15,7 @@ import pytest
 from deploy.console.model import ConsoleModel
 from deploy.metrics.catalogue import resource_labels
 from deploy.metrics.collector import TwinCollector
-from deploy.show.usage import HEADINGS, usage_lines, usage_notes
+from deploy.show.summaries import HEADINGS, usage_lines, usage_notes
 from tests.naive.estates import data_set
 from tests.support.console_feed import TOPICS, page_set, state_record
 from tests.support.shared import FILES, Shared, file_report, shared_estate, structure_report

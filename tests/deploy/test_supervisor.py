@@ -14,8 +14,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.run import supervisor
-from deploy.run.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
+from deploy import supervisor
+from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
 from streams.checkpoint.manifest import LocalGuard
 from tests.support.processes import still_alive
 from twin.errors import MqtwinError, UsageError
@@ -101,7 +101,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     command = [
         sys.executable,
         "-m",
-        "deploy.run.supervisor",
+        "deploy.supervisor",
         "always",
         "json",
         "info",
@@ -155,7 +155,7 @@ def test_it_is_small() -> None:
     heavy = (
         "{'pyspark', 'numba', 'numpy', 'confluent_kafka', 'pyarrow'} & {name.partition('.')[0] for name in sys.modules}"
     )
-    code = f"import sys, deploy.run.supervisor; print({heavy})"
+    code = f"import sys, deploy.supervisor; print({heavy})"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip() == "set()"
 
 

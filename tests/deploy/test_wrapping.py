@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from deploy.commands.doctor import print_findings
-from deploy.doctor import Finding
+from deploy.commands.doctor import Finding, print_findings
 from deploy.show.alerts import alert_block
-from deploy.show.picture import picture
-from deploy.show.terminal import print_line, print_table
+from deploy.show.demo import picture
+from deploy.show.document import Table
+from deploy.show.terminal import print_line, show
 from tests.support.console_feed import alert_event
 from twin.records import AlertRecord
 
@@ -90,7 +90,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def test_cells_of_a_table_are_wrapped(printed: Callable[..., list[str]]) -> None:
     headings, cells = ("time to full", "p10 to p90", "why"), ("29 min", "21 to 37 min", CAUSE)
-    texts = printed(print_table, headings, [cells])
+    texts = printed(show, Table(headings, [cells]))
     assert all("29 min" in text and "37 min" in text for text in texts)
     assert_unbroken(texts)
 

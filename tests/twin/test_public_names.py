@@ -12,7 +12,7 @@ from tests.support.twin_driver import PageSetDriver
 from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
 
-WITH_ESTATE = {"Decoder", "Timeline", "at_moment", "commission", "leave_scm", "open_store", "replay", "report"}
+WITH_ESTATE = {"Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
 WITH_ESTATE |= {"simulate"}
 
 
@@ -71,8 +71,6 @@ def test_a_store_at_a_moment_is_the_same_by_path_and_by_object(tmp_path: Path) -
     assert [moment.estate.stores.keys() for moment in moments[:2]] == [moments[2].estate.stores.keys()] * 2
     assert twin.open_store(path, "QSG1/APP1").name == "QSG1/APP1"
     assert len(twin.Decoder(path).json([lines[0].encode()])) == 1
-    with pytest.raises(twin.UsageError, match="has no SCM"):
-        twin.leave_scm(recording, path, "QSG1/APP1")
 
 
 def test_alerts_are_a_table_with_their_level() -> None:

@@ -1,13 +1,11 @@
-"""Alerts and their life cycle: opened, updated, cleared, with one id per episode; and the incidents that hold them.
+"""Alerts and their life cycle, opened, updated, cleared, and the incidents that hold them: docs/alerts.md.
 
-An id consists of store, condition, resource and the event time of the opening, so the same input gives the same ids
-however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id then ends in
-the number of times the clock went back. The records are described in docs/alerts.md.
-
-An incident is what one person has to do about a store: every alert from the first one until all have been cleared for
-ten minutes. The worst open alert is its root, the others are its parts. Where nothing of an incident that has paged has
-been a page for ten minutes, the next page begins another incident, which takes over what is still open: an alert that
-stays open for days, such as `drift`, hides no danger.
+The id of an alert consists of store, condition, resource and the event time of its opening, so the same input gives the
+same ids however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id
+then ends in the number of times the clock went back. An incident is what one person has to do about a store: every
+alert from the first one until all have been cleared for ten minutes. The worst open alert is its root, the others are
+its parts. Where nothing of an incident that has paged has been a page for ten minutes, the next page begins another
+incident, which takes over what is still open: an alert that stays open for days, such as `drift`, hides no danger.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfi
             yield (
                 f"{facility.name}: CFLEVEL {facility.cflevel} has no storage class memory, so {name} cannot have its"
                 " SCMMAXSIZE: find its size without, and the steps, by"
-                f" mqtwin advise --leave-scm {name} --recording FILE --estate FILE"
+                f" mqtwin advise {name} --set scm_max_size=0 --recording FILE --estate FILE"
             )
     if with_scm and facility.size is None:
         yield (

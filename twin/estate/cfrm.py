@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from twin.estate.attributes import FACILITY_NAME
-from twin.estate.checks import Check, SourceValue, Values, convert, digits, mapped, size, text, word_set
+from twin.estate.attributes import STRUCTURE, Reading, cfrm_reading
+from twin.estate.checks import SourceValue, Values, convert, size, text, word_set
 from twin.estate.errors import EstateError, Problems, did_you_mean
 from twin.listings import text_lines
 from twin.units import format_size
@@ -32,16 +32,10 @@ _CARD = re.compile(r" *[0-9]{1,6}(?: |$)(.*)")  # a control card behind its line
 _MESSAGE = re.compile(r" *IXC[0-9]{3,4}[A-Z](?: |$)")
 _STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
 
-_KB = size(1, unit="K")
-READ: Mapping[str, tuple[str, Check]] = {
-    "SIZE": ("size", _KB),
-    "INITSIZE": ("init_size", _KB),
-    "MINSIZE": ("min_size", _KB),
-    "SCMMAXSIZE": ("scm_max_size", _KB),
+_READ: Reading = {
+    **cfrm_reading(STRUCTURE),
+    "MINSIZE": ("min_size", size(1, unit="K")),
     "SCMALGORITHM": ("scm_algorithm", text("KEYPRIORITY1", "KEYPRIORITY1, the only algorithm")),
-    "FULLTHRESHOLD": ("full_threshold", digits(0, 100)),
-    "ALLOWAUTOALT": ("allow_auto_alter", mapped({"YES": True, "NO": False})),
-    "PREFLIST": ("coupling_facility", FACILITY_NAME),
 }
 _VALID = word_set(
     "NAME EXCLLIST REBUILDPERCENT DUPLEX RECPRTY SUBNOTIFYDELAY LISTNOTIFYDELAY KEYRNOTIFYDELAY ENFORCEORDER"
@@ -128,7 +122,7 @@ class Policies:
         self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values), policy, preflist)
 
     def _read_parameter(self, keyword: str, words: tuple[str, ...], place: str, values: dict[str, SourceValue]) -> None:
-        reading = READ.get(keyword)
+        reading = _READ.get(keyword)
         if reading is None:
             self._not_read(keyword, place)
             return
@@ -140,7 +134,7 @@ class Policies:
         """Raise EstateError for a misspelling, else warn: a newer z/OS may have added the parameter."""
         if keyword in _VALID:
             return
-        meant = did_you_mean(keyword, READ, 0.7)
+        meant = did_you_mean(keyword, _READ, 0.7)
         if meant:
             raise EstateError(f"{place}: no such parameter{meant}")
         self.warnings.append(f"{place}: {keyword} is not known here and ignored")

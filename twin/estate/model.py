@@ -318,7 +318,7 @@ class CouplingFacility:
     counts on its share in proportion to its own, until its puts show more."""
     cflevel: int | None = None
     """CFLEVEL of its control code, as `D CF` displays it, not that of CFSTRUCT; 26 and above have [no storage class
-    memory](leave-scm.md)."""
+    memory](what-if.md#without-storage-class-memory)."""
     dump_space: int = 0
     """Storage for dumps, CFRM DUMPSPACE, which structures cannot have."""
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted

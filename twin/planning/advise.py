@@ -1,11 +1,14 @@
 """Advice: the least change of a store's settings that keeps a promise, such as two hours without getters.
 
+Settings may be required, such as `{"scm_max_size": 0}` of a structure that gives up its storage class memory. Then
+advice is the least that has to change beside them.
+
     >>> moment = twin.at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
     >>> advice = twin.advise(moment, twin.Promise(hours=2), twin.Traffic(gets=0))
     >>> sorted(advice.plans[0].settings) != []
     True
 
-A plan is found by what-if: the store is rolled forward with it, so a remedy that fills something else is no plan.
+A plan is found by what-if: the store is rolled forward with it, so a remedy that fills something else is left out.
 `twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
 """
 
@@ -18,12 +21,13 @@ from typing import NamedTuple
 import msgspec
 
 from twin.capacity.statements import cfrm, mqsc, steps
+from twin.conditions import ELEMENTS
 from twin.errors import UsageError
 from twin.estate import Estate, StoreConfig, Structure
 from twin.estate.advice import warnings
-from twin.estate.settings import Settings, changed_config
+from twin.estate.settings import Setting, Settings, changed_config
 from twin.planning.levers import beginnings, size_of, sizes, with_size, without_size
-from twin.planning.moment import Moment
+from twin.planning.moment import Moment, NoRoomError
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Traffic, what_if
 from twin.stores.message_store import MessageStore
 
@@ -42,6 +46,7 @@ Test = Callable[[Settings], Tried]
 """Tries settings. UsageError: a size is larger than it may be."""
 
 LARGER = "larger"  # title of the plan that begins with nothing else, and end of others that are
+ALONE = "nothing else"  # title of the plan of required settings alone
 _MAX_ROUNDS = 16  # in which the resource that is full first is doubled
 STEPS = 32  # a size is a multiple of this part of its value now, so that plans are round
 
@@ -87,9 +92,10 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Advice about a store.
 
     Attributes:
-        outcome: without any change.
-        is_kept: True if the promise holds without any change.
-        plans: the least changes, if it does not; none where no change helps.
+        required: settings that every plan has.
+        outcome: without any change but these.
+        is_kept: True if the promise holds so.
+        plans: the least changes, if it does not or settings are required; none where no change helps.
         left_out: plans that would bring a new warning about the estate, or that a recording refutes: title and reason.
         smaller: sizes that could be smaller one at a time, if it does: by name the settings, with what goes along.
     """
@@ -98,6 +104,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     promise: Promise
     traffic: Traffic
+    required: Settings = {}
     outcome: FillOutcome
     is_kept: bool
     plans: tuple[Plan, ...]
@@ -105,28 +112,34 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     smaller: dict[str, Settings]
 
 
-def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Advice:
+def advise(
+    moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED, required: Mapping[str, Setting] | None = None
+) -> Advice:
     """Return the least changes that keep a promise, or what could be smaller where it is kept already.
 
     Args:
         moment: the store at a moment.
         promise: what must hold.
         traffic: factors on the traffic, under which it must.
+        required: settings that change in any case, as for `what_if`.
 
     Raises:
-        UsageError: the store's traffic is not known yet.
+        UsageError: the store's traffic is not known yet, or a required setting is wrong.
     """
+    required = dict(required or {})
     ask = asking(moment, promise, traffic)
     first = what_if(moment, None, traffic, promise.hours * 3600)
-    is_kept = promise.is_kept(first.after)
-    plans, left_out = ((), ()) if is_kept else _plans(moment, promise, ask)
-    smaller = _smaller(moment.twin, promise, ask) if is_kept else {}
+    outcome = ask(required) if required else first.after
+    is_kept = promise.is_kept(outcome)
+    plans, left_out = ((), ()) if is_kept and not required else _plans(moment, promise, ask, required)
+    smaller = _smaller(moment.twin, promise, ask) if is_kept and not required else {}
     return Advice(
         store=first.store,
         time=first.time,
         promise=promise,
         traffic=traffic,
-        outcome=first.after,
+        required=required,
+        outcome=outcome,
         is_kept=is_kept,
         plans=plans,
         left_out=left_out,
@@ -135,14 +148,27 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = UNCHANGED) -> Ad
 
 
 def asking(moment: Moment, promise: Promise, traffic: Traffic) -> Ask:
-    """Return what asks for the outcome with settings, as far ahead as a promise goes."""
-    return lambda settings: what_if(moment, settings, traffic, promise.hours * 3600).after
+    """Return what asks for the outcome with settings, as far ahead as a promise goes.
+
+    A store whose content does not fit with them is full now.
+    """
+
+    def ask(settings: Settings) -> FillOutcome:
+        try:
+            return what_if(moment, settings, traffic, promise.hours * 3600).after
+        except NoRoomError:
+            as_it_is = what_if(moment, None, traffic, promise.hours * 3600).after
+            full = str(ELEMENTS)
+            now = {"p10": 0.0, "p50": 0.0, "p90": 0.0, "probability": 1.0, "messages_that_fit": 0}
+            return msgspec.structs.replace(as_it_is, resource=full, shares={full: 1.0}, **now)
+
+    return ask
 
 
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def _plans(moment: Moment, promise: Promise, ask: Ask) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+def _plans(moment: Moment, promise: Promise, ask: Ask, required: Settings) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
     """Return the plans, and why others are left out."""
     twin = moment.twin
     plans: list[Plan] = []
@@ -152,14 +178,22 @@ def _plans(moment: Moment, promise: Promise, ask: Ask) -> tuple[tuple[Plan, ...]
         outcome = ask(settings)
         return Tried(promise.is_kept(outcome), (outcome.resource,))
 
-    for title, beginning in beginnings(twin, moment.estate):
-        settings = enlarge(twin, beginning, test)
+    changes = beginnings(twin, moment.estate)
+    if required:
+        changes.sort(key=lambda change: len(change[1]) > 0)  # required settings alone, if they hold, come first
+    for title, beginning in changes:
+        if not beginning.keys().isdisjoint(required):
+            continue
+        settings = _enlarge(twin, required | beginning, test, required)
         if settings is None:
             continue
-        least = least_of(twin, settings, test)
+        least = _least_of(twin, settings, test, required)
         if "scm_max_size" in beginning and "scm_max_size" not in least:
             continue  # what goes with it is enough: another plan
-        full_title = title if set(least) <= set(beginning) or not beginning else f"{title}, and {LARGER}"
+        is_same_size = set(least) <= {*required, *beginning}
+        full_title = title if is_same_size or not beginning else f"{title}, and {LARGER}"
+        if required and least == required:
+            full_title = ALONE
         news = new_warnings(moment.estate, changed_config(twin.config, least))
         left_out += [f"{full_title}: {warning}" for warning in news]
         if not news and all(plan.settings != least for plan in plans):
@@ -197,26 +231,35 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
-def enlarge(twin: MessageStore, beginning: Settings, test: Test, rounds: int = _MAX_ROUNDS) -> Settings | None:
+def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings) -> Settings | None:
     """Double what is full until settings hold; None where that leads nowhere."""
     settings = dict(beginning)
-    for _ in range(rounds):
+    for _ in range(_MAX_ROUNDS):
         try:
             tried = test(settings)
         except UsageError:
             return None  # larger than the attribute may be
         if tried.holds:
             return settings
-        doubled = with_doubled(twin, settings, tried.full)
+        doubled = with_doubled(twin, settings, tried.full, required)
         if doubled is None:
             return None
         settings = doubled
     return None
 
 
-def with_doubled(twin: MessageStore, settings: Settings, full: Iterable[str | None]) -> Settings | None:
-    """Return settings that double what is full; None where nothing makes it larger. full: resources."""
-    names = {name: None for resource in full if (name := size_of(twin, resource)) is not None}
+def with_doubled(
+    twin: MessageStore, settings: Settings, full: Iterable[str | None], required: Settings
+) -> Settings | None:
+    """Return settings that double what is full, but for required sizes; None where nothing makes it larger.
+
+    Args:
+        twin: the store.
+        settings: those to begin with.
+        full: resources.
+        required: settings that stay.
+    """
+    names = {name: None for resource in full if (name := size_of(twin, resource)) is not None and name not in required}
     doubled = dict(settings)
     for name in names:
         now = size_in(settings, name) or sizes(twin).get(name)
@@ -225,33 +268,26 @@ def with_doubled(twin: MessageStore, settings: Settings, full: Iterable[str | No
     return None if doubled == settings else doubled
 
 
-def least_of(twin: MessageStore, settings: Settings, test: Test, *, is_close: bool = False) -> Settings:
+def _least_of(twin: MessageStore, settings: Settings, test: Test, required: Settings) -> Settings:
     """Make each size of settings that hold as small as it can be, one after the other; one not needed goes.
 
-    The structure comes first: storage of a coupling facility is scarcer than that of a data set.
-
-    Args:
-        twin: the store.
-        settings: those that hold.
-        test: tries others.
-        is_close: True if sizes are probably the least already, so that what is a step smaller is tried first.
+    The structure comes first: storage of a coupling facility is scarcer than that of a data set. Required sizes stay.
     """
     least, known = dict(settings), sizes(twin)
-    names = [name for name in settings if (name in known or name == "scm_max_size") and settings[name] != 0]
+    names = [name for name in settings if (name in known or name == "scm_max_size") and name not in required]
     for name in sorted(names, key=lambda name: name != "size"):
         if name not in least:
             continue  # it went with another one
         now, planned = known.get(name, 0), size_in(least, name)
         step = max(1, (now or planned) // STEPS)
         low, high = 0, -(-(planned - now) // step)  # steps beyond the value now; `high` holds
-        middle = high - 1 if is_close else high // 2
         while low < high:
+            middle = (low + high) // 2
             tried = with_size(twin.config, without_size(least, name), name, now + middle * step)
             if test(tried if now + middle * step else without_size(least, name)).holds:
                 high = middle
             else:
                 low = middle + 1
-            middle = (low + high) // 2
         least = without_size(least, name)
         if high:
             least = with_size(twin.config, least, name, now + high * step)

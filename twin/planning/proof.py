@@ -1,14 +1,15 @@
 """Proof of advice: a recording replayed with each plan, its puts as requests.
 
 A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, as
-`mqtwin replay --demands` does with the changed estate (`twin.playback.demands`). A plan holds if no put is refused, a
-smaller size if no more are than without it. What does not hold is made larger until it does, or left out.
+`mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
+smaller size if no more are than without it, each with a margin if one is asked for. What does not hold is made larger
+until it does, or left out.
 Described in docs/what-if.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,19 +17,28 @@ from typing import NamedTuple
 import msgspec
 
 from kernels.clock import SECOND
-from twin.alerts.episodes import Alert
 from twin.conditions import Condition
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.settings import Settings, changed_config
 from twin.events import Decoded
-from twin.planning.advise import LARGER, STEPS, Advice, Plan, asking, new_warnings, plan_of, size_in, with_doubled
+from twin.planning.advise import (
+    ALONE,
+    LARGER,
+    STEPS,
+    Advice,
+    Plan,
+    asking,
+    new_warnings,
+    plan_of,
+    size_in,
+    with_doubled,
+)
 from twin.planning.levers import sizes, with_size
 from twin.planning.moment import Moment, moment_of
 from twin.planning.whatif import FillOutcome
-from twin.playback.demands import StoreRefusals
-from twin.playback.replays import Player, chunks_of, decoded_chunks, play
-from twin.playback.samples import STEP, Samples, split_by_step, usage_of
+from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chunks, play
+from twin.playback.samples import STEP, Alerts, Samples, Usage, usage_of
 from twin.playback.timeline import Timeline
 from twin.stores.open import open_message_store
 from twin.units import as_text
@@ -37,6 +47,7 @@ AS_IT_IS = "as it is"  # title of a proof without any plan
 
 _MAX_DOUBLINGS = 6  # of what is full in the recording, until a plan is left out
 _HALVINGS = 2  # of the way between sizes that do not hold and sizes that do
+_HALVINGS_REQUIRED = 5  # likewise where settings are required: their plans are for good
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
         full: the resources for want of which they were.
         unserved_gets: gets of the recording whose message was refused here.
         peak_pct: the highest of `usage_pct`.
+        fullest: the resource that has it.
         times: f8 seconds since 1970, samples.
         usage_pct: the fullest resource of the store at each sample, percent.
     """
@@ -63,6 +75,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     full: tuple[str, ...]
     unserved_gets: int
     peak_pct: float
+    fullest: str | None = None
     times: tuple[float, ...]
     usage_pct: tuple[float, ...]
 
@@ -84,24 +97,32 @@ class Hindsight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proven(NamedTuple):
-    """Advice that holds in a recording. proofs: as it is, then with each plan and each smaller size of the advice."""
+    """Advice that holds in a recording.
+
+    Attributes:
+        advice: what holds of the advice that was asked about.
+        proofs: as it is, with required settings alone if there are some, then with each plan and each smaller size.
+    """
 
     advice: Advice
     proofs: tuple[Proof, ...]
 
 
-def prove(recording: str | Path, moment: Moment, advice: Advice) -> Proven:
+def prove(recording: str | Path, moment: Moment, advice: Advice, margin_pct: float = 0.0) -> Proven:
     """Return advice with the plans and smaller sizes that hold in a recording, larger where they have to be.
 
     Args:
         recording: the recording, from its beginning to its end.
         moment: that of the advice.
         advice: about the store of the moment.
+        margin_pct: percent of its resources that plans leave free in the recording, 0 to 50.
 
     Raises:
-        UsageError: the recording cannot be read, or has no event of the store.
+        UsageError: the recording cannot be read, or has no event of the store; the margin is out of bounds.
     """
-    return _Prover(Path(recording), moment, advice).prove()
+    if not 0 <= margin_pct <= 50:
+        raise UsageError(f"margin of {margin_pct:g} percent; expected: 0 to 50")
+    return _Prover(Path(recording), moment, advice, margin_pct).prove()
 
 
 @dataclass(slots=True)
@@ -109,10 +130,13 @@ class _Prover:
     recording: Path
     moment: Moment
     advice: Advice
+    margin_pct: float
 
     def prove(self) -> Proven:
         as_it_is = self._replay(AS_IT_IS, {})
         proofs, left_out = [as_it_is], list(self.advice.left_out)
+        if self.advice.required:
+            proofs.append(self._replay(ALONE, self.advice.required))
         plans: list[Plan] = []
         smaller: dict[str, Settings] = {}
         for plan in self.advice.plans:
@@ -121,6 +145,8 @@ class _Prover:
             left_out += [f"{proof.title}: {reason}" for reason in reasons]
             if held is not None and not reasons and all(held.settings != other.settings for other in plans):
                 plans.append(held)
+                if held.title == ALONE:
+                    break
                 proofs.append(proof)
         for name, settings in self.advice.smaller.items():
             held_settings, proof = self._hold_smaller(name, settings, as_it_is)
@@ -134,6 +160,8 @@ class _Prover:
 
     def _refuted(self, proof: Proof, as_it_is: Proof) -> str:
         """Return why something is left out."""
+        if not proof.refused:
+            return f"at most {proof.peak_pct:.1f} % in use in {self.recording.name}, of {proof.fullest}"
         return f"{proof.refused:,} of {proof.puts:,} refused in {self.recording.name}, {as_it_is.refused:,} as it is"
 
     def _warnings(self, plan: Plan) -> list[str]:
@@ -145,24 +173,34 @@ class _Prover:
     def _hold(self, plan: Plan) -> tuple[Plan | None, Proof]:
         """Return a plan, as large as it has to be in the recording, and its proof; None and the last one: none is."""
         twin, proof = self.moment.twin, self._replay(plan.title, plan.settings)
-        if not proof.refused:
+        if self._has_room(proof):
             return plan, proof
         title = plan.title if plan.title.endswith(LARGER) else f"{plan.title}, and {LARGER}"
-        settings = plan.settings
-        full: tuple[str | None, ...] = proof.full
+        if plan.title == ALONE:
+            title = LARGER
+        settings, required = plan.settings, self.advice.required
+        full: tuple[str | None, ...] = proof.full if proof.refused else (proof.fullest,)
         for _ in range(_MAX_DOUBLINGS):
-            doubled = with_doubled(twin, settings, full)
+            doubled = with_doubled(twin, settings, full, required)
             larger = None if doubled is None else self._try(title, doubled)
             if doubled is None or larger is None:
                 return None, proof
             held, proof = larger
             if self._holds(held, proof):
                 return self._narrow(settings, held, proof)
-            settings, full = doubled, proof.full or (held.outcome.resource,)
+            settings = doubled
+            if proof.refused or self._has_room(proof):
+                full = proof.full or (held.outcome.resource,)
+            else:
+                full = (proof.fullest,)
         return None, proof
 
     def _holds(self, plan: Plan, proof: Proof) -> bool:
-        return not proof.refused and self.advice.promise.is_kept(plan.outcome)
+        return self._has_room(proof) and self.advice.promise.is_kept(plan.outcome)
+
+    def _has_room(self, proof: Proof) -> bool:
+        """Return True if nothing was refused and the margin stayed free."""
+        return not proof.refused and proof.peak_pct <= 100.0 - self.margin_pct
 
     def _try(self, title: str, settings: Settings) -> tuple[Plan, Proof] | None:
         """Return a plan and its proof; None: a size is larger than it may be."""
@@ -174,7 +212,7 @@ class _Prover:
 
     def _narrow(self, failing: Settings, plan: Plan, proof: Proof) -> tuple[Plan, Proof]:
         """Return a plan that holds and is nearer to settings that do not, and its proof."""
-        for _ in range(_HALVINGS):
+        for _ in range(_HALVINGS_REQUIRED if self.advice.required else _HALVINGS):
             middle = self._between(failing, plan.settings)
             tried = None if middle in (failing, plan.settings) else self._try(plan.title, middle)
             if tried is None:
@@ -265,89 +303,49 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
 # --- replays --------------------------------------------------------------------------------------------------------
 
 
-class Rehearsed(NamedTuple):
-    """A piece of a recording, applied. alerts: those of the piece."""
-
-    piece: Decoded
-    player: Player
-    alerts: list[Alert]
-
-    @property
-    def full(self) -> dict[str, None]:
-        """The resources that its alerts say are full, in their order."""
-        opened = [alert for alert in self.alerts if alert.condition == Condition.FULL]
-        return dict.fromkeys(resource for alert in opened for resource in (alert.resource, *alert.resources))
-
-
 def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Decoded]:
-    """Yield the events of a store in a recording, by the STEP. UsageError: it cannot be read, or has none."""
+    """Yield the events of a store in a recording. UsageError: it cannot be read, or has none."""
     count = 0
     for own in chunks_of(decoded_chunks(recording, estate), estate, store):
         count += len(own)
-        yield from split_by_step(own)
+        yield own
     if not count:
         raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
 
 
-def rehearse(
-    pieces: Iterable[Decoded], estate: Estate, store: str, settings: Settings, since: Moment | None = None
-) -> Iterator[Rehearsed]:
-    """Replay a store's own events under settings, its puts as requests; others do not change it.
-
-    Args:
-        pieces: the events.
-        estate: the estate.
-        store: name of the store.
-        settings: attributes of the store, from the moment on.
-        since: the store before these events, whose twin goes on with them; None: it is empty.
-    """
-    config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
-    estate = replace(estate, stores={**estate.stores, store: config})
-    twin = open_message_store(estate, store, forecasts=False) if since is None else since.with_settings(settings)
-    player = Player(estate, {store: twin}, demands=True)
-    for piece, alerts in play(pieces, player):
-        yield Rehearsed(piece, player, alerts)
-
-
 def replay_with(
-    pieces: Iterable[Decoded],
-    estate: Estate,
-    store: str,
-    title: str,
-    settings: Settings,
-    watch: Callable[[Rehearsed], None] | None = None,
-    since: Moment | None = None,
+    pieces: Iterable[Decoded], estate: Estate, store: str, title: str, settings: Settings, since: Moment | None = None
 ) -> Proof:
-    """Return the proof of settings.
+    """Return the proof of settings: a store's own events are replayed, its puts as requests; others do not change it.
 
     Args:
         pieces: the events of the store, as of `pieces_of`.
         estate: the estate.
         store: name of the store.
         title: that of the proof.
-        settings: attributes of the store, from the beginning.
-        watch: called with each piece.
-        since: the store before these events, see `rehearse`; None: it is empty.
+        settings: attributes of the store, from the moment on.
+        since: the store before these events, whose twin goes on with them; None: it is empty.
     """
-    samples, full, player = Samples(estate, usage_of), dict[str, None](), Player(estate)
-    for rehearsed in rehearse(pieces, estate, store, settings, since):
-        player = rehearsed.player
-        samples.add(rehearsed.piece, player.twins)
-        full |= rehearsed.full
-        if watch is not None:
-            watch(rehearsed)
+    config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
+    estate = replace(estate, stores={**estate.stores, store: config})
+    twin = open_message_store(estate, store, forecasts=False) if since is None else since.with_settings(settings)
+    samples, alerts = Samples(estate, usage_of), Alerts()
+    player = play(pieces, estate, samples, alerts, player=Player(estate, {store: twin}, demands=True))
+    full = [alert for alert in alerts.alerts if alert.condition == Condition.FULL]
     refusals, sampled = player.refusals.get(store, StoreRefusals()), samples.by_store[store]
     first_full = refusals.replayed.first_full
     fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
+    peak: Usage = max(sampled.values(), key=lambda usage: max(usage.values(), default=0.0), default={})
     return Proof(
         title=title,
         recorded=refusals.recorded.full,
         puts=refusals.replayed.puts,
         refused=refusals.replayed.full,
         first_full=None if first_full is None else as_text(first_full),
-        full=tuple(full),
+        full=tuple(dict.fromkeys(name for alert in full for name in (alert.resource, *alert.resources))),
         unserved_gets=refusals.unserved_gets,
         peak_pct=max(fullest, default=0.0),
+        fullest=max(peak, key=lambda resource: peak[resource], default=None),
         times=tuple((step + 1) * STEP / SECOND for step in sampled),
         usage_pct=tuple(fullest),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -141,30 +141,6 @@ def draw_replay(usage: pa.Table, alerts: Sequence[Alert], stores: Sequence[str])
             "when a forecast that opens says full, p10 to p90, dot at p50",
             fontsize=8,
         )
-    return figure
-
-
-class Panel(NamedTuple):
-    """A replay of a store. times: microseconds, n; usage: percent by resource, n each; refused: messages, n."""
-
-    title: str
-    times: Sequence[int]
-    usage: Mapping[str, Sequence[float]]
-    refused: Sequence[int]
-
-
-def draw_panels(panels: Sequence[Panel]) -> Figure:
-    """Draw the same recording under several settings, a panel each, with the times at which puts fail."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 0.5 + 2.0 * len(panels)), layout="constrained")
-        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, panel in zip(all_axes, panels, strict=True):
-            draw_usage(axes, panel.times, panel.usage)
-            axes.set_title(panel.title, fontsize=9, loc="left", pad=26)
-            failing = [time for time, refused in zip(panel.times, panel.refused, strict=True) if refused]
-            axes.plot(dates(failing), [106] * len(failing), "s", color=RED, markersize=3)
-        mark_hours(all_axes[-1])
-        all_axes[-1].set_xlabel("UTC. Red: puts fail with 2192", fontsize=8)
     return figure
 
 

@@ -179,6 +179,6 @@ def test_a_coupling_facility_without_scm_for_its_structures_is_named_with_them(l
     assert load(text.replace(head, f"{head}cflevel = 25\n")).warnings == ()
     (warning,) = load(text.replace(head, f"{head}cflevel = 26\n")).warnings
     assert warning.startswith("CF01: CFLEVEL 26 has no storage class memory, so QSG1/APP1 cannot have its SCMMAXSIZE")
-    assert "mqtwin advise --leave-scm QSG1/APP1" in warning
+    assert "mqtwin advise QSG1/APP1 --set scm_max_size=0" in warning
     without = TOML.format(app1=low.replace('"2G"', "0"), more="").replace(head, f"{head}cflevel = 26\n")
     assert load(without).warnings == ()

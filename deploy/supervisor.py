@@ -1,4 +1,4 @@
-"""``python -m deploy.run.supervisor FAILURES LOG LEVEL COMMAND...``: restarts of a command that fails.
+"""``python -m deploy.supervisor FAILURES LOG LEVEL COMMAND...``: restarts of a command that fails.
 
 `mqtwin stream --restart` becomes this program, so that the process that waits for months is small: it imports neither
 Spark nor numba. The command is a child in a session of its own, so a stop signal reaches it once, from here. Each
@@ -48,7 +48,7 @@ def supervise(restart: str, log: str, log_level: str) -> NoReturn:
         log: --log of `mqtwin stream`.
         log_level: --log-level of `mqtwin stream`.
     """
-    module = ["-m", "deploy.run.supervisor", restart, log, log_level]
+    module = ["-m", "deploy.supervisor", restart, log, log_level]
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *module, sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- the command is our own
