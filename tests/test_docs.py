@@ -36,7 +36,6 @@ from tests.tools.score.baselines import BASELINES
 from twin.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
-from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder
 from twin.feeds import FORMATS
 from twin.simulation import SCENARIOS, demo_estate
@@ -329,39 +328,13 @@ def test_the_example_of_an_estate_is_one(tmp_path):
     assert structure.queues == ("ORDERS",)
 
 
-@pytest.mark.parametrize(
-    ("heading", "table"),
-    [
-        ('`[structure."GROUP/NAME"]`', "structure"),
-        ("`[other_structure.NAME]`", "other_structure"),
-        ('`[smds."GROUP/NAME/QMGR"]`', "smds"),
-        ("`[coupling_facility.NAME]`", "coupling_facility"),
-        ('`[page_set."QMGR/NUMBER"]`', "page_set"),
-        ('`[queue_file."QMGR/QUEUE"]`', "queue_file"),
-        ("`[uniform_cluster.NAME]`", "uniform_cluster"),
-    ],
-)
-def test_the_attributes_of_a_table(heading, table):
-    assert sorted(first_codes(section("estate.md", heading))) == sorted(SECTIONS[table].attributes)
-
-
-def test_the_attributes_of_the_smaller_tables():
+def test_the_attributes_of_tables_without_a_model():
     documented: dict[str, list[str]] = {}
     for row in rows(section("estate.md", "Tables and attributes")):
         if row[0] in SECTIONS:
             documented.setdefault(row[0], []).extend(codes(row[1]))
-    stores = {"structure", "other_structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
-    assert set(documented) == set(SECTIONS) - stores
+    assert set(documented) == {"queue_sharing_group", "host", "queue", "storage_class"}
     assert documented == {name: list(SECTIONS[name].attributes) for name in documented}
-
-
-def test_the_defaults_of_a_structure():
-    table = rows(section("estate.md", '`[structure."GROUP/NAME"]`'))
-    defaults = {code: row[1] for row in table for code in codes(row[0])}
-    assert defaults["full_threshold"] == "80"
-    assert defaults["cf_level"].startswith(f"{TOML_CF_LEVEL};")
-    assert defaults["drift_tolerance_pct"] == "5.0"
-    assert defaults["offload_min_length"] == "140"
 
 
 # --- how it works ----------------------------------------------------------------------------------------------------
