@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.conditions import Pool, Resource
 from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, Structure
 from twin.estate.model import PRESTAGES_ABOVE_PCT

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels import offload, pools
-from twin.capacity.offload_rules import has_rules, with_all_offloaded_above
 from twin.capacity.statements import alter_rules
-from twin.capacity.structures import allocate, pool_sizes
+from twin.capacity.structures import allocate, has_rules, pool_sizes, with_all_offloaded_above
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.sizing.structure import DOCUMENTED_BYTES, offload_all_commands, round_up
