@@ -1,4 +1,4 @@
-"""What a long run uses: figures in its first and its last quarter, whether they are flat, and their picture."""
+"""Figures of what a long run uses, in its first and its last quarter, whether they are flat, and their picture."""
 
 from __future__ import annotations
 
