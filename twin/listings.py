@@ -2,9 +2,8 @@
 
 Ends of lines are LF, CR LF, CR alone (answers of z/OSMF) and NEL, X'15' or U+0085 (z/OS UNIX files). EBCDIC text may
 also be records of one length, as a data set is in binary. All Latin code pages agree about letters, digits and the
-marks of MQSC, and z/OS takes $ # @ for code points, whatever a national page shows for them: 037 reads every one.
-
-The first column of a printed text is carriage control: 1 for a new page; blank, 0 and - for a line behind one, two and
+marks of MQSC, and z/OS takes $ # @ for code points, whatever a national page shows for them: 037 reads every one. The
+first column of a printed text is carriage control: 1 for a new page; blank, 0 and - for a line behind one, two and
 three ends; + for one over the line before [IBM: z/OS DFSMS Using Data Sets, ANSI control characters].
 """
 
@@ -40,19 +39,12 @@ _RULER = re.compile(r"\+?[_=]{8,}")
 
 
 class Line(NamedTuple):
-    """A line.
+    """A line."""
 
-    Attributes:
-        number: its number in the file, from 1.
-        text: it, without carriage control.
-        is_heading: True for a heading of a page, and for a line printed over another.
-        has_control: True if it had carriage control.
-    """
-
-    number: int
-    text: str
-    is_heading: bool
-    has_control: bool
+    number: int  # its number in the file, from 1
+    text: str  # it, without carriage control
+    is_heading: bool  # True for a heading of a page, and for a line printed over another
+    has_control: bool  # True if it had carriage control
 
 
 def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:

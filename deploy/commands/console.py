@@ -13,9 +13,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
-from deploy.console.live_past import LivePast
 from deploy.console.model import ConsoleModel
-from deploy.console.past import PastTwins, mark_of
+from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions

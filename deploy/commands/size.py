@@ -1,4 +1,4 @@
-"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and those of the job on a cluster."""
+"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and that of the job on a cluster."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from twin.sizing import (
     plan_threshold,
 )
 from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
-from twin.sizing.mix import MAX_COUNT, parse_count
+from twin.sizing.mix import parse_count
 from twin.sizing.structure import rebuild_advice
 
 size = App(name="size")
@@ -142,29 +142,26 @@ def cluster(
     events_per_second: str,
     stores: str,
     content_type: ContentType = "json",
-    held: str | None = None,
-    cores_per_executor: Annotated[int, Parameter(validator=Number(gte=1, lte=256))] = 4,
     latency: Annotated[float, Parameter(validator=Number(gt=0, lte=3600))] = 1.0,
+    machine_cores: Annotated[int, Parameter(validator=Number(gte=1, lte=1024))] = 16,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
+    """Plan the cores of the job: how many, the duration of a batch, and whether one machine is enough.
 
     Args:
         events_per_second: Events a second, such as 500000 or 0.5M.
         stores: Number of stores.
         content_type: Content type of the records.
-        held: Messages that all stores hold, such as 10M. Default: none.
-        cores_per_executor: Cores of an executor.
         latency: Largest duration of a batch, seconds.
+        machine_cores: Cores of one machine.
         json: Print one JSON object instead of a table.
     """
     load = ClusterLoad(
         events_per_second=_parse_number("--events-per-second", events_per_second, MAX_EVENTS_PER_SECOND),
         stores=_parse_number("--stores", stores, MAX_STORES),
         content_type=content_type,
-        held=0 if held is None else _parse_number("--held", held, MAX_COUNT),
     )
-    plan = plan_cluster(load, cores_per_executor=cores_per_executor, latency_s=latency)
+    plan = plan_cluster(load, latency_s=latency, machine_cores=machine_cores)
     emit(cluster_document(plan), as_json=json)
 
 

@@ -16,8 +16,7 @@ from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Structure
 from twin.estate.settings import DataSetSetting, Settings
-from twin.planning.advise import Promise, advise
-from twin.planning.levers import sizes
+from twin.planning.advise import Promise, advise, sizes
 from twin.planning.moment import Moment
 from twin.planning.proof import Hindsight
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, missing_gets_per_s, what_if

@@ -4,13 +4,11 @@ A line of a log begins with fields, all of which but the time may be absent: SYS
 system, Julian date, time, job or console and flags [IBM: z/OS MVS System Messages, the hardcopy log]; SDSF's user log
 and zos_operator have system, Julian date and time; a job log time and job [published: IBM Washington Systems Center,
 slides "MQ JES logs"]; others print a date and a time, or a time alone. A job log has only times of day, in local time;
-its lines `---- MONDAY,     29 JAN 2024 ----` begin a day.
+its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: where a clock is set back, a time before
+the last one is of the second pass of that hour.
 
 A message of several lines has a number behind its first line, and in SYSLOG and job log before each further line, so
 that lines of other messages may stand between. Elsewhere its lines follow without a number, or with the same time.
-
-Where a clock is set back, times of one hour come twice: a log is in order, so a time before the last one is of the
-second pass.
 """
 
 from __future__ import annotations
@@ -18,11 +16,12 @@ from __future__ import annotations
 import calendar
 import mmap
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from twin.feeds.intake import Complaint
 from twin.listings import Line, file_lines
 
 MAX_MESSAGE_LINES = 100_000
@@ -68,8 +67,6 @@ _ONE_SECOND_US = 1_000_000
 _DISORDER = timedelta(seconds=5)  # by which lines of one second may be out of order
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Complain = Callable[[str, int, str], None]  # code, line, text
-
 
 @dataclass(slots=True)
 class Message:
@@ -98,25 +95,14 @@ class Message:
 
 @dataclass(slots=True)
 class ConsoleReader:
-    """Reader of one text.
+    """Reader of one text."""
 
-    Attributes:
-        first_day: day of the first time, where no line has named one.
-        zone: zone of the times.
-        complain: takes what is wrong with dates and times.
-        lines: number of lines so far.
-        unjoined: number of lines that continue a message whose first line is missing.
-        first_unjoined: the first of these.
-        outside: number of lines that are of no message, blank ones and headings among them.
-    """
-
-    first_day: date
-    zone: tzinfo
-    complain: Complain
-    lines: int = 0
-    unjoined: int = 0
-    first_unjoined: Line | None = None
-    outside: int = 0
+    name: str  # of the text, for complaints
+    first_day: date  # day of the first time, where no line has named one
+    zone: tzinfo  # zone of the times
+    unjoined: int = 0  # number of lines that continue a message whose first line is missing
+    first_unjoined: Line | None = None  # the first of these
+    outside: int = 0  # number of lines that are of no message, blank ones and headings among them
     _clock: _Clock = field(init=False)
     _numbered: dict[str, Message] = field(default_factory=dict)
     _current: Message | None = None
@@ -124,22 +110,23 @@ class ConsoleReader:
 
     def __post_init__(self) -> None:
         """Set the clock to the first day."""
-        self._clock = _Clock(self.first_day, self.zone, self.complain)
+        self._clock = _Clock(self.name, self.first_day, self.zone)
 
-    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message]:
-        """Yield the messages of a text, in the order of their first lines.
+    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message | Complaint]:
+        """Yield the messages of a text, in the order of their first lines, and what is wrong with its times.
 
         Args:
             data: the text, UTF-8 or EBCDIC; bytes that are neither are replaced.
         """
         for line in file_lines(data):
-            self.lines += 1
             self._take(line)
+            yield from self._clock.wrong()
             while len(self._waiting) > _OPEN_MESSAGES:
                 yield self._waiting.pop(0)
         yield from self._waiting
         self._waiting = []
         self._clock.finish()
+        yield from self._clock.wrong()
 
     def _take(self, line: Line) -> None:
         """Take a line."""
@@ -270,27 +257,16 @@ def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
 
 
 class _Wrapped(NamedTuple):
-    """A line of a log.
+    """A line of a log."""
 
-    Attributes:
-        text: the message.
-        shape: which fields stand before it.
-        day: date as it stands there; "" if absent.
-        clock: time of day, HH?MM?SS.
-        offset: its offset from UTC; "": local.
-        is_several: True if it is known to be the first line of several.
-        is_loose: True if further lines may have the same fields.
-        fields: words before the id of a message.
-    """
-
-    text: str
-    shape: str
-    day: str
-    clock: str
-    offset: str
-    is_several: bool
-    is_loose: bool
-    fields: str
+    text: str  # the message
+    shape: str  # which fields stand before it
+    day: str  # date as it stands there; "" if absent
+    clock: str  # time of day, HH?MM?SS
+    offset: str  # its offset from UTC; "": local
+    is_several: bool  # True if it is known to be the first line of several
+    is_loose: bool  # True if further lines may have the same fields
+    fields: str  # words before the id of a message
 
 
 def _unwrap(line: str) -> _Wrapped | None:
@@ -337,23 +313,22 @@ def _from_id(rest: str) -> str:
 
 @dataclass(slots=True)
 class _Clock:
-    """Times of a log.
+    """Times of a log."""
 
-    Attributes:
-        day: day of the last line.
-        zone: zone of the times.
-        complain: takes what is wrong with them.
-        now: time of the last line, microseconds since 1970; None: there was none.
-    """
-
-    day: date
-    zone: tzinfo
-    complain: Complain
-    now: int | None = None
+    name: str  # of the text, for complaints
+    day: date  # day of the last line
+    zone: tzinfo  # zone of the times
+    now: int | None = None  # time of the last line, microseconds since 1970; None: there was none
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice
     _reported: set[tuple[str, str]] = field(default_factory=set)  # code and day of complaints
+    _wrong: list[Complaint] = field(default_factory=list)  # complaints since the last call of `wrong`
+
+    def wrong(self) -> list[Complaint]:
+        """Return what is wrong with the times since the last call."""
+        wrong, self._wrong = self._wrong, []
+        return wrong
 
     def begin_day(self, line: int, day: str, month: str, year: str) -> None:
         """Begin a day that a line names."""
@@ -414,7 +389,7 @@ class _Clock:
         """Complain once a day."""
         if (code, day) not in self._reported and len(self._reported) < _MAX_REPORTED:
             self._reported.add((code, day))
-            self.complain(code, line, text)
+            self._wrong.append(Complaint(code, f"{self.name}, line {line}", text))
 
     def _begin_date(self, line: int, text: str) -> None:
         try:

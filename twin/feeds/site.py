@@ -15,20 +15,18 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.events import Event
 from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
-from twin.feeds.file_types import describe_file
-from twin.feeds.formats import FORMATS, make_feed
-from twin.feeds.importing import import_files, read_pages, recorded
+from twin.feeds.importing import describe_file, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
-from twin.feeds.protocol import FeedOptions, Page
+from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
 MQSC, RECORDING = "mqsc", "recording"
-_LOOKED_AT = 8 << 20  # bytes of a file that tell its format
+_LOOKED_AT = 8 << 20  # bytes of a file that show its format
 _POLICY = re.compile(
     r"\s*(?:[0-9]{1,6}\s+)?(?:DATA\s+TYPE\(CFRM\)|DEFINE\s+POLICY|STRUCTURE\s+NAME\()|ADMINISTRATIVE DATA UTILITY:",
     re.IGNORECASE,
@@ -40,18 +38,11 @@ _WRITE_EVENTS = 10_000  # events per write
 
 
 class SiteFile(NamedTuple):
-    """A file of a site.
+    """A file of a site."""
 
-    Attributes:
-        format_name: one of FORMATS, cfrm, mqsc, or recording.
-        path: the file.
-        owner: queue manager or queue-sharing group of the definitions in a file of mqsc, or policy to take of cfrm;
-            "": not known.
-    """
-
-    format_name: str
+    format_name: str  # one of FORMATS, cfrm, mqsc, or recording
     path: Path
-    owner: str = ""
+    owner: str = ""  # queue manager or queue-sharing group of definitions in MQSC, policy of cfrm; "": not known
 
 
 def site_file(format_name: str, file: str) -> SiteFile:
@@ -68,17 +59,11 @@ def site_file(format_name: str, file: str) -> SiteFile:
 
 
 class MissingGroup(NamedTuple):
-    """A queue-sharing group that no file describes.
+    """A queue-sharing group that no file describes."""
 
-    Attributes:
-        text: what is missing, and the option to add.
-        option: value of --group, with the queue managers that were seen.
-        is_needed: the estate cannot be read without it.
-    """
-
-    text: str
-    option: str
-    is_needed: bool
+    text: str  # what is missing, and the option to add
+    option: str  # value of --group, with the queue managers that were seen
+    is_needed: bool  # the estate cannot be read without it
 
 
 class SiteEstate(NamedTuple):

@@ -33,8 +33,7 @@ from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
-from twin.state.names import Names, give_rows
-from twin.state.tables import StateError, Tables
+from twin.state.tables import Names, StateError, Tables, give_rows
 from twin.stores import alerting, silence
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
