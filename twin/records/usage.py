@@ -25,6 +25,11 @@ NOT_MEASURED = "not measured"  # the words for a usage that was neither counted 
 _FILE_BLOCK_BYTES = 512  # of a queue file
 
 
+def usage_pct(used: float, total: float) -> float:
+    """Return the percentage in use of a resource, to three decimals; of one without a size, as if it had one unit."""
+    return percent(used, total or 1)
+
+
 class Words(NamedTuple):
     """The words for a kind of resource.
 
@@ -159,7 +164,7 @@ def _usage(
     if used is None or total is None:
         return ResourceUsage(name, label, None, total or 0, maximum or total or 0, unit, None, None, NOT_MEASURED)
     limit = total if maximum is None else maximum
-    return ResourceUsage(name, label, used, total, limit, unit, percent(used, total), percent(used, limit), note)
+    return ResourceUsage(name, label, used, total, limit, unit, usage_pct(used, total), usage_pct(used, limit), note)
 
 
 def _structure(state: StructureState) -> list[ResourceUsage]:

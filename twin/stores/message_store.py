@@ -31,6 +31,7 @@ from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
+from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_rows
 from twin.stores import alerting, silence
@@ -44,7 +45,7 @@ from twin.stores.reports import Report, Reporter
 from twin.stores.resources import read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
-from twin.units import as_text, percent
+from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
@@ -514,7 +515,7 @@ class MessageStore(StoreKind):
         """Return the usage by resource, in percent of the largest size that the resource may have."""
         usage = read_usage(self.tables.store)
         used, maxima = usage["used"].tolist(), usage["maximum"].tolist()
-        return {resource: percent(used[row], max(1, maxima[row])) for resource, row in self._usage_rows().items()}
+        return {resource: usage_pct(used[row], maxima[row]) for resource, row in self._usage_rows().items()}
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""

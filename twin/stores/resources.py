@@ -16,9 +16,8 @@ from twin.alerts import fillers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import StoreConfig
-from twin.records.usage import RESOURCES
+from twin.records.usage import RESOURCES, usage_pct
 from twin.state.arrays import Array
-from twin.units import percent
 
 _ORDER = (  # in which alerts of one event are published
     *(Condition.THRESHOLD, Condition.CANNOT_EXPAND, Condition.FULL),
@@ -148,7 +147,7 @@ class StoreResource(ResourceView):
     @override
     def _read_usage_pct(self) -> float:
         used, total, _ = self._usage
-        return percent(used, max(1, total))
+        return usage_pct(used, total)
 
     @property
     def is_limit_known(self) -> bool:
@@ -159,7 +158,7 @@ class StoreResource(ResourceView):
     @override
     def maximum_pct(self) -> float:
         used, total, maximum = self._usage
-        return percent(used, max(1, maximum if self.is_limit_known else total))
+        return usage_pct(used, maximum if self.is_limit_known else total)
 
     @property
     @override

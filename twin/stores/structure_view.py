@@ -15,6 +15,7 @@ from twin.alerts.texts import NOTHING
 from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
+from twin.records.usage import usage_pct
 from twin.state.arrays import Array
 from twin.stores.resources import DATA_SET, STRUCTURE, StoreResource
 from twin.stores.state_record import EXPAND_STATUS
@@ -60,7 +61,7 @@ def structure_resource(
 def pools_pct(store: layout.Store) -> float:
     """Return the percentage in use of the pool that is used more, by the USAGE last read."""
     pools = store.usage[[STRUCTURE[pool].row for pool in (Pool.ENTRIES, Pool.ELEMENTS)]]
-    return max(percent(used, max(1, total)) for used, total in pools[["used", "total"]].tolist())
+    return max(usage_pct(used, total) for used, total in pools[["used", "total"]].tolist())
 
 
 class _OfStructure(StoreResource):
@@ -148,7 +149,7 @@ class _Pool(_OfStructure):
         used, total, _ = self._usage
         low, high = max(0, used - self._of_mean_length), used + self._of_mean_length
         messages = "1 message held is" if self._of_mean_length == 1 else f"{self._of_mean_length:,} messages held are"
-        pcts = f"{percent(low, max(1, total)):.1f} to {percent(high, max(1, total)):.1f} %"
+        pcts = f"{usage_pct(low, total):.1f} to {usage_pct(high, total):.1f} %"
         return (f"{messages} known from counts with a mean length: {low:,} to {high:,} elements are in use, {pcts}",)
 
     @override
