@@ -29,8 +29,7 @@ from tests.support.estates import small_estate
 from tests.twin.test_advise_required import recorded
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.planning.moment import at_moment
-from twin.planning.whatif import FillOutcome, Traffic, what_if
+from twin.planning.whatif import FillOutcome, Traffic, at_moment, what_if
 from twin.recordings.files import open_recording
 
 STORE = "QSG1/APP1"

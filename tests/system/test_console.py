@@ -40,7 +40,7 @@ from tests.system.harness import Played
 from tests.tools.soak.estates import many_stores, qmgr_of
 from twin.estate import load_estate
 from twin.events import NDJSON
-from twin.planning.moment import twin_at
+from twin.planning.whatif import twin_at
 from twin.playback.replays import replay
 from twin.recordings.files import open_recording
 from twin.units import as_text

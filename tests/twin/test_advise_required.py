@@ -17,9 +17,8 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import Settings, changed_config
 from twin.planning.advise import ALONE, Promise, advise
-from twin.planning.moment import Moment, at_moment
 from twin.planning.proof import AS_IT_IS, Proven, prove
-from twin.planning.whatif import what_if
+from twin.planning.whatif import Moment, at_moment, what_if
 from twin.units import MIB
 
 STORE = "QSG1/APP1"
