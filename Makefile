@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score numbers schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire score numbers schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -40,13 +40,7 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.tools.bench $(ARGS)
 
-bench-peers: $(MADE)/peers $(MADE)/archives       ## measure the job beside smaller programs on the same events
-	$(BIN)/python -m tests.tools.bench --only peers $(ARGS)
-
-soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
-	$(BIN)/python -m tests.tools.soak $(or $(ARGS),load)
-
-fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--seed 7 --minutes 60"
+fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--life 60" watches growth under a load
 	$(BIN)/python -m tests.tools.fire $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
@@ -91,7 +85,7 @@ $(MADE)/mqtwin: pyproject.toml constraints.txt $(MADE)/venv
 	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]'
 	@touch $@
 
-$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/peers $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
+$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
 	@echo "==> dependencies of make $*"
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@

@@ -144,8 +144,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
     """A file that mentions queue files by name would have to mention a new kind, too."""
     text = TEXTS["CONTRIBUTING.md"]
     listed = set(codes(text[text.index("### A kind of store") : text.index("### An attribute")]))
-    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
-    own |= {"twin/sizing/queue_file.py"}
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/sizing/queue_file.py"}
     own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
     mentioned = {
         path.relative_to(ROOT).as_posix()
@@ -163,12 +162,12 @@ POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
-OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+OTHERS = {"--build", "--durations", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous"}  # of kubectl
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
-OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.fuzz.guided
+OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 
 
 def options(command: str) -> set[str]:
@@ -443,7 +442,6 @@ def test_every_dependency_has_its_reason():
 def test_the_scenarios():
     documented = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
     assert documented == {name: kind.sentence for name, kind in SCENARIOS.items()}
-    assert f"`mqtwin simulate` with {len(SCENARIOS)} scenarios" in TEXTS["CHANGELOG.md"]
 
 
 def test_the_rules_beside_the_twin():
@@ -544,4 +542,4 @@ def test_pictures_load_nothing_from_the_network(path):
 def test_all_pages_are_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for name in PAGES:
-        assert f"- {name}" in navigation
+        assert re.search(rf"^ +(?:- )?{re.escape(name)}$", navigation, re.MULTILINE)

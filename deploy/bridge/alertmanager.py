@@ -35,6 +35,7 @@ from streams.kafka.latest import AlertEntry
 from twin.conditions import CRITICAL, FULL, INFO, PAGE, WARNING, WATCH, Pool, Resource
 from twin.errors import MqtwinError
 from twin.records import URGENCIES, Incident, Incidents
+from twin.records.usage import RESOURCES
 from twin.units import as_seconds
 
 _MAX_ALERTS = 64  # of one request
@@ -54,15 +55,8 @@ ALERT_NAME = "MqtwinIncident"
 # Severity by urgency: full is critical too, as the routes of a site know no other word.
 _SEVERITIES: dict[str, str] = {WATCH: INFO, PAGE: WARNING, CRITICAL: CRITICAL, FULL: CRITICAL}
 
-# Kind of store by resource. A record of an alert does not have it; scm and augmented also exist in structures with
-# queues, whose names have a slash.
-_KINDS: dict[str, str] = {
-    **dict.fromkeys((Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS), "structure"),
-    Pool.PAGES: "page_set",
-    Pool.FILE: "queue_file",
-    Pool.BLOCKS: "queue_file",
-    Pool.CAPACITY: "uniform_cluster",
-}
+# A record of an alert does not have the kind of its store; scm and augmented also exist in structures with queues,
+# whose names have a slash.
 _SHARED = {Pool.SCM, Pool.AUGMENTED}
 
 _log = structlog.get_logger("mqtwin.bridge")
@@ -75,7 +69,7 @@ def kind_of(store: str, resource: str) -> str:
     pool = Resource.parse(resource).pool
     if pool in _SHARED:
         return "structure" if "/" in store else "coupling_facility"
-    return _KINDS.get(pool, "")
+    return RESOURCES[pool].kind if pool in RESOURCES else ""
 
 
 def identity(incident: Incident, kind: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from deploy.show.sizes import (
     threshold_document,
 )
 from deploy.show.terminal import emit
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS

@@ -24,7 +24,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from twin.capacity.page_sets import allocated_pages
+from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured

@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from typing_extensions import override
 
-from twin.capacity.page_sets import allocated_pages
+from kernels.page_set import allocated_pages
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item

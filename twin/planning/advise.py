@@ -19,8 +19,8 @@ from typing import NamedTuple
 import msgspec
 
 from twin.alerts.texts import more_members_actions
-from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import cfrm, mqsc, steps
+from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.conditions import ELEMENTS, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, StoreConfig, Structure

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kernels import forecast, meters, regime, resources
+from kernels import forecast, meter_rows, meters, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
@@ -445,7 +445,7 @@ def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, p
         )
         outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, horizon)
         assert outlook.drawn is not None
-        filled = outlook.full_of != resources.NOTHING_FULL
+        filled = outlook.full_of != meter_rows.NOTHING_FULL
         ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
         median = float(np.median(ticks))
         if np.isfinite(median):

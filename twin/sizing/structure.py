@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kernels import offload, pools
-from twin.capacity.offload_rules import has_rules, with_all_offloaded_above
 from twin.capacity.statements import alter_rules, rebuild, structure_sizes
-from twin.capacity.structures import allocate, pool_sizes
+from twin.capacity.structures import allocate, has_rules, pool_sizes, with_all_offloaded_above
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.estate.administration import (

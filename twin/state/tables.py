@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernels import index, layout, meter_rows
-from kernels.indexing import reindex
+from kernels.ids import reindex
 from twin.errors import MqtwinError
 from twin.state import earlier, row_journal
 from twin.state.arrays import Array, Arrays, MemoryArrays, Size
@@ -161,6 +161,7 @@ class Tables:
         self.store = layout.Store(
             **parts,
             datasets=np.zeros(0, layout.DATASET),
+            usage=np.zeros(meter_rows.DATA_SETS, layout.USAGE),
             **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
             params=np.zeros(1, layout.PARAMS),
         )
@@ -202,7 +203,14 @@ class Tables:
         """Restore the small arrays from the result of `records`, in the format of a version of state."""
         dtypes = {"datasets": (layout.DATASET, 0), **RECORDS}
         arrays = {name: earlier.read_rows(records[name], name, dtype, version) for name, (dtype, _) in dtypes.items()}
+        datasets = arrays.pop("datasets")
         self.store = self.store._replace(**arrays)
+        self.set_datasets(datasets)
+
+    def set_datasets(self, datasets: Array) -> None:
+        """Replace the data sets by DATASET[n], and make room for their usage."""
+        usage = np.zeros(meter_rows.DATA_SETS + datasets.size, layout.USAGE)
+        self.store = self.store._replace(datasets=datasets, usage=usage)
 
     def reserve(self, name: str, rows: int) -> None:
         """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
