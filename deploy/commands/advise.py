@@ -23,8 +23,8 @@ from twin.estate.settings import changed_config, changed_text
 from twin.outputs import Draft, is_same_file, write_output
 from twin.planning.advise import Advice, Plan, Promise, advise_members
 from twin.planning.advise import advise as find_advice
-from twin.planning.moment import moment_of
 from twin.planning.proof import Proof, prove
+from twin.planning.whatif import moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
 
 

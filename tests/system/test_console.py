@@ -40,7 +40,7 @@ from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Played
 from twin.estate import load_estate
 from twin.events import NDJSON
-from twin.planning.moment import twin_at
+from twin.planning.whatif import twin_at
 from twin.playback.replays import replay
 from twin.recordings.files import open_recording
 from twin.units import as_text

@@ -27,8 +27,7 @@ from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, S
 from twin.estate.advice import warnings
 from twin.estate.model import PRESTAGES_ABOVE_PCT
 from twin.estate.settings import DataSetSetting, Setting, Settings, changed_config
-from twin.planning.moment import Moment, NoRoomError
-from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Traffic, what_if
+from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, NoRoomError, Traffic, what_if
 from twin.records import UniformClusterState, sentences_of
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin

@@ -36,8 +36,7 @@ from twin.planning.advise import (
     with_doubled,
     with_size,
 )
-from twin.planning.moment import Moment, moment_of
-from twin.planning.whatif import FillOutcome
+from twin.planning.whatif import FillOutcome, Moment, moment_of
 from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chunks, play
 from twin.playback.samples import STEP, Alerts, Samples, Usage, usage_of
 from twin.playback.timeline import Timeline

@@ -304,7 +304,7 @@ class Timeline:
     def twin_at(self, store: str, time: int) -> Twin | None:
         """Return the twin of a store as of the events until a time, microseconds; None before its first event.
 
-        It is that of a replay of those events (`twin.planning.moment.twin_at`), sooner.
+        It is that of a replay of those events (`twin.planning.whatif.twin_at`), sooner.
         """
         copy = self._copies.copy_before(time)
         is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
