@@ -1,19 +1,8 @@
 """Fillings of a store that ended in 2192, from the refused puts of the recording.
 
 Two refused puts belong to one filling unless 15 minutes without one lie between them and the resource that was full
-fell below 90 % in that time. A filling has an onset, a first and a last 2192.
-
-The onset is the time at which usage last began to rise from its base level. Going back from the first 2192, the base
-level is
-
-- the lowest point after a fall of more than half of the rise since then (and more than 5 points), or
-- the level of a stretch of at least half an hour, and as long as the rise since then, in which usage stayed within 15 %
-  of the rise since then (or 2 points; a twentieth of the samples at either end is ignored), or
-- if neither exists, the minimum since the recording began,
-
-and the onset is the last time at which usage was at most a twentieth of the rise (at least 1 point) above that level.
-It is determined for the resource that was full and for the bytes of the messages held, and the earlier one counts: a
-data set begins to rise only when the offload rules apply, but messages piled up before.
+fell below 90 % in that time. The onset is determined for that resource and for the bytes of the messages held, and the
+earlier one counts: a data set begins to rise only when the offload rules apply, but messages piled up before.
 """
 
 from __future__ import annotations
@@ -76,7 +65,15 @@ def fillings(series: Series) -> list[Filling]:
 
 
 def onset(usage: Array) -> int:
-    """Return the index at which the rise to the last value began. usage: f8[n], percent, STEP apart, n > 0."""
+    """Return the index at which the rise to the last value began: the last one near the base level before it.
+
+    The base level is, going back, the first of: the lowest point after a fall of more than half of the rise since then,
+    and more than FALL; the level of a stretch of at least STRETCH, and as long as the rise since then, in which usage
+    stayed within LEVEL of that rise; the minimum.
+
+    Args:
+        usage: f8[n], percent, STEP apart, n > 0.
+    """
     end = len(usage) - 1
     top = level = float(usage[end])
     start = lowest = end

@@ -2,24 +2,7 @@
 
 A **page** is an incident of the alerts topic, whatever its conditions, from when it called somebody until nothing of it
 is a page any more (`twin.records.Incidents`). A rule calls in the same way: once, and again only after ten minutes of
-calm. The rules read the same samples as the twin, twice as often as usual:
-
-- Fixed line: IXC585E at or above the threshold, IXC586I below it again (z/OS structure full monitoring, threshold 80).
-  "structure" considers entries and elements, as XES does; else every resource counts, shared message data sets
-  included. A line is passed until usage is two points below it.
-- Straight line: the rules NodeFilesystemSpaceFillingUp of node-exporter's mixin, with minutes instead of hours. Warning
-  if less than 40 % are free and predict_linear over 6 minutes is below zero 24 minutes ahead, critical if less than
-  20 % are free and it is below zero 4 minutes ahead, each for 1 minute.
-
-Verdicts:
-
-- A page is right if it opens between five minutes before the onset of a filling and its last 2192, else false. One that
-  opened earlier is false even if it is still open at the 2192, and so is one that is over before the first 2192. It is
-  right, too, if a put to the store was refused with 2053 while it was open.
-- One that opened in the last two hours of the recording and is open at its end is undecided, neither right nor false: a
-  filling had no time to follow.
-- The lead of a filling is the time from the opening of the page that is open just before its first 2192, at most from
-  five minutes before the onset: before the onset nothing could be detected.
+calm. The rules read the same samples as the twin, twice as often as usual.
 """
 
 from __future__ import annotations
@@ -78,6 +61,10 @@ def page_verdicts(
 ) -> list[Verdict]:
     """Return the verdict on each page about a store.
 
+    A page is right if it opens between EARLY before the onset of a filling and its last 2192, or if a put was refused
+    with 2053 while it was open; else it is false, even if it is still open at the 2192. One that opens in the last
+    HORIZON of the recording and is open at its end is undecided: a filling had no time to follow.
+
     Args:
         series: the store over time.
         fillings: its fillings in order of time.
@@ -112,7 +99,10 @@ def is_withdrawn(alarm: Alarm, owner: Filling | None) -> bool:
 
 
 def lead_of(filling: Filling, alarms: Sequence[Alarm]) -> float | None:
-    """Return the lead of the alarm that was open just before the first 2192, seconds; None without one."""
+    """Return the lead of the alarm that was open just before the first 2192, seconds; None without one.
+
+    It counts from EARLY before the onset at the earliest: before that nothing could be detected.
+    """
     opened = next((alarm.opened for alarm in alarms if alarm.is_open(filling.first)), None)
     return None if opened is None else (filling.first - max(opened, filling.onset - EARLY)) / SECOND
 
@@ -170,12 +160,12 @@ def static_pages(series: Series, percent: float, *, structure_only: bool = False
 
 
 def static(series: Series, percent: float, *, structure_only: bool = False, hysteresis: float = 0.0) -> list[Alarm]:
-    """Return the alarms of a fixed line: open at or above it, cleared below.
+    """Return the alarms of a fixed line: open at or above it, cleared below, as IXC585E and IXC586I.
 
     Args:
         series: the store over time.
         percent: the line.
-        structure_only: True: of entries and elements only.
+        structure_only: True: of entries and elements only, as structure full monitoring of z/OS.
         hysteresis: points below the line that still count as above it.
     """
     columns = [
@@ -189,7 +179,7 @@ def static(series: Series, percent: float, *, structure_only: bool = False, hyst
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """Rule of a straight line. Times in seconds."""
+    """Rule of a straight line, as NodeFilesystemSpaceFillingUp of node-exporter's mixin. Times in seconds."""
 
     free: float  # percent: free space below which it applies
     window: float  # of history
@@ -197,6 +187,7 @@ class LineRule:
     hold: float  # for which both must hold
 
 
+# That of the mixin with minutes instead of hours: a warning 24 minutes ahead, critical 4 minutes ahead.
 IN_MINUTES = (LineRule(40, 360, 1440, 60), LineRule(20, 360, 240, 60))
 
 

@@ -2,10 +2,8 @@
 
 `TARGETS` has every parser of what comes from outside, with inputs that it takes. A parser may refuse an input by its
 own error and by no other, and takes at most a second. `--keep` chooses of what was found the short inputs that reach
-most lines and writes them to corpus/, which the suite plays again.
-
-Atheris is installed by hand (`pip install atheris`). It sees Python and not compiled kernels, so each event is held
-against the exact rules instead.
+most lines and writes them to corpus/, which the suite plays again. Atheris is installed by hand (`pip install
+atheris`). It sees Python and not compiled kernels, so each event is held against the exact rules instead.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.tools.score import ablation, page, people, stories, summary
+from tests.tools.score import ablation, page, people, pictures, summary
 from tests.tools.score.cases import Split
 from tests.tools.score.loads import CASES as REAL_CASES
 from tests.tools.score.loads import SERIES
@@ -62,7 +62,8 @@ def main() -> int:
             time.monotonic() - began,
             ablations,
         )
-        path = page.write(run, scores, stories.draw(scores, loads, docs / "images"), docs, loads)
+        pictures.draw(scores, loads, docs / "images")
+        path = page.write(run, scores, docs, loads)
         if whole:
             people.write_readme(scores, ROOT / "README.md")
         console.print(f"{path.relative_to(ROOT)} written")

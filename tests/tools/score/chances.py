@@ -1,12 +1,10 @@
 """Predicted probabilities of 2192 within some horizons, held against what came, as counts that can be added.
 
 Every five minutes in which a store is not full, the probability of a 2192 within each of HORIZONS is compared with the
-outcome, unless the recording ends before the horizon does: else those that a 2192 followed would count, and those that
-none followed would not. A method that predicts no probability says yes or no: by its
-predicted time, or else by its open alarm. Yes and no then count as the probability that they deserve: the share of them
-that a 2192 followed, in the same recordings. So no rule is worse off for a wrong scale.
-
-Scores, the lower the better [Gneiting and Raftery 2007: Strictly proper scoring rules, prediction, and estimation]:
+outcome, unless the recording ends before the horizon does. A method that predicts no probability says yes or no: by its
+predicted time, or else by its open alarm. Yes and no then count as the share of them that a 2192 followed in the same
+recordings, so that no rule is worse off for a wrong scale. Scores, the lower the better [Gneiting and Raftery 2007:
+Strictly proper scoring rules, prediction, and estimation]:
 
 - **Brier score**: mean squared error of the probability. It is reliability - resolution + uncertainty, but for what
   varies within a bin [Murphy 1973]: how far the bins are from what came in them, how far what came in them is from the

@@ -1,28 +1,7 @@
 """Judgement of alarms, pages and predictions against fillings: the same functions for the twin and every baseline.
 
-Definitions:
-
-- An alarm is **true** if it opens between five minutes before the onset of a filling and its last 2192, else **false**.
-  One that opened earlier is false even if it is still open at the 2192, and is also counted as `early`. One that opened
-  in the last two hours of the recording and is open at its end is `undecided`, neither true nor false: a filling had no
-  time to follow.
-- If withdrawing counts (hard classes), a true alarm that clears before the first 2192 is false, too.
-- A filling is **recalled** if an alarm is open just before its first 2192. The **lead** is the time from the opening of
-  that alarm, at most from five minutes before the onset: before the onset nothing could be detected.
-- **Reopened**: alarms that open in a filling after the first one, one that was open at its beginning included.
-- **Time to clear**: from the last 2192 to the end of the alarm that was open then.
-- **Named**: True if the first queue named when the alarm opened has at least nine tenths of the largest share of the
-  growth of the full resource since the onset.
-- **Error**: of the predicted time to the first 2192, 60, 30, 15 and 5 minutes before it, relative to the true time,
-  provided the filling had lasted two minutes and a tenth of its time. No recent prediction, or one beyond the horizon,
-  is an infinite error.
-
-A page is right or false as an alarm is true or false; it is right, too, if a put to the store was refused with 2053
-while it was open.
-
-- **Unheard**: a filling in which no page was open, not even at its last 2192. **Late**: none was open just before its
-  first 2192.
-- **Called again**: pages that open less than ten minutes after another one of the store ended.
+An alarm is true or false as a page is right or false (`twin.playback.pages`), but for puts refused with 2053, which
+make no alarm true.
 """
 
 from __future__ import annotations
@@ -75,14 +54,25 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarnedFilling:
-    """Filling with the results of a method."""
+    """Filling with the results of a method.
+
+    Attributes:
+        filling: the filling.
+        lead: seconds; None: not recalled, as no alarm was open just before its first 2192.
+        reopened: alarms that open in it after the first one, one that was open at its beginning included.
+        clear: seconds from the last 2192 to the end of the alarm; None: none was open then, or it never cleared.
+        named: True if the first queue named when the alarm opened has at least NEARLY of the largest share of the
+            growth of the full resource since the onset; None: no queue was named.
+        errors: of the predicted time, relative to the true one, by minutes before the first 2192, provided that enough
+            of the filling had passed; inf: no recent prediction, or one beyond the horizon.
+    """
 
     filling: Filling
-    lead: float | None  # seconds; None: not recalled
+    lead: float | None
     reopened: int
-    clear: float | None  # seconds; None: no alarm was open at the last 2192, or it never cleared
-    named: bool | None  # None: no queue was named
-    errors: dict[int, float] = field(default_factory=dict)  # by minutes before the first 2192
+    clear: float | None
+    named: bool | None
+    errors: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """The oracle: what can be known of a case by one who knows its story, but no random number of the future.
 
 It knows the scenario, its parameters and what the store holds now. It knows neither the noise of the calls nor which
-climb, break or night goes on (the parameters that are numbers of an event), nor any other draw of `Site.chance`. Its
-futures are drawn from the generator's own law: the story is drawn again some times, as flows without noise, and of
+climb, break or night does not end (the parameters that are numbers of an event), nor any other draw of `Site.chance`.
+Its futures are drawn from the generator's own law: the story is drawn again some times, as flows without noise, and of
 these siblings those continue that were most like the store up to now, at about the same time. They reach as far as the
-twin's forecasts. The alert rule is the twin's own, asked at every sample.
-
-The futures are of the bytes of all messages, which are full at what the store held at its first 2192, or at what fits.
-A case that flows do not describe well, because its danger is another than the backlog, has no oracle.
+twin's forecasts. The alert rule is the twin's own, asked at every sample. The futures are of the bytes of all messages,
+which are full at what the store held at its first 2192, or at what fits. A case that flows do not describe well,
+because its danger is another than the backlog, has no oracle.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from tests.tools.score.loads import SERIES
 from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.score import METHODS, TWIN_WATCH
-from tests.tools.score.stories import Story
 from tests.tools.score.table import ROWS, bounds_text, markdown, number, percent, percent_end, rows
 from tests.tools.score.targets import PRECISION_AND_F1, not_later, targets
 from tests.tools.score.work import (
@@ -36,10 +35,6 @@ from twin.playback.pages import TWIN
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
-_LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
-twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
-
-
 _REAL_TEXT = """What is put are counts that a real system produced, five minutes apart: tweets that name a company,
 requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
 not kept here. A case takes a window of 12 to 36 hours, a reader of ours (with a limit, away now and then, a job every
@@ -64,11 +59,10 @@ class Run:
 def write(
     run: Run,
     scores: Sequence[CaseScore],
-    stories: Sequence[Story],
     docs: Path,
     loads: Mapping[Split, Sequence[CaseScore]],
 ) -> Path:
-    """Write the page and its appendix; return the path of the page. `tests.tools.score.stories` draws the pictures."""
+    """Write the page and its appendix; return the path of the page. `tests.tools.score.pictures` draws its pictures."""
     docs.mkdir(parents=True, exist_ok=True)
     page = [_head(run, scores), people.section(scores, run.command), _forecast(scores, loads), _foot(run)]
     appendix = [
@@ -86,7 +80,6 @@ def write(
         _scenarios(scores),
         _oracle_by_scenario(scores),
         _ablation(run),
-        _stories(stories),
         _foot(run),
     ]
     path = docs / "foresight.md"
@@ -361,11 +354,4 @@ tuning series."""
     ]
     for name, text in run.ablations.items():
         parts += [f"### {name.capitalize()}", text]
-    return "\n\n".join(parts)
-
-
-def _stories(stories: Sequence[Story]) -> str:
-    parts = ["## Examples", _LEGEND]
-    for story in stories:
-        parts += [f"### {story.title}", story.text, f"![{story.title}](images/{story.file})"]
     return "\n\n".join(parts)

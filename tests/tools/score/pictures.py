@@ -1,27 +1,27 @@
-"""Pictures of the scorecard: story of a store, lead times, calibration. They need matplotlib."""
+"""The pictures of the page: lead times, calibration, skill, and leads beside the oracle. They need matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kernels.clock import SECOND
 from tests.tools.score.bootstrap import Bounds
 from tests.tools.score.bootstrap import Figure as Skill
+from tests.tools.score.cases import Split
+from tests.tools.score.judge import WarnedFilling
 from tests.tools.score.measures import Measures
-from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH, MethodOutput
-from tests.tools.score.truth import Filling
+from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
+from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH
+from tests.tools.score.work import CaseScore, classes, leads_beside_oracle, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
-from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, SHADES, STYLE, date, draw_usage, mark_hours
-from twin.playback.series import Series
-from twin.state.arrays import Array
+from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, STYLE, save
 
-_MAX_PREDICTIONS = 14  # shown per filling
-_DAY = 86_400.0 * SECOND
+_SHORTEST, _LONGEST = 0.5, 300.0  # minutes that are drawn of a lead
+_TICKS = (0.5, 2, 5, 15, 30, 60, 120, 240)
 _SET_COLOURS = (INK, PLUM, OLIVE, RED, GREY)  # of sets of recordings
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _TWINS = (TWIN, TWIN_WATCH)
@@ -35,82 +35,7 @@ _LINES = {
 """Colour and dashes of each method."""
 
 
-def story(series: Series, fillings: Sequence[Filling], outputs: Mapping[str, MethodOutput], title: str) -> Figure:
-    """Draw usage over time, predictions of the twin, 2192s, and the alarms of every method.
-
-    Args:
-        series: the store over time.
-        fillings: its fillings.
-        outputs: by method.
-        title: title of the picture.
-    """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.4, 5.2), layout="constrained")
-        heights = (3, 1.3, 0.28 * len(outputs))
-        levels, predicted, bars = figure.subplots(3, 1, sharex=True, height_ratios=heights)
-        usage = {name: series.usage[:, column].tolist() for column, name in enumerate(series.resources)}
-        draw_usage(levels, series.times.tolist(), usage)
-        levels.set_title(title, fontsize=9, loc="left")
-        for axes in (levels, predicted, bars):
-            _mark_fillings(axes, fillings)
-        predictions = outputs[TWIN].predictions
-        if predictions is not None:
-            _draw_predictions(predicted, fillings, predictions.ahead, predictions.times)
-        _draw_bars(bars, series, outputs)
-    return figure
-
-
-def _mark_fillings(axes: Axes, fillings: Sequence[Filling]) -> None:
-    for filling in fillings:
-        begin, first, last = (date(time) for time in (filling.onset, filling.first, filling.last))
-        axes.axvspan(begin, first, color=GREY, alpha=0.15, linewidth=0)
-        axes.axvspan(first, last, color=RED, alpha=0.25, linewidth=0)
-        axes.axvline(first, color=RED, linewidth=0.8)
-
-
-def _draw_predictions(axes: Axes, fillings: Sequence[Filling], ahead: Array, times: Array) -> None:
-    """Draw some predictions of each filling, in the order in which they were made from top to bottom.
-
-    Args:
-        axes: the panel.
-        fillings: fillings of the store.
-        ahead: f8[n, 3], seconds until full (p10, p50, p90).
-        times: i8[n], of the predictions.
-    """
-    for filling in fillings:
-        rows = np.flatnonzero((times >= filling.onset) & (times < filling.first) & np.isfinite(ahead[:, 1]))
-        chosen = np.linspace(0, rows.size - 1, min(rows.size, _MAX_PREDICTIONS)).astype(int)
-        for row in rows[np.unique(chosen)].tolist():
-            time = int(times[row])
-            before = (filling.first - time) / (60 * SECOND)
-            p10, p50, p90 = (date(time + min(seconds, 86_400.0) * SECOND) for seconds in ahead[row].tolist())
-            axes.plot([p10, p90], [before, before], color=INK, linewidth=0.9)
-            axes.plot([p50], [before], ".", color=INK, markersize=3.5)
-    axes.invert_yaxis()
-    axes.set_ylabel("predicted,\nmin before")
-
-
-def _draw_bars(axes: Axes, series: Series, outputs: Mapping[str, MethodOutput]) -> None:
-    end = int(series.times[-1])
-    for row, (method, output) in enumerate(outputs.items()):
-        spans = [
-            (date(alarm.opened), max(date(alarm.cleared or end) - date(alarm.opened), 20 * SECOND / _DAY))
-            for alarm in output.alarms
-        ]
-        colour = SHADES[1] if method == TWIN_WATCH else _LINES[method][0]
-        axes.broken_barh(spans, (row - 0.32, 0.64), color=colour, linewidth=0)
-    axes.set_yticks(range(len(outputs)), list(outputs), fontsize=8)
-    axes.set_ylim(len(outputs) - 0.5, -0.5)
-    axes.set_xlim(date(int(series.times[0])), date(end))
-    mark_hours(axes)
-    axes.set_xlabel(
-        "UTC. Grey: a filling; red: puts fail with 2192, from the line on; bars: an alarm is open. Middle: when the "
-        "twin said it\nis full, p10 to p90, dot at p50, by the minutes before the first 2192 at which it said so",
-        fontsize=8,
-    )
-
-
-def leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:
+def draw_leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:
     """Draw the share of fillings by lead. by_method: leads in seconds, None: not recalled."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
@@ -219,3 +144,62 @@ def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str])
         panels[0].set_ylim(-1, 1.02)
         panels[0].legend(fontsize=8, loc="lower right")
     return figure
+
+
+# --- all of a run ---------------------------------------------------------------------------------------------------
+
+
+def draw(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]], folder: Path) -> None:
+    """Draw `foresight-*.svg` into a folder. loads: real ones, by set."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("foresight-*.svg"):
+        old.unlink()
+    by_method = measured(scores)
+    leads = {method: [warned.lead for case in scores for warned in _warned(case, method)] for method in METHODS}
+    save(draw_leads(leads, by_method), folder / "foresight-leads.svg")
+    save(calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
+    sets = {name: some for name, some in sets_of(scores, loads).items() if some and name != "all"}
+    save(skills({name: _skills(some) for name, some in sets.items()}, _AGAINST), folder / "foresight-skill.svg")
+    if any(ORACLE in score.judged for score in scores):
+        save(_beside_oracle(scores), folder / "foresight-oracle.svg")
+
+
+_AGAINST = ("against climatology", "against the best rule at each horizon")
+
+
+def _skills(scores: Sequence[CaseScore]) -> list[list[Skill]]:
+    """Return the skill at each horizon, against climatology and against the best rule."""
+    own = [Skill(brier.skill, brier.bounds.get("skill")) for brier in measured(scores)[TWIN].brier]
+    return [own, [line.skill for line in line_skills(scores)]]
+
+
+def _beside_oracle(scores: Sequence[CaseScore]) -> Figure:
+    """Draw the lead of every filling that the oracle foresaw, of the twin and of the oracle."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+        panels = figure.subplots(1, 2)
+        for axes, what, twin, oracle in zip(
+            panels, ("first of watch and page", "page"), (TWIN_WATCH, TWIN), (ORACLE_WATCH, ORACLE), strict=True
+        ):
+            axes.axline((1, 1), (60, 60), color=GREY, linewidth=0.8, label="as early as the oracle")
+            axes.axline((1, 0.8), (60, 48), color=GREY, linewidth=0.8, linestyle=":", label="80 % of it")
+            for name, colour in (("steady", OLIVE), ("hard", INK)):
+                some = classes(scores)[name]
+                pairs = [pair for own in leads_beside_oracle(some, twin, oracle) for pair in own]
+                ours, theirs = np.array(pairs).reshape(-1, 2).T / 60
+                axes.plot(np.maximum(theirs, _SHORTEST), np.maximum(ours, _SHORTEST), ".", color=colour, label=name)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlim(_SHORTEST * 0.8, _LONGEST)
+            axes.set_ylim(_SHORTEST * 0.8, _LONGEST)
+            for set_ticks in (axes.set_xticks, axes.set_yticks):
+                set_ticks(_TICKS, [f"{minutes:g}" for minutes in _TICKS])
+            axes.set_title(what, fontsize=9, loc="left")
+            axes.set_xlabel("lead of the oracle, minutes")
+        panels[0].set_ylabel(f"lead of the twin, minutes ({_SHORTEST:g}: none)")
+        panels[0].legend(fontsize=8, loc="upper left")
+    return figure
+
+
+def _warned(case: CaseScore, method: str) -> list[WarnedFilling]:
+    return [warned for store in case.judged[method] for warned in store.warned]

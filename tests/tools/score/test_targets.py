@@ -67,7 +67,7 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     scores = [case_score(180, 160), case_score(150, 160)] * 6
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
     loads = {"tuning": scores, "test": scores}
-    path = page.write(run, scores, [], tmp_path, loads)
+    path = page.write(run, scores, tmp_path, loads)
     text = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
     rows = {row[0]: row[1:] for row in cells}
