@@ -35,7 +35,7 @@ def alerts(
 
     Args:
         kafka: Kafka connection.
-        json: Print each alert record as one line of JSON, as in the topic.
+        json: Print JSON instead of text: each alert record as one line, as in the topic.
         all: Print each alert record, and run the command for each.
         from_beginning: Also read the alerts already in the topic.
         until_idle: Stop after this many seconds without an alert.

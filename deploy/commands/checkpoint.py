@@ -54,7 +54,7 @@ def describe(directory: InputFolder, /, *, json: Annotated[bool, Parameter(negat
 
     Args:
         directory: Checkpoint folder of a job, on this machine.
-        json: Print one JSON object instead of a table.
+        json: Print JSON instead of text.
     """
     files, manifest = open_stopped(directory)
     description = describe_checkpoint(directory, files, manifest)

@@ -38,7 +38,7 @@ _PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
 class ServerOptions:
     """The server of formats that are asked for by HTTP."""
 
-    url: Annotated[str | None, Parameter(help="Address of the server, http or https.")] = None
+    url: Annotated[str | None, Parameter(help="Base URL of the server, http or https.")] = None
     interval_s: Annotated[
         float | None,
         Parameter(

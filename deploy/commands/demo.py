@@ -40,7 +40,7 @@ def demo(
         no_console: Do not serve the page for a browser.
         seconds: Wall time for the six hours of the recording; longer where the job cannot follow.
         seed: Seed of the scenario's random numbers.
-        output: Folder for the estate and the recording, which the commands at the end read.
+        output: Folder to write the estate and the recording to, which the commands at the end read.
     """
     passed = None
     try:

@@ -18,6 +18,7 @@ from twin.simulation.trace import import_trace as convert_trace
 
 def import_trace(
     file: InputFile,
+    /,
     *,
     estate: EstateFile,
     output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],

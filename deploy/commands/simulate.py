@@ -42,6 +42,7 @@ def print_scenarios() -> None:
 
 def simulate(
     scenario: str | None = None,
+    /,
     *,
     estate: EstateFile | None = None,
     output: Annotated[OutputFile | None, Parameter(name=("--output", "-o"))] = None,
@@ -49,7 +50,6 @@ def simulate(
     store: str | None = None,
     queue: str | None = None,
     rate: float | None = None,
-    hours: float | None = None,
     start: str | None = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
     list_: Annotated[bool, Parameter(name="--list", negative="")] = False,
@@ -64,9 +64,8 @@ def simulate(
         store: Store that fills. Default: the first structure, page set or queue file with queues.
         queue: Queue that grows. Default: the first of the store.
         rate: Puts per second to that queue. Default: enough for the scenario on that store.
-        hours: Event time of the recording, hours.
         start: Time of the first event. Default: 2026-11-20T00:00:00Z.
-        set_: Scenario parameter, NAME=NUMBER; may be repeated. --list shows them.
+        set_: Scenario parameter, NAME=NUMBER, such as hours=3; may be repeated. --list shows them.
         list_: Show the scenarios and their parameters, then stop.
     """
     if list_:
@@ -75,8 +74,6 @@ def simulate(
     if scenario is None or estate is None or output is None:
         raise UsageError("simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list")
     settings = dict(parse_settings("--set", set_))
-    if hours is not None:
-        settings["hours"] = str(hours)
     start_us = START if start is None else parse_start(start)
     chosen_scenario = make_scenario(scenario, store=store, queue=queue, rate=rate, start=start_us, settings=settings)
     loaded_estate = load_estate(estate)

@@ -139,7 +139,7 @@ def _parse_backlog(text: str) -> int:
 @size.command
 def cluster(
     *,
-    events_per_second: str,
+    rate: str,
     stores: str,
     content_type: ContentType = "json",
     held: str | None = None,
@@ -150,16 +150,16 @@ def cluster(
     """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
 
     Args:
-        events_per_second: Events a second, such as 500000 or 0.5M.
+        rate: Events per second, such as 500000 or 0.5M.
         stores: Number of stores.
-        content_type: Content type of the records.
+        content_type: Format of the records, as for `mqtwin publish`.
         held: Messages that all stores hold, such as 10M. Default: none.
         cores_per_executor: Cores of an executor.
         latency: Largest duration of a batch, seconds.
-        json: Print one JSON object instead of a table.
+        json: Print JSON instead of text.
     """
     load = ClusterLoad(
-        events_per_second=_parse_number("--events-per-second", events_per_second, MAX_EVENTS_PER_SECOND),
+        events_per_second=_parse_number("--rate", rate, MAX_EVENTS_PER_SECOND),
         stores=_parse_number("--stores", stores, MAX_STORES),
         content_type=content_type,
         held=0 if held is None else _parse_number("--held", held, MAX_COUNT),

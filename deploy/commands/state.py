@@ -44,10 +44,10 @@ def state(
     Args:
         estate: Estate file (TOML) of the job; a checkpoint has neither names nor sizes.
         checkpoint: Checkpoint folder of a job, on this machine; for a past time its snapshots.
-        time: Past event time, RFC 3339, such as 2026-11-20T02:10Z.
+        time: Past moment, RFC 3339, such as 2026-11-20T02:10Z.
         kafka: Kafka connection, for a past time.
         store: Print only this store, such as QSG1/APP1.
-        json: Print JSON lines on a terminal too.
+        json: Print JSON lines instead of text, on a terminal too.
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)

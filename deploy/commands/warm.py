@@ -19,21 +19,21 @@ from twin.units import as_count
 
 def warm(
     *,
-    from_: Annotated[tuple[InputFile, ...], Parameter(name="--from", negative="", consume_multiple=True)],
+    recording: Annotated[tuple[InputFile, ...], Parameter(negative="", consume_multiple=True)],
     estate: EstateFile,
     output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],
 ) -> None:
     """Learn from recordings how rises of stores ended, and their puts by the hour, for the key `history` of an estate.
 
     Args:
-        from_: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
+        recording: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
         estate: Estate file (TOML).
         output: File to write (JSON).
     """
     loaded = load_estate(estate)
     print_warnings(loaded.warnings)
     with show_progress("warm") as advance:
-        history = learn(from_, loaded, advance)
+        history = learn(recording, loaded, advance)
     write_output(output, history_text(history))
     rises = sum(len(past.rises) for past in history.values())
     longest = max((len(past.puts.counts) for past in history.values() if past.puts is not None), default=0)

@@ -43,8 +43,8 @@ def whatif(
         kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
         set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
         traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
-        hours: How far to look ahead.
-        json_: Print the answer as JSON instead of a table.
+        hours: Hours to look ahead.
+        json_: Print JSON instead of text.
         picture: File for a picture: .svg or .png.
     """
     source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)

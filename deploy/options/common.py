@@ -44,15 +44,15 @@ def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def parse_address(option: str, text: str) -> tuple[str, int]:
-    """Return host and port of an address to listen on; an IPv6 address stands in brackets.
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of --listen; an IPv6 address stands in brackets.
 
     Raises:
         UsageError: `text` is not HOST:PORT.
     """
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"{option} {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
+        raise UsageError(f"--listen {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
     return host.strip("[]"), int(port)
 
 
