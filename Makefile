@@ -7,8 +7,8 @@ MADE := $(VENV)/.made
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$python && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+WORKERS ?=  # files of tests at a time: 3 by day, as tests wait for Kafka and Spark half of their time, 2 at night
+PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 LOADS := $(wildcard ../shared/fixtures/traffic/nab)  # real counts for make score: docs/scorecard.md
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
@@ -16,21 +16,21 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score numbers commands lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score numbers commands schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
 demo: $(MADE)/jars                           ## run the demo: a structure fills, alerts come before the first 2192
 	$(BIN)/mqtwin demo
 
-test: $(MADE)/test $(MADE)/jars              ## run the tests of a few minutes, two files at a time; ARGS="-k smds" for some
-	$(PYTEST) -m "not nightly" $(ARGS)
+test: $(MADE)/test $(MADE)/jars              ## run the tests of five minutes, three files at a time; ARGS="-k smds" for some
+	$(PYTEST) -n $(or $(WORKERS),3) -m "not nightly" $(ARGS)
 
 test-nightly: $(MADE)/test $(MADE)/jars      ## run the others: kills, restarts, rights, browsers, long random traffic
-	$(PYTEST) -m nightly $(ARGS)
+	$(PYTEST) -n $(or $(WORKERS),2) -m nightly $(ARGS)
 
 test-more: $(MADE)/test $(MADE)/jars         ## run both with five times as much random traffic
-	MQTWIN_TEST_PROFILE=large $(PYTEST) $(ARGS)
+	MQTWIN_TEST_PROFILE=large $(PYTEST) -n $(or $(WORKERS),2) $(ARGS)
 
 coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
 	NUMBA_DISABLE_JIT=1 MQTWIN_TEST_PROFILE=small $(BIN)/coverage run -m pytest -p tests.support.uncompiled \
@@ -57,6 +57,9 @@ numbers: $(MADE)/test                        ## write the numbers and pictures o
 
 commands: $(MADE)/mqtwin                     ## write the reference of docs/commands.md again, by the help of the commands
 	$(BIN)/python -m docs.make_commands
+
+schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
+	$(BIN)/python -m docs.make_schemas
 
 lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
 	$(BIN)/ruff check .

@@ -26,8 +26,7 @@ from deploy.show.demo import MethodResult, compare, judge_demo, picture, waiting
 from deploy.show.summaries import forecast_text
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
-from streams.kafka.subscribe import AlertReader
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import AlertReader, TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.definition import JobSettings

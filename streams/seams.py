@@ -1,12 +1,9 @@
 """Named points of the workers at which a test can ask for a fault: `tests.tools.fire` is the only one who does.
 
-In production `ACTIVE` is None and a seam costs a test for that. The runner of faults sets an environment variable to a
-folder and writes an order into it, a file with the name of a point: ``kill``, ``raise``, ``delay SECONDS`` or ``hold``.
-The first worker that comes to the point takes the order, by renaming the file, and obeys. A held worker waits until
-the runner, which kills or stops something else meanwhile, removes the renamed file.
-
-What Java does alone (it plans a batch, commits state, writes to Kafka, commits offsets) has no seam here: the runner
-sees it by the files of the checkpoint.
+In production `ACTIVE` is None. The runner of faults sets an environment variable to a folder and writes an order into
+it, a file with the name of a point: ``kill``, ``raise``, ``delay SECONDS`` or ``hold``. The first worker that comes to
+the point takes the order, by renaming the file, and obeys; a held worker waits until the runner removes the renamed
+file. What Java does alone has no seam here: the runner sees it by the files of the checkpoint.
 """
 
 from __future__ import annotations

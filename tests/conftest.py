@@ -16,7 +16,7 @@ import tempfile
 import uuid
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from deploy.java.broker import Broker
 from tests.support.java import QUICK_SPARK, quick_java
-from tests.support.profile import IS_LARGE, examples
+from tests.support.profile import CPU_LIMIT_S, IS_LARGE, examples
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
 # A commit passes or fails, the same on each machine: new examples are looked for by the large profile alone.
@@ -49,22 +49,33 @@ _KAFKA = "MQTWIN_TEST_KAFKA"
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
 _SPARK = "tests/system/"  # its quick tests share one Spark session
 _BY_FUNCTION = ("tests/kernels/test_oracles.py",)  # long, and nothing is shared by its functions
-_LONGEST = (
+_LONGEST = (  # of the night, then of the day
     "test_crash.py",
     "test_security.py",
-    "test_stream_command.py",
     "test_console.py",
-    "test_stream_reports.py",
-    "test_oracles.py",
-    "test_stream_equals_replay.py",
-    "test_bad_input_cases.py",
     "test_checkpoint.py",
     "test_old_checkpoints.py",
     "test_repartition.py",
+    "test_stream_reports.py",
+    "test_oracles.py",
     "test_browser.py",
+    "test_notes.py",
+    "test_timeline.py",
+    "test_scenarios.py",
+    "test_publish.py",
+    "test_record.py",
+    "test_latest.py",
+    "test_leave_scm.py",
+    "test_clock.py",
+    "test_commands_report.py",
+    "test_demo.py",
+    "test_past.py",
+    "test_commands_whatif.py",
+    "test_stream_command.py",
 )
 _SLOWEST_FILES = 10  # that a run prints
 _durations: Counter[str] = Counter()  # seconds of each file
+_too_long: dict[str, float] = {}  # CPU seconds of tests
 
 
 class _ByFile(LoadFileScheduling):
@@ -78,9 +89,9 @@ class _ByFile(LoadFileScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
-    """Give whole files to workers, with two exceptions."""
-    return _ByFile(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:
+    """Give whole files to workers, with two exceptions, unless another way is chosen."""
+    return _ByFile(config, log) if config.option.dist == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,17 +137,35 @@ def _place(path: Path) -> int:
     return _LONGEST.index(path.name) if path.name in _LONGEST else len(_LONGEST)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure the CPU seconds of a test and of the processes that it has waited for."""
+    before = os.times()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu_s", sum(os.times()[:4]) - sum(before[:4])))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds of a file, of all workers."""
+    """Add up the seconds of a file, of all workers, and note the tests that take too much CPU."""
     _durations[report.location[0]] += report.duration
+    cpu_s = dict(report.user_properties).get("cpu_s", 0.0)
+    if isinstance(cpu_s, float) and cpu_s > CPU_LIMIT_S:
+        _too_long[report.nodeid] = cpu_s
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the slowest files, in which a test that has become slow shows."""
-    if _durations:
-        terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the slowest files and, by day, the tests that belong to the night."""
+    if not _durations:
+        return
+    terminalreporter.section(f"slowest {_SLOWEST_FILES} files")
     for file, seconds in _durations.most_common(_SLOWEST_FILES):
         terminalreporter.write_line(f"{seconds:6.1f} s {file}")
+    if "not nightly" not in config.option.markexpr:
+        return
+    for nodeid, cpu_s in _too_long.items():
+        terminalreporter.write_line(f"{cpu_s:.1f} s of CPU, expected: at most {CPU_LIMIT_S:.0f}, or nightly: {nodeid}")
 
 
 @pytest.fixture(autouse=True)

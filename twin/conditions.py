@@ -61,6 +61,7 @@ def full_reasons(kinds: Iterable[str]) -> str:
     return " or ".join(map(str, reasons))
 
 
+OWNED_POOLS: Final = (Pool.SMDS, Pool.QUEUE, Pool.SOURCE)  # whose resources name an owner
 _OWNED: dict[str, str] = {Pool.SMDS: "SMDS", Pool.SOURCE: "source"}
 _LABELS: dict[str, str] = {Pool.SCM: "SCM", Pool.AUGMENTED: "augmented space", Pool.FILE: "queue file"}
 

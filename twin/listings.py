@@ -2,9 +2,8 @@
 
 Ends of lines are LF, CR LF, CR alone (answers of z/OSMF) and NEL, X'15' or U+0085 (z/OS UNIX files). EBCDIC text may
 also be records of one length, as a data set is in binary. All Latin code pages agree about letters, digits and the
-marks of MQSC, and z/OS takes $ # @ for code points, whatever a national page shows for them: 037 reads every one.
-
-The first column of a printed text is carriage control: 1 for a new page; blank, 0 and - for a line behind one, two and
+marks of MQSC, and z/OS takes $ # @ for code points, whatever a national page shows for them: 037 reads every one. The
+first column of a printed text is carriage control: 1 for a new page; blank, 0 and - for a line behind one, two and
 three ends; + for one over the line before [IBM: z/OS DFSMS Using Data Sets, ANSI control characters].
 """
 

@@ -1,4 +1,4 @@
-"""Output files, written in one way by all commands: beside their paths, and moved there when they are whole.
+"""Files that all commands write in one way: beside their paths, and moved there when they are whole; and secrets.
 
 What was there before stays until then, whatever fails. A device or a pipe, such as /dev/stdout, is written directly.
 Files that grow while they are read, such as `mqtwin record --follow`, are not written in this way.
@@ -213,3 +213,53 @@ def _sync(path: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
+    """Write the future content of a file beside it, and return the path of this draft, to be renamed.
+
+    Args:
+        path: the file.
+        data: its content.
+        is_synced: flush the draft to the disk, so that a crash of the machine cannot leave the file empty.
+
+    Raises:
+        OSError: the draft cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("wb") as file:
+        file.write(data)
+        if is_synced:
+            file.flush()
+            os.fsync(file.fileno())
+    return draft
+
+
+def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
+    """Replace a file by a draft of its new content; parameters and errors as in `write_draft`.
+
+    A device or a pipe is written directly.
+    """
+    if is_stream(path):
+        path.write_bytes(data)
+        return
+    write_draft(path, data, is_synced=is_synced).replace(path)
+
+
+def read_secret(option: str, path: Path) -> str:
+    """Return the secret in the first line of a file.
+
+    Args:
+        option: that names the file, for the error.
+        path: the file.
+
+    Raises:
+        UsageError: the file cannot be read, or its first line is empty or cannot be printed.
+    """
+    try:
+        line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option} {path} cannot be read: {error}; expected: a file with one line") from None
+    if not line or not line.isprintable():
+        raise UsageError(f"{option} {path} has no secret in its first line; expected: a file with one line")
+    return line

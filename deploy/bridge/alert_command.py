@@ -1,9 +1,8 @@
 """A command that gets each alert on its standard input: mail, a webhook, a message on the console of z/OS.
 
-The environment has the brief of the alert, for a command that needs no more: MQTWIN_BRIEF, at most three lines.
-
-One alert is in flight at a time, in the order of the topic. A command that fails or hangs is started again, after
-growing pauses, and given up after some attempts, so that one alert does not hold back all others.
+The environment has the brief of the alert, MQTWIN_BRIEF, at most three lines. One alert is in flight at a time, in the
+order of the topic. A command that fails or hangs is started again, after growing pauses, and given up after some
+attempts, so that one alert does not hold back all others.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Delivery of alerts to every Alertmanager of a cluster.
 
 Each peer has a thread that always sends the current content, never a queue: a peer that was away gets what is open now
-and what has cleared lately. Alertmanager asks for exactly that of its clients: send to all peers, send again
-[Alertmanager: High availability].
-
-Alertmanager identifies an alert by its labels. A changed label is another alert to it, so an incident is one alert,
-whose labels do not change while its root does. The exception is another urgency, which people are to hear of: an
-escalation, or puts that succeed again. The alert of the former urgency ends when that of the present one begins, in the
-same group.
+and what has cleared lately. Alertmanager asks its clients for that: send to all peers, send again [Alertmanager: High
+availability]. It identifies an alert by its labels, so an incident is one alert, whose labels do not change while its
+root does. Only another urgency, an escalation or puts that succeed again, ends the alert of the former urgency when
+that of the present one begins, in the same group.
 """
 
 from __future__ import annotations

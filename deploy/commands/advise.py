@@ -19,8 +19,7 @@ from deploy.show.terminal import emit, print_warnings
 from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.estate.changed import changed_text
-from twin.estate.settings import changed_config
+from twin.estate.settings import changed_config, changed_text
 from twin.outputs import Draft, is_same_file, write_output
 from twin.planning.advise import Advice, Plan, Promise
 from twin.planning.advise import advise as find_advice

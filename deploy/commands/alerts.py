@@ -14,7 +14,7 @@ from deploy.bridge.alert_command import AlertCommand
 from deploy.options.common import MAX_SECONDS, KafkaOptions
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from streams.host.signals import StopRequestedError, raise_on_stop
-from streams.kafka.subscribe import AlertReader, read_alerts
+from streams.kafka.topic_reader import AlertReader, read_alerts
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.records import AlertRecord, IncidentChange, Incidents

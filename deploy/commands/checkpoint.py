@@ -19,8 +19,7 @@ from streams.checkpoint.guard import open_stopped
 from streams.checkpoint.local_files import CheckpointFiles
 from streams.checkpoint.manifest import Manifest, check_readable, running_job
 from streams.log import configure_logging
-from streams.query import repartition as offline
-from streams.query.stored_state import count_older
+from streams.query import stored_state
 from twin.errors import UsageError
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 
@@ -81,7 +80,7 @@ def migrate(directory: KeptFolder, /, *, to: str = STATE_FORMAT) -> None:
         )
     warn_of_job(directory)
     configure_logging(level="critical")  # the error line already says what Spark would log
-    older, stores = count_older(directory, java=find_spark_java())
+    older, stores = stored_state.count_older(directory, java=find_spark_java())
     if older:
         print(
             f"{older:,} of {stores:,} stores have state of format {READ_FORMATS[0]}: nothing has to be done offline: "
@@ -105,7 +104,7 @@ def repartition(
         partitions: Number of state partitions, about the number of cores of all executors.
     """
     configure_logging(level="critical")  # the error line already says what Spark would log
-    before = offline.repartition(directory, partitions, java=find_spark_java())
+    before = stored_state.repartition(directory, partitions, java=find_spark_java())
     if before == partitions:
         print(f"the state has {partitions} partitions already")
     else:

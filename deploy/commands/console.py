@@ -12,9 +12,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
-from deploy.console.live_past import LivePast
 from deploy.console.model import ConsoleModel
-from deploy.console.past import PastTwins, mark_of
+from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import KafkaOptions, parse_address

@@ -76,7 +76,7 @@ def _live(kafka: KafkaOptions, estate: Estate, since: str | None, until: str | N
 
 def _published(kafka: KafkaOptions, prefix: str) -> list[AlertRecord]:
     """Return the alert records that the topic has."""
-    from streams.kafka.subscribe import AlertReader
+    from streams.kafka.topic_reader import AlertReader
     from streams.kafka.topics import Topics
 
     alerts: list[AlertRecord] = []

@@ -21,10 +21,9 @@ from deploy.show.terminal import kinds, print_command, print_line, printable
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, load_estate
 from twin.feeds.estate_import import CFRM
-from twin.feeds.formats import FORMATS
 from twin.feeds.importing import recorded
 from twin.feeds.intake import Intake
-from twin.feeds.protocol import FeedOptions
+from twin.feeds.protocol import FORMATS, FeedOptions
 from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
 from twin.forecast.extension import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file

@@ -11,9 +11,9 @@ from deploy.show.progress import show_progress
 from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.estate.past_rises import history_text
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.outputs import write_output
-from twin.playback.learn import learn
+from twin.playback.replays import learn
 from twin.units import as_count
 
 

@@ -1,35 +1,45 @@
-"""The console's past: a recording, of which the page shows every moment, without Kafka and Spark.
+"""The console's past: a recording, of which the page shows every moment, or the past of a running job.
 
-That of a running job is such a recording too, made from a snapshot and the events since: `deploy.console.live_past`.
+That of a job is a recording too: of the events between two snapshots of its checkpoint, played from the first of them.
+It is made when a moment in it is asked for, so that the page pays for what it shows.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import msgspec
 from typing_extensions import override
 
 from deploy.console.answers import Answers, HindsightAnswer, HindsightRequest, converted, hindsight_answer
+from deploy.console.live import LiveTwins
 from deploy.console.model import ConsoleModel
+from kernels.clock import SECOND
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
+from streams.query.past import JobPast
 from twin.errors import UsageError
 from twin.events import Reject
 from twin.planning.moment import Moment, moment_of
 from twin.planning.proof import hindsight
+from twin.playback.samples import STEP
 from twin.playback.timeline import Timeline
 from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record
 from twin.stores.open import Twin
-from twin.units import FIRST_SECOND, LAST_SECOND, as_microseconds
+from twin.units import FIRST_SECOND, LAST_SECOND, as_microseconds, as_text
 
-_MICROSECONDS = 1_000_000
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+MAX_MOMENTS = 5_000  # of the slider; it is as wide as the screen
+AFTER_US = 2 * 3600 * SECOND  # behind a period, so that its last moments show what became of their forecasts
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,13 +131,13 @@ class PastTwins(Past):
         self._topics = Topics()
         self._letters = [_letter(self._topics, timeline.recording.name, reject) for reject in timeline.rejects]
         self._end = self._folded(timeline.times[-1], everything=True)
-        self._span = span or Span(begin=timeline.times[0] / _MICROSECONDS, end=timeline.times[-1] / _MICROSECONDS)
+        self._span = span or Span(begin=timeline.times[0] / SECOND, end=timeline.times[-1] / SECOND)
         marks = _marks(timeline)
-        first = timeline.times[-1] if not marks else self._sample_after(round(marks[0].time * _MICROSECONDS))
+        first = timeline.times[-1] if not marks else self._sample_after(round(marks[0].time * SECOND))
         self._moments = Moments(
             name=timeline.recording.name,
-            times=[time / _MICROSECONDS for time in timeline.times],
-            first=first / _MICROSECONDS,
+            times=[time / SECOND for time in timeline.times],
+            first=first / SECOND,
             marks=marks,
             events=timeline.events,
         )
@@ -159,7 +169,7 @@ class PastTwins(Past):
 
     def model_at(self, time_s: float) -> ConsoleModel:
         """Return what the page shows of the last moment until a time, seconds since 1970."""
-        return self._folded(self._timeline.sample_before(round(time_s * _MICROSECONDS)), everything=False)
+        return self._folded(self._timeline.sample_before(round(time_s * SECOND)), everything=False)
 
     def history(self, store: str) -> dict[str, object] | None:
         """Return the usage of a store over the whole recording as columns; None for a store without samples."""
@@ -168,12 +178,12 @@ class PastTwins(Past):
 
     def moment_of(self, store: str, time_s: float) -> Moment:
         """Return a store at the last moment until a time, seconds since 1970. UsageError: there is none; says why."""
-        twin = self._twin(store, self._timeline.sample_before(round(time_s * _MICROSECONDS)))
+        twin = self._twin(store, self._timeline.sample_before(round(time_s * SECOND)))
         return moment_of(self._timeline.estate, twin)
 
     def hindsight_of(self, request: HindsightRequest) -> HindsightAnswer:
         """Return what settings from a moment on would have changed. UsageError: as `twin.hindsight`."""
-        time = self._timeline.sample_before(round(request.time * _MICROSECONDS))
+        time = self._timeline.sample_before(round(request.time * SECOND))
         self._twin(request.store, time)
         return hindsight_answer(hindsight(self._timeline, request.store, time, request.set))
 
@@ -192,7 +202,7 @@ class PastTwins(Past):
     def _folded(self, time: int, *, everything: bool) -> ConsoleModel:
         """Return the model of a moment, microseconds; everything: with all samples until then, for the history."""
         timeline, topics = self._timeline, self._topics
-        model = ConsoleModel(topics, clock=lambda: time / _MICROSECONDS)
+        model = ConsoleModel(topics, clock=lambda: time / SECOND)
         states = (
             [(sampled, record) for sampled, _, record in timeline.samples() if sampled <= time]
             if everything
@@ -221,7 +231,7 @@ def _marks(timeline: Timeline) -> list[Mark]:
         for change in incidents.take(read_alert_record(alert.record())):
             if change.is_notice and change.change not in (Change.OVER, Change.RECOVERED):
                 root = change.incident.root.data
-                marks.append(mark_of(alert.time / _MICROSECONDS, root, str(change.change)))
+                marks.append(mark_of(alert.time / SECOND, root, str(change.change)))
     return marks
 
 
@@ -239,7 +249,7 @@ def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> 
 def seconds_of(text: str) -> float:
     """Return a time of the page, RFC 3339 with its zone or seconds, as seconds. UsageError: it is neither."""
     try:
-        seconds = as_microseconds(text) / _MICROSECONDS
+        seconds = as_microseconds(text) / SECOND
     except ValueError:
         seconds = float(text) if _SECONDS.fullmatch(text) else math.nan
     if not FIRST_SECOND <= seconds <= LAST_SECOND:  # not a number is no time either
@@ -247,3 +257,86 @@ def seconds_of(text: str) -> float:
             f"time {text[:40]}; expected: RFC 3339 with its zone, such as 2026-11-20T01:34:00Z, or seconds since 1970"
         )
     return seconds
+
+
+class _Period(NamedTuple):
+    """A period that is played. begin, end: event times of its moments; folder: folder of its recording."""
+
+    begin: int
+    end: int
+    played: PastTwins
+    folder: TemporaryDirectory[str]
+
+
+class LivePast(Past):
+    """The past of a running job; the present is that of its twins. One period at a time is kept.
+
+    Args:
+        source: snapshots and topic of the job.
+        present: its twins of the present.
+        calls: returns the moments at which people were called.
+    """
+
+    def __init__(self, source: JobPast, present: LiveTwins, calls: Callable[[], list[Mark]]) -> None:
+        self._source, self._present, self._calls = source, present, calls
+        self._lock = threading.Lock()
+        self._period: _Period | None = None
+
+    @property
+    @override
+    def moments(self) -> Moments:
+        begins, now = self._source.begins(), self._present.now_us
+        if not begins or now <= begins[0]:
+            raise UsageError(f"{self._reach(begins)}; expected: a job with events, and --checkpoint FOLDER")
+        span = now - begins[0]
+        step = STEP * max(1, -(-span // (STEP * MAX_MOMENTS)))
+        times = [*range(begins[0], now, step), now]
+        first = begins[0] / SECOND
+        return Moments(
+            name=self._source.topics.events,
+            times=[time / SECOND for time in times],
+            first=now / SECOND,
+            marks=[mark for mark in self._calls() if mark.time >= first],
+            is_live=True,
+        )
+
+    @override
+    def played(self, time_s: float) -> PastTwins:
+        time = round(time_s * SECOND)
+        with self._lock:
+            period = self._period
+            if period is None or not period.begin <= time <= period.end:
+                self._period = period = None  # one at a time
+                self._period = period = self._play(time)
+            return period.played
+
+    @override
+    @contextmanager
+    def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
+        if time_s is None:
+            with self._present.moment(store, None) as moment:
+                yield moment
+        else:
+            yield self.played(time_s).moment_of(store, time_s)
+
+    @override
+    def problem(self) -> str:
+        return self._present.problem()
+
+    def _play(self, time: int) -> _Period:
+        begins, now = self._source.begins(), self._present.now_us
+        place = bisect_right(begins, time)
+        if not place or time > now:
+            raise UsageError(f"{as_text(time)}: {self._reach(begins)}; expected: a time between")
+        begin, following = begins[place - 1], begins[place] if place < len(begins) else None
+        end = now if following is None else following - 1
+        folder = TemporaryDirectory(prefix="mqtwin-past-")
+        timeline = self._source.timeline(begin, min(end + AFTER_US, now), Path(folder.name))
+        return _Period(begin, end, PastTwins(timeline, Span(begin=begin / SECOND, end=end / SECOND)), folder)
+
+    def _reach(self, begins: list[int]) -> str:
+        topic, now = self._source.topics.events, self._present.now_us
+        if not begins:
+            return f"Kafka has deleted the begin of {topic}, and there is no snapshot"
+        reach = f"from {as_text(begins[0])} to {as_text(now)}" if now > 0 else "no event yet"
+        return f"snapshots and topic {topic} have {reach}"

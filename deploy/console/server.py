@@ -23,8 +23,8 @@ from deploy.console.answers import Answers
 from deploy.console.app import Answer, ConsoleState, new_app
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past
-from streams.files import read_secret
 from twin.errors import MqtwinError, UsageError
+from twin.outputs import read_secret
 
 DEFAULT_PORT = 8470
 _MIN_TOKEN_CHARACTERS = 16

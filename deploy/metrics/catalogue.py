@@ -1,4 +1,4 @@
-"""Every metric of `mqtwin export`: name, kind, labels and help. A test compares it with docs/surfaces.md.
+"""Every metric of `mqtwin export`: name, kind, labels and help, and the field of a record that it is from.
 
 Units are base units, one unit a metric [Prometheus: Metric and label naming]. Labels that mq_prometheus has too are
 spelled as there, so that its metrics can be joined: qmgr, pageset (a decimal number), bufferpool, queue, platform="ZOS"
@@ -30,120 +30,160 @@ class Metric:
     text: str
 
 
-def _gauges(labels: tuple[str, ...], **texts: str) -> list[Metric]:
-    return [Metric(f"mqtwin_{name}", "gauge", labels, text) for name, text in texts.items()]
+def _metrics(labels: tuple[str, ...], **texts: str) -> list[Metric]:
+    return [_metric(f"mqtwin_{name}", labels, text) for name, text in texts.items()]
 
 
-def _counters(labels: tuple[str, ...], **texts: str) -> list[Metric]:
-    return [Metric(f"mqtwin_{name}_total", "counter", labels, text) for name, text in texts.items()]
+def _of_fields(labels: tuple[str, ...], **metrics: tuple[str, str]) -> dict[str, Metric]:
+    """Return the metrics of fields of a record: each with its name and its text."""
+    return {field: _metric(f"mqtwin_{name}", labels, text) for field, (name, text) in metrics.items()}
 
+
+def _metric(name: str, labels: tuple[str, ...], text: str) -> Metric:
+    return Metric(name, "counter" if name.endswith("_total") else "gauge", labels, text)
+
+
+# Metrics by field of a record; a field that is absent or null has no sample, one in percent becomes a ratio.
+OF_RESOURCE = _of_fields(
+    RESOURCE,
+    full_probability=(
+        "full_probability",
+        "Probability that a resource is full within the horizon of its forecast, 0 to 1.",
+    ),
+)
+OF_HORIZON = _of_fields(
+    (*STORE, "horizon"),
+    looks=("forecast_looks", "Looks ahead of the last 30 days whose outcome is known; horizon in seconds."),
+    brier=("forecast_brier_score", "Mean squared error of their probability to be full within the horizon."),
+    climatology=(
+        "forecast_climatology_score",
+        "The same of a rule that always says the share of looks that full followed.",
+    ),
+)
+OF_INTERVALS = _of_fields(
+    STORE,
+    count=("forecast_intervals", "Forecast intervals of the last 30 days whose store became full."),
+    coverage=("forecast_coverage_ratio", "Share of them that contained the time of full, 0.8 if they are right."),
+    width=("forecast_width_ratio", "Factor by which the next intervals are wider; 1: they stay as they are."),
+)
+OF_DEMAND = _of_fields(
+    STORE,
+    puts_per_s=(
+        "demand_puts_per_second",
+        "Messages that applications asked to put per second in the last 15 minutes, refused ones included.",
+    ),
+)
+OF_STATE = _of_fields(
+    STORE,
+    messages=("store_messages", "Messages that hold storage."),
+    bytes=("store_bytes", "Sum of the lengths of the messages held."),
+    uncommitted=("uncommitted_messages", "Messages whose put or get is not yet committed."),
+    drift_pct=(
+        "drift_ratio",
+        "Twin minus measurement, as a part of the total, of the worst resource; no sample before a MEASURE.",
+    ),
+    fidelity=(
+        "fidelity_ratio",
+        (
+            "Share of the measurements of the last 24 hours that the twin matched within its tolerance; no sample "
+            "before ten."
+        ),
+    ),
+    gaps=("gaps", "Sequence numbers currently missing."),
+    unmatched_gets=("unmatched_gets", "Gets whose message has not arrived."),
+    size=("structure_bytes", "Current size of a structure."),
+    ents_max=("entries", "List entries of a structure."),
+    ents_used=("entries_used", "List entries in use."),
+    elems_max=("elements", "Data elements of a structure."),
+    elems_used=("elements_used", "Data elements in use."),
+    offloaded_messages=("offloaded_messages", "Messages whose data are in a data set or in Db2."),
+    scm_total=("scm_bytes", "Storage class memory that a structure may use, or that a coupling facility has."),
+    scm_used=("scm_used_bytes", "Storage class memory in use."),
+    augmented=("augmented_bytes", "Augmented space in use, fixed and dynamic."),
+    storage_total=("storage_bytes", "Storage of a coupling facility."),
+    storage_promised=(
+        "storage_promised_bytes",
+        "Storage that the structures of a coupling facility may have together.",
+    ),
+    storage_free=("storage_free_bytes", "Free storage of a coupling facility."),
+    storage_measured=("storage_measured_free_bytes", "Free storage of a coupling facility as it was measured last."),
+    pages_total=("pageset_pages", "Pages of a page set for messages."),
+    pages_used=("pageset_pages_used", "Pages of a page set in use."),
+    expansions=("pageset_expansions", "Expansions of a page set."),
+    file_bytes=("queue_file_bytes", "Size of a queue file."),
+    file_max_bytes=("queue_file_max_bytes", "Maximum size of a queue file."),
+    members=("cluster_members", "Active members of a uniform cluster."),
+    rate=("cluster_puts_per_second", "Messages put per second by all members."),
+    capacity=("cluster_capacity_per_second", "Messages per second that the active members can deliver."),
+    depth=("cluster_depth_messages", "Messages waiting in the queues of the members."),
+    events=("events_total", "Events applied."),
+    duplicates=("duplicate_events_total", "Events with a sequence number seen before."),
+    full_puts=("full_puts_total", "Messages refused with 2192, or 2056 of a distributed queue manager."),
+    overfull_puts=("overfull_puts_total", "Messages that the real system accepted and the model had no room for."),
+    refused_alters=("refused_alters_total", "ALTER and REBUILD events that changed nothing."),
+)
+OF_BUFFER_POOL = _of_fields(
+    (*STORE, "bufferpool"),
+    buffer_pool_pct=("bufferpool_usage_ratio", "Usage of the buffer pool of a page set, as last measured, 0 to 1."),
+)
+OF_SCM = {"max": OF_STATE["scm_total"], "used": OF_STATE["scm_used"]}
+OF_DATA_SET = _of_fields(
+    STORE,
+    blocks_total=("smds_blocks", "Blocks of the shared message data set of a queue manager."),
+    blocks_used=("smds_blocks_used", "Blocks of the data set in use."),
+)
+OF_QUEUE = _of_fields(
+    STORE,
+    depth=("queue_messages", "Messages of one of the ten deepest queues of a store."),
+    bytes=("queue_bytes", "Sum of the lengths of its messages."),
+)
 
 CATALOGUE = {
     metric.name: metric
     for metric in (
-        *_gauges(
-            RESOURCE,
-            usage_ratio="Usage of a resource, 0 to 1; above 1 after overfull puts.",
-            full_probability="Probability that a resource is full within the horizon of its forecast, 0 to 1.",
-        ),
-        *_gauges(
+        *_metrics(RESOURCE, usage_ratio="Usage of a resource, 0 to 1; above 1 after overfull puts."),
+        *OF_RESOURCE.values(),
+        *_metrics(
             (*RESOURCE, "quantile"),
             time_to_full_seconds="Forecast time until a resource is full, if it becomes full within the horizon; "
             "+Inf if it does not.",
         ),
-        *_gauges(
-            (*STORE, "horizon"),
-            forecast_looks="Looks ahead of the last 30 days whose outcome is known; horizon in seconds.",
-            forecast_brier_score="Mean squared error of their probability to be full within the horizon.",
-            forecast_climatology_score="The same of a rule that always says the share of looks that full followed.",
-        ),
-        *_gauges(
-            STORE,
-            forecast_intervals="Forecast intervals of the last 30 days whose store became full.",
-            forecast_coverage_ratio="Share of them that contained the time of full, 0.8 if they are right.",
-            forecast_width_ratio="Factor by which the next intervals are wider; 1: they stay as they are.",
-        ),
-        *_gauges(
+        *OF_HORIZON.values(),
+        *OF_INTERVALS.values(),
+        *_metrics(
             (*STORE, "outcome"),
             forecast_pages="Pages of the last 30 days: right, late (less than five minutes before full), false.",
         ),
-        *_gauges(
+        *_metrics(
             STORE,
-            store_messages="Messages that hold storage.",
-            store_bytes="Sum of the lengths of the messages held.",
-            uncommitted_messages="Messages whose put or get is not yet committed.",
-            drift_ratio="Twin minus measurement, as a part of the total, of the worst resource; no sample before a "
-            "MEASURE.",
-            fidelity_ratio="Share of the measurements of the last 24 hours that the twin matched within its tolerance; "
-            "no sample before ten.",
             event_time_seconds="Latest event time of a store, seconds since 1970.",
             written_time_seconds="Wall time at which the job wrote the last state of a store, seconds since 1970.",
-            demand_puts_per_second="Messages that applications asked to put per second in the last 15 minutes, refused "
-            "ones included.",
-            gaps="Sequence numbers currently missing.",
-            unmatched_gets="Gets whose message has not arrived.",
-            structure_bytes="Current size of a structure.",
-            entries="List entries of a structure.",
-            entries_used="List entries in use.",
-            elements="Data elements of a structure.",
-            elements_used="Data elements in use.",
-            offloaded_messages="Messages whose data are in a data set or in Db2.",
-            scm_bytes="Storage class memory that a structure may use, or that a coupling facility has.",
-            scm_used_bytes="Storage class memory in use.",
-            augmented_bytes="Augmented space in use, fixed and dynamic.",
-            storage_bytes="Storage of a coupling facility.",
-            storage_promised_bytes="Storage that the structures of a coupling facility may have together.",
-            storage_free_bytes="Free storage of a coupling facility.",
-            storage_measured_free_bytes="Free storage of a coupling facility as it was measured last.",
-            pageset_pages="Pages of a page set for messages.",
-            pageset_pages_used="Pages of a page set in use.",
-            pageset_expansions="Expansions of a page set.",
-            queue_file_bytes="Size of a queue file.",
-            queue_file_max_bytes="Maximum size of a queue file.",
-            cluster_members="Active members of a uniform cluster.",
-            cluster_puts_per_second="Messages put per second by all members.",
-            cluster_capacity_per_second="Messages per second that the active members can deliver.",
-            cluster_depth_messages="Messages waiting in the queues of the members.",
         ),
-        *_gauges(
+        *OF_STATE.values(),
+        *OF_DEMAND.values(),
+        *_metrics(
             (*STORE, "unit"),
             demand_units_per_second="Elements, pages or blocks that these messages take per second.",
         ),
-        *_gauges(
-            (*STORE, "bufferpool"),
-            bufferpool_usage_ratio="Usage of the buffer pool of a page set, as last measured, 0 to 1.",
-        ),
-        *_gauges(
-            STORE,
-            smds_blocks="Blocks of the shared message data set of a queue manager.",
-            smds_blocks_used="Blocks of the data set in use.",
-            queue_messages="Messages of one of the ten deepest queues of a store.",
-            queue_bytes="Sum of the lengths of its messages.",
-        ),
-        *_counters(
-            STORE,
-            events="Events applied.",
-            duplicate_events="Events with a sequence number seen before.",
-            full_puts="Messages refused with 2192, or 2056 of a distributed queue manager.",
-            overfull_puts="Messages that the real system accepted and the model had no room for.",
-            refused_alters="ALTER and REBUILD events that changed nothing.",
-        ),
-        *_gauges(
+        *OF_BUFFER_POOL.values(),
+        *OF_DATA_SET.values(),
+        *OF_QUEUE.values(),
+        *_metrics(
             (*STORE, "resource", "condition", "severity", "level", "role"),
             alert_open="1 for each open alert.",
         ),
-        *_gauges(
+        *_metrics(
             STORE,
             incident_urgency="Worst urgency of the incident of a store until it is over, 2 again once refused puts "
             "succeed: 0 none, 1 watch, 2 page, 3 critical, 4 full.",
             incident_opened_time_seconds="Event time at which the incident of a store opened, seconds since 1970; no "
             "sample without one.",
         ),
-        *_counters(("reason",), dead_letters="Dead letters since the start of the exporter, by reason."),
-        *_counters((), unreadable_records="Records of the topics that are neither states nor alerts."),
-        *_gauges((), exporter_ready="1 once the exporter has read its topics to their ends."),
-        *_gauges(
+        *_metrics(("reason",), dead_letters_total="Dead letters since the start of the exporter, by reason."),
+        *_metrics(
             (),
+            unreadable_records_total="Records of the topics that are neither states nor alerts.",
+            exporter_ready="1 once the exporter has read its topics to their ends.",
             behind_records="Records per partition that the job has not yet read.",
             batch_duration_seconds="Duration of the job's last batch with data.",
             batch_time_seconds="End of the job's last batch with data, seconds since 1970.",
@@ -152,16 +192,16 @@ CATALOGUE = {
             job_state_bytes="Memory of the job's state stores.",
             job_resident_bytes="Resident memory of Spark's JVM on the driver's machine.",
         ),
-        *_gauges(("phase",), batch_phase_seconds="Parts of the job's last batch with data."),
-        *_counters(
+        *_metrics(("phase",), batch_phase_seconds="Parts of the job's last batch with data."),
+        *_metrics(
             (),
-            job_batches="Batches with data since the start of the job.",
-            job_records="Kafka records read since the start of the job.",
-            job_events="Events since the start of the job, duplicates included.",
-            job_alerts="Alert records written since the start of the job.",
-            job_dead_letters="Dead letters written since the start of the job.",
+            job_batches_total="Batches with data since the start of the job.",
+            job_records_total="Kafka records read since the start of the job.",
+            job_events_total="Events since the start of the job, duplicates included.",
+            job_alerts_total="Alert records written since the start of the job.",
+            job_dead_letters_total="Dead letters written since the start of the job.",
         ),
-        *_gauges(("version",), build_info="Always 1; version is that of the exporter."),
+        *_metrics(("version",), build_info="Always 1; version is that of the exporter."),
     )
 }
 

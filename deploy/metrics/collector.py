@@ -19,7 +19,21 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 import twin
-from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
+from deploy.metrics.catalogue import (
+    CATALOGUE,
+    OF_BUFFER_POOL,
+    OF_DATA_SET,
+    OF_DEMAND,
+    OF_HORIZON,
+    OF_INTERVALS,
+    OF_QUEUE,
+    OF_RESOURCE,
+    OF_SCM,
+    OF_STATE,
+    Metric,
+    resource_labels,
+    store_labels,
+)
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
 from streams.query.status import JobStatus
 from twin.records import MessageStoreState, PageSetState, StateRecord, StructureState, resources_of
@@ -31,48 +45,6 @@ _log = structlog.get_logger("mqtwin.export")
 _MILLISECONDS = 1000.0
 _QUANTILES = {"p10": "0.1", "p50": "0.5", "p90": "0.9"}
 _PHASES = {"run_ms": "run", "plan_ms": "plan", "offsets_ms": "offsets", "log_ms": "log", "commit_ms": "commit"}
-
-# Metric by field of the state record; a field that is absent or null has no sample.
-_FIELDS = {
-    "messages": "store_messages",
-    "bytes": "store_bytes",
-    "uncommitted": "uncommitted_messages",
-    "fidelity": "fidelity_ratio",
-    "gaps": "gaps",
-    "unmatched_gets": "unmatched_gets",
-    "events": "events_total",
-    "duplicates": "duplicate_events_total",
-    "full_puts": "full_puts_total",
-    "overfull_puts": "overfull_puts_total",
-    "refused_alters": "refused_alters_total",
-    # structure
-    "size": "structure_bytes",
-    "ents_max": "entries",
-    "ents_used": "entries_used",
-    "elems_max": "elements",
-    "elems_used": "elements_used",
-    "offloaded_messages": "offloaded_messages",
-    # page set
-    "pages_total": "pageset_pages",
-    "pages_used": "pageset_pages_used",
-    "expansions": "pageset_expansions",
-    # queue file
-    "file_bytes": "queue_file_bytes",
-    "file_max_bytes": "queue_file_max_bytes",
-    # coupling facility
-    "scm_total": "scm_bytes",
-    "scm_used": "scm_used_bytes",
-    "augmented": "augmented_bytes",
-    "storage_total": "storage_bytes",
-    "storage_promised": "storage_promised_bytes",
-    "storage_free": "storage_free_bytes",
-    "storage_measured": "storage_measured_free_bytes",
-    # uniform cluster
-    "members": "cluster_members",
-    "rate": "cluster_puts_per_second",
-    "capacity": "cluster_capacity_per_second",
-    "depth": "cluster_depth_messages",
-}
 
 
 def samples_of(entry: StateEntry) -> tuple[Sample, ...]:
@@ -163,60 +135,48 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
     yield "written_time_seconds", labels, entry.written_s
     if state.time is not None:
         yield "event_time_seconds", labels, datetime.fromisoformat(state.time).timestamp()
-    if state.drift_pct is not None:
-        yield "drift_ratio", labels, state.drift_pct / 100.0
-    for field, name in _FIELDS.items():
-        value = getattr(state, field, None)
-        if value is not None:
-            yield name, labels, value
+    yield from _of(state, OF_STATE, labels)
     for queue in state.queues:
-        of_queue = labels | {"queue": queue.name}
-        yield "queue_messages", of_queue, queue.depth
-        yield "queue_bytes", of_queue, queue.bytes
+        yield from _of(queue, OF_QUEUE, labels | {"queue": queue.name})
     if isinstance(state, StructureState):
         yield from _extension_samples(state, labels)
-    if isinstance(state, PageSetState) and state.buffer_pool_pct is not None:
-        of_pool = labels | {"bufferpool": str(state.buffer_pool)}
-        yield "bufferpool_usage_ratio", of_pool, state.buffer_pool_pct / 100.0
+    if isinstance(state, PageSetState):
+        yield from _of(state, OF_BUFFER_POOL, labels | {"bufferpool": str(state.buffer_pool)})
     for usage in resources_of(state):
         if usage.pct is not None:
             yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0
-    yield from _demand_samples(state, labels)
+    if isinstance(state, MessageStoreState) and state.demand is not None:
+        yield from _of(state.demand, OF_DEMAND, labels)
+        for unit, rate in state.demand.units_per_s.items():
+            yield "demand_units_per_second", {**labels, "unit": unit}, rate
     yield from _forecast_samples(state, labels)
     yield from _score_samples(state, labels)
 
 
+def _of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the samples of the fields of a record, a percentage as a ratio; none of what was not measured."""
+    for field, metric in metrics.items():
+        value = getattr(record, field, None)
+        if value is not None:
+            yield metric.name.removeprefix("mqtwin_"), labels, value / 100.0 if field.endswith("_pct") else value
+
+
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the samples of a structure's data sets and SCM; none of what was not measured."""
+    """Yield the samples of a structure's data sets and SCM."""
     for qmgr, dataset in state.smds.items():
-        of_dataset = {**labels, "qmgr": qmgr}
-        yield "smds_blocks", of_dataset, dataset.blocks_total
-        if dataset.blocks_used is not None:
-            yield "smds_blocks_used", of_dataset, dataset.blocks_used
-    scm = state.scm
-    if scm is None:
+        yield from _of(dataset, OF_DATA_SET, {**labels, "qmgr": qmgr})
+    if state.scm is None:
         return
-    yield "scm_bytes", labels, scm.max
-    if scm.used is not None:
-        yield "scm_used_bytes", labels, scm.used
-    if scm.aug_dynamic is not None:
-        yield "augmented_bytes", labels, scm.aug_fixed + scm.aug_dynamic
-
-
-def _demand_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the samples of what applications ask to put; none where nothing was counted."""
-    if not isinstance(state, MessageStoreState) or state.demand is None:
-        return
-    yield "demand_puts_per_second", labels, state.demand.puts_per_s
-    for unit, rate in state.demand.units_per_s.items():
-        yield "demand_units_per_second", {**labels, "unit": unit}, rate
+    yield from _of(state.scm, OF_SCM, labels)
+    if state.scm.aug_dynamic is not None:
+        yield "augmented_bytes", labels, state.scm.aug_fixed + state.scm.aug_dynamic
 
 
 def _forecast_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
     """Yield probability and times of each resource of the forecast. Without a forecast there are no samples."""
     for outlook in state.forecast.resources if state.forecast is not None else ():
         of_resource = {**labels, **resource_labels(outlook.resource)}
-        yield "full_probability", of_resource, outlook.full_probability
+        yield from _of(outlook, OF_RESOURCE, of_resource)
         times = outlook.time_to_full_s
         for field, quantile in _QUANTILES.items():
             time_s = math.inf if times is None else getattr(times, field)
@@ -229,14 +189,8 @@ def _score_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sa
     if scores is None:
         return
     for score in scores.horizons:
-        of_horizon = {**labels, "horizon": str(score.horizon_s)}
-        yield "forecast_looks", of_horizon, score.looks
-        yield "forecast_brier_score", of_horizon, score.brier
-        yield "forecast_climatology_score", of_horizon, score.climatology
-    yield "forecast_intervals", labels, scores.intervals.count
-    yield "forecast_width_ratio", labels, scores.intervals.width
-    if scores.intervals.coverage is not None:
-        yield "forecast_coverage_ratio", labels, scores.intervals.coverage
+        yield from _of(score, OF_HORIZON, {**labels, "horizon": str(score.horizon_s)})
+    yield from _of(scores.intervals, OF_INTERVALS, labels)
     for outcome, pages in msgspec.structs.asdict(scores.pages).items():
         yield "forecast_pages", {**labels, "outcome": outcome}, pages
 

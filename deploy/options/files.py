@@ -46,7 +46,7 @@ class NamedFile(NamedTuple):
 def texts_of(estate: Path) -> tuple[Path, ...]:
     """Return the files that an estate imports; none if it cannot be read, which whoever loads it reports."""
     from twin.estate.errors import EstateError
-    from twin.estate.toml_text import read_toml
+    from twin.estate.sources import read_toml
 
     try:
         return tuple(text.path for text in read_toml(estate).imports)

@@ -12,7 +12,7 @@ from deploy.show.terminal import print_warnings
 
 
 class Renamed(NamedTuple):
-    """What an option is called now. value: how the value of the new option is made of the old one's."""
+    """A new name of an option. value: how its value is made of that of the old one."""
 
     name: str
     value: str = "{}"

@@ -27,8 +27,7 @@ from twin.units import as_count, as_estimate, as_span, as_text
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
     from streams.kafka.record import RecordResult
-    from twin.playback.demands import Refusals, StoreRefusals
-    from twin.playback.replays import Replayed
+    from twin.playback.replays import Refusals, Replayed, StoreRefusals
     from twin.simulation import Outcome
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")

@@ -1,8 +1,13 @@
-"""The files of a checkpoint on a local file system, and their damage: see `streams.checkpoint.files`."""
+"""The files of a checkpoint on a local file system, and their damage: see `streams.checkpoint.files`.
+
+Damage is found by the checksums that Hadoop writes into ``.NAME.crc`` beside each file NAME, and by what the files say
+of each other. Source: Hadoop, ChecksumFileSystem ("crc", bytes per checksum, CRC-32 of each piece).
+"""
 
 from __future__ import annotations
 
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,10 +18,11 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 
-from streams.checkpoint.checksums import file_problem
 from streams.checkpoint.files import PARTITIONS, BatchLogs, DamagedFileError, decode_json, split_lines
-from streams.files import write_draft
+from twin.outputs import write_draft
 
+_CRC_HEAD = struct.Struct(">3sxI")
+_READ_BYTES = 1 << 20
 _STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
 OPERATORS = "state/0/_metadata/v2"  # folder of Spark's metadata of the stateful operator
 _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
@@ -441,3 +447,49 @@ def _consequence(*, is_needed: bool) -> tuple[str, bool]:
 
 def _path(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path))
+
+
+def file_problem(path: Path) -> str:
+    """Return the damage of a file of the checkpoint, found by its checksums; empty for none."""
+    try:
+        if path.stat().st_size == 0:
+            return "is empty"
+        checksums = path.with_name(f".{path.name}.crc")
+        if checksums.is_file():
+            return _crc_problem(path, checksums)
+        return _zip_problem(path) if path.suffix == ".zip" else ""
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
+def _crc_problem(path: Path, checksums: Path) -> str:
+    """Return the damage of a file, found by Hadoop's checksums; empty for none."""
+    data = checksums.read_bytes()
+    if len(data) < _CRC_HEAD.size or data[:3] != b"crc":
+        return f"has a damaged checksum file {checksums.name}"
+    chunk_bytes = _CRC_HEAD.unpack_from(data)[1]
+    expected = data[_CRC_HEAD.size :]
+    size = path.stat().st_size
+    if chunk_bytes <= 0 or len(expected) != 4 * -(-size // chunk_bytes):
+        return f"has {size} bytes, another size than its checksum file {checksums.name} says: it is cut or changed"
+    chunks_per_read = max(1, _READ_BYTES // chunk_bytes)
+    i = 0
+    with path.open("rb") as file:
+        while data := file.read(chunks_per_read * chunk_bytes):
+            for start in range(0, len(data), chunk_bytes):
+                checksum = int.from_bytes(expected[4 * i : 4 * i + 4], "big")
+                if zlib.crc32(data[start : start + chunk_bytes]) != checksum:
+                    return f"does not match its checksum file {checksums.name}, from byte {i * chunk_bytes} on"
+                i += 1
+    return ""
+
+
+def _zip_problem(path: Path) -> str:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = archive.testzip()
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        return f"is no sound archive: {error}"
+    return f"is damaged: member {member} has a wrong checksum" if member else ""

@@ -16,16 +16,14 @@ import msgspec
 
 from streams.collecting.sources import Source, save_position
 from streams.kafka.dead_letters import DeadLetter, LetterSender
-from streams.kafka.outgoing import OutgoingChunk, StoreKeys
-from streams.kafka.publish import Sender
+from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page
 from twin.feeds.coverage import LiveCoverage
-from twin.feeds.importing import note_excerpt, recorded
+from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
-from twin.feeds.ordering import sort_key
 from twin.recordings.files import LinesChunk
 
 _SAVE_SECONDS = 5.0
@@ -239,15 +237,11 @@ def _events(
 ) -> list[Event]:
     """Return the events of some pages in order. A page for which a reader has no answer is a complaint."""
     events: list[Event] = []
-    intake.begin_input(source.name)
     for page in pages:
-        before = feed.object_count
         try:
-            events += intake.sift(feed.take(page))
+            events += intake.sift(read_page(feed, page, source.name))
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
-        intake.count_objects(feed.object_count - before)
-        note_excerpt(intake, page)
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)

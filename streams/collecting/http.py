@@ -15,19 +15,29 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
 import msgspec
 from typing_extensions import override
 
-from streams.files import read_secret
 from twin.errors import UsageError
+from twin.outputs import read_secret
 
 DEADLINE_S = 60.0  # of a request for a page, whose answer may be large
 MAX_BYTES = 256 << 20  # of an answer
 _REASON_CHARACTERS = 200
 _PIECE_BYTES = 4096  # that are written with one look at the clock
+_IDLE_S = 5.0  # seconds that a connection is kept for another request
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "mqtwin"}
+_FAILURES = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.TimeoutException,
+    httpcore.UnsupportedProtocol,
+)
 
 
 class RequestError(Exception):
@@ -55,7 +65,7 @@ class Answer(msgspec.Struct, frozen=True):
 class _Network(httpcore.NetworkBackend):
     """The network of a client that makes one request at a time: each wait ends at the deadline of the request.
 
-    httpx has timeouts for each wait alone, which a server can begin anew with each byte.
+    httpcore has timeouts for each wait alone, which a server can begin anew with each byte.
     """
 
     def __init__(self) -> None:
@@ -123,17 +133,16 @@ class Requester:
 
     Args:
         deadline_s: seconds for the whole of a request, from connecting to the last byte of the answer.
-        verify: certificates; True: those of the system.
+        context: certificates; None: those of the system.
         has_proxies: use the proxies of the environment.
     """
 
-    def __init__(self, deadline_s: float, *, verify: ssl.SSLContext | bool = True, has_proxies: bool = True) -> None:
+    def __init__(self, deadline_s: float, *, context: ssl.SSLContext | None = None, has_proxies: bool = True) -> None:
         self._deadline_s = deadline_s
+        self._context = context or ssl.create_default_context()
+        self._has_proxies = has_proxies
         self._network = _Network()
-        self._client = httpx.Client(verify=verify, trust_env=has_proxies, timeout=deadline_s)
-        for transport in (self._client._transport, *self._client._mounts.values()):  # noqa: SLF001 -- httpx has no other way
-            if isinstance(transport, httpx.HTTPTransport):
-                transport._pool._network_backend = self._network  # noqa: SLF001
+        self._pools: dict[str | None, httpcore.ConnectionPool] = {}  # by proxy
 
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], *, max_bytes: int, content: bytes | None = None
@@ -151,37 +160,65 @@ class Requester:
             RequestError: no status came in time; the message does not name the address.
         """
         self._network.ends_s = time.monotonic() + self._deadline_s
-        sent = {"Accept-Encoding": "identity", **headers}
         try:
-            with self._client.stream(method, url, headers=sent, content=content) as answer:
+            address = httpx.URL(url)
+            pool = self._pool(_proxy_of(address) if self._has_proxies else None)
+            target = httpcore.URL(
+                scheme=address.raw_scheme, host=address.raw_host, port=address.port, target=address.raw_path
+            )
+            with pool.stream(method, target, headers=list({**_HEADERS, **headers}.items()), content=content) as answer:
                 body, problem = bytearray(), ""
                 try:
-                    for part in answer.iter_raw():
+                    for part in answer.iter_stream():
                         body += part
                         if len(body) > max_bytes:
                             problem = f"more than {max_bytes} bytes"
                             break
-                except httpx.HTTPError as error:
+                except _FAILURES as error:
                     problem = self._text(error)
-                kind = answer.headers.get("content-type", "")
-                return Answer(answer.status_code, answer.reason_phrase, kind, bytes(body[:max_bytes]), problem)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+                kind = next((value for name, value in answer.headers if name.lower() == b"content-type"), b"")
+                reason = answer.extensions.get("reason_phrase", b"").decode("ascii", "replace")
+                return Answer(answer.status, reason, kind.decode("latin-1"), bytes(body[:max_bytes]), problem)
+        except (*_FAILURES, httpx.InvalidURL) as error:
             raise RequestError(self._text(error)) from None
 
+    def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
+        """Return the connections through a proxy."""
+        if proxy not in self._pools:
+            own = None if proxy is None else httpx.URL(proxy)
+            auth = (own.username, own.password) if own is not None and own.username else None
+            self._pools[proxy] = httpcore.ConnectionPool(
+                ssl_context=self._context,
+                proxy=None if own is None else httpcore.Proxy(str(own.copy_with(userinfo=b"")), auth=auth),
+                keepalive_expiry=_IDLE_S,
+                network_backend=self._network,
+            )
+        return self._pools[proxy]
+
     def _text(self, error: Exception) -> str:
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, httpcore.TimeoutException):
             return f"no whole answer within {self._deadline_s:g} s"
         return " ".join(str(error).split())[:_REASON_CHARACTERS] or type(error).__name__
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        for pool in self._pools.values():
+            pool.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _proxy_of(address: httpx.URL) -> str | None:
+    """Return the proxy that the environment names for an address, by HTTP_PROXY and others; None: there is none."""
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(address.host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +267,7 @@ class HttpClient:
             UsageError: a file of secrets cannot be read.
         """
         place = url.partition("?")[0]
-        with Requester(DEADLINE_S, verify=self._context, has_proxies=False) as requester:
+        with Requester(DEADLINE_S, context=self._context, has_proxies=False) as requester:
             try:
                 answer = requester.ask("GET", url, {"Accept": accept, **self._authorisation()}, max_bytes=MAX_BYTES)
             except RequestError as error:

@@ -20,10 +20,10 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartitio
 from typing_extensions import override
 
 from streams.collecting.http import HttpClient, RequestError
-from streams.files import replace_file
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from twin.errors import MqtwinError, UsageError
 from twin.feeds import Feed, Page
+from twin.outputs import replace_file
 
 _BATCH = 500  # records per read
 _READ_SECONDS = 0.2

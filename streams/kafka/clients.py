@@ -71,6 +71,44 @@ def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_err
     return producer
 
 
+def deliver(
+    kafka: Mapping[str, str],
+    topic: str,
+    values: Mapping[str, bytes],
+    defaults: Mapping[str, Any],
+    *,
+    headers: Mapping[str, bytes] | None = None,
+    seconds: float = CONNECT_SECONDS,
+) -> None:
+    """Produce a few records, and return once they are delivered.
+
+    Args:
+        kafka: client settings of the user, `bootstrap.servers` among them.
+        topic: name of the topic.
+        values: values by key.
+        defaults: librdkafka's names and values.
+        headers: headers of each record.
+        seconds: limit for all.
+
+    Raises:
+        UsageError: librdkafka refuses a setting.
+        MqtwinError: a record was not delivered; the message has the reason.
+    """
+    last_error, failures = LastError(), list[str]()
+
+    def on_delivery(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error.str())
+
+    producer = new_producer(kafka, {**defaults, "on_delivery": on_delivery}, last_error)
+    for key, value in values.items():
+        producer.produce(topic, value, key.encode(), headers=list((headers or {}).items()))
+        producer.poll(0)
+    if producer.flush(seconds) or failures:
+        why = failures[0] if failures else last_error.text or "no answer"
+        raise MqtwinError(f"topic {topic}: a record was not delivered: {why}")
+
+
 def new_consumer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Consumer:
     """Return a consumer of assigned partitions that stores no offsets in Kafka; parameters as in `new_producer`.
 

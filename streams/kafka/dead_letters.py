@@ -13,6 +13,7 @@ from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import RESERVED_BYTES, Topics
 from twin.errors import MqtwinError
 from twin.events.refusals import DETAIL_CHARACTERS
+from twin.records import LetterHeaders
 
 _SETTINGS = {"enable.idempotence": True, "compression.type": "lz4", "delivery.report.only.error": True}
 _POLL_SECONDS = 0.5
@@ -50,17 +51,16 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
 
     def headers(self) -> list[Header]:
         """Return the headers of its record, with `original-length` only if bytes were cut off."""
-        texts = {
-            "reason": self.reason,
-            "detail": self.detail,
-            "topic": self.topic,
-            "partition": str(self.partition),
-            "offset": str(self.offset),
-            "index": str(self.index),
-        }
-        if self.length != len(self.value):
-            texts["original-length"] = str(self.length)
-        return [{"key": key, "value": text.encode()} for key, text in texts.items()]
+        headers = LetterHeaders(
+            reason=self.reason,
+            detail=self.detail,
+            topic=self.topic,
+            partition=str(self.partition),
+            offset=str(self.offset),
+            index=str(self.index),
+            original_length=str(self.length) if self.length != len(self.value) else None,
+        )
+        return [{"key": key, "value": text.encode()} for key, text in msgspec.to_builtins(headers).items()]
 
 
 class LetterSender:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from confluent_kafka import KafkaError, Message
 
 from streams.kafka.admin import prepare_topic
-from streams.kafka.clients import CONNECT_SECONDS, LastError, new_producer
+from streams.kafka.clients import CONNECT_SECONDS, deliver
 from streams.kafka.topic_reader import RecordGuard, TopicRecord, read_to_end
 from streams.kafka.topics import Topics
-from twin.errors import MqtwinError, UsageError
+from twin.errors import UsageError
 from twin.records import ACTED, AlertRecord, Note, read_alert_record, read_note
 
 _MAX_NAMED = 5  # open alerts, in an error
@@ -67,16 +66,8 @@ def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
         MqtwinError: no Kafka answers, or the note was not delivered.
     """
     prepare_topic(topics, topics.notes, kafka, create=True)
-    last_error, failures = LastError(), list[str]()
-
-    def on_delivery(error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            failures.append(error.str())
-
-    producer = new_producer(kafka, {**_SETTINGS, "on_delivery": on_delivery}, last_error)
-    producer.produce(topics.notes, msgspec.json.encode(note), note.alert_id.encode())
-    if producer.flush(_DELIVERY_SECONDS + CONNECT_SECONDS) or failures:
-        raise MqtwinError(f"topic {topics.notes}: the note was not delivered: {last_error.text or ''.join(failures)}")
+    value = {note.alert_id: msgspec.json.encode(note)}
+    deliver(kafka, topics.notes, value, _SETTINGS, seconds=_DELIVERY_SECONDS + CONNECT_SECONDS)
 
 
 def read_noted_alerts(kafka: Mapping[str, str], topics: Topics) -> dict[str, NotedAlert]:

@@ -64,8 +64,7 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
     decoder, player = Decoder(estate), Player(estate)
     with EventReader(kafka, topics.events, follow=False) as reader:
         reader.start()
-        for _ in play(events_until(time_us, reader, decoder), player):
-            pass
+        play(events_until(time_us, reader, decoder), estate, player=player)
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
     played, measured = player.twins[store].state(), measurement_of(state, estate)

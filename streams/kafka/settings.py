@@ -1,15 +1,12 @@
 """Kafka client settings: one set of the user, translated for two clients.
 
-A user writes the names of Kafka's own (Java) client, as in Kafka's documentation: ``--kafka
-security.protocol=SASL_SSL``. Spark's connector takes them unchanged. confluent-kafka (librdkafka) has other names for
-credentials and certificates. These are translated, and the other way round if the user writes librdkafka's names.
-
-A secret of a properties file (``--kafka-file``) does not leave its file: the settings hold a reference to it,
-`${mqtwin:PATH:KEY}`. Kafka's Java client, in Spark's driver and executors, resolves the reference itself. For
-librdkafka it is resolved when a client is created. So no plan, log, checkpoint or process list can hold the secret.
-
-Sources: Kafka documentation, "Configuration" (producer, consumer, admin) and "Configuration providers"
-(FileConfigProvider); librdkafka, CONFIGURATION.md; java.util.Properties, "load".
+A user writes the names of Kafka's own (Java) client, ``--kafka security.protocol=SASL_SSL``, which Spark's connector
+takes unchanged; librdkafka has other names for credentials and certificates, into and from which they are translated. A
+secret of a properties file (``--kafka-file``) does not leave its file: the settings hold a reference,
+`${mqtwin:PATH:KEY}`, which Kafka's Java client resolves in Spark's driver and executors, and this module when it
+creates a client of librdkafka. So no plan, log, checkpoint or process list can hold it. Sources: Kafka documentation,
+"Configuration" (producer, consumer, admin) and "Configuration providers" (FileConfigProvider); librdkafka,
+CONFIGURATION.md; java.util.Properties.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Spark's Python daemon, which imports everything and loads every kernel before it forks workers.
 
 Spark starts one daemon per executor and forks a worker from it if none is idle; idle workers end after a minute. A
-worker forked from this daemon is ready at once and shares the daemon's memory. A worker forked from Spark's own daemon
-has to import numba, pyarrow and pandas and to load the kernels first. That takes three seconds on a busy machine, after
-every quiet minute.
-
-Threads at the time of a fork would be unsafe, and Spark warns of them. The imports here start none, as a test checks.
+worker forked from this daemon is ready at once and shares its memory; one of Spark's own daemon first imports and loads
+for three seconds on a busy machine. Threads at the time of a fork would be unsafe: the imports here start none.
 """
 
 from __future__ import annotations

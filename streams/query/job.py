@@ -35,11 +35,10 @@ from streams.query.failure import explain
 from streams.query.observed import RestartLog, SourceBits
 from streams.query.preflight import check_executors
 from streams.query.progress import BatchLog, ClockSetBackError
-from streams.query.read_marks import ReadMarks
+from streams.query.report_records import ReadMarks
 from streams.query.session import check_master, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
-from streams.query.stored_state import check_format
 from streams.state.mirror import remove_mirrors
 from twin.errors import MqtwinError, UsageError
 
@@ -131,8 +130,6 @@ def _start_guarded(
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each of which costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session, settings.checkpoint)
-    if guard.is_of_unknown_format:
-        check_format(session, settings.checkpoint)
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans))

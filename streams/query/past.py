@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernels.layout import NEVER
-from streams.checkpoint.estates import EventOffsets, Stretch, stretches_from
 from streams.checkpoint.files import DamagedFileError, Offsets
 from streams.checkpoint.local_files import LocalFolder
-from streams.checkpoint.manifest import Manifest, read_manifest
+from streams.checkpoint.manifest import EventOffsets, Manifest, Stretch, read_manifest, stretches_from
 from streams.checkpoint.snapshots import Snapshot, list_snapshots
 from streams.kafka.admin import topic_id
 from streams.kafka.event_range import events_until

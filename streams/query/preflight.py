@@ -1,11 +1,9 @@
-"""A check of every executor before the query starts.
+"""A check of every executor before the query starts, and of the checkpoint that it has to share.
 
-A failing import in the worker of a stateful operator kills the whole JVM of the executor and hides the cause. A tiny
-job therefore runs first. It imports the packages and loads the compiled kernels on every executor, and reports on one
-line what is missing.
-
-On a cluster it also reads a random word that the driver has just written into the checkpoint, and writes a file there
-that the driver must see: with a checkpoint on each host, the state of an executor that is replaced would be lost.
+A failing import in the worker of a stateful operator kills the JVM of the executor and hides the cause. So a tiny job
+runs first: it imports the packages and loads the kernels on every executor, and reports on one line what is missing. On
+a cluster it also reads a random word that the driver has just written into the checkpoint, and writes a file there that
+the driver must see: with a checkpoint on each host, the state of an executor that is replaced would be lost.
 """
 
 from __future__ import annotations

@@ -10,18 +10,13 @@ from typing import Any
 
 import msgspec
 import structlog
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from streams.checkpoint.snapshots import SnapshotWriter
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
 from streams.query.observed import CLOCK, BatchReport, RestartLog
-from streams.query.read_marks import ReadMarks
+from streams.query.report_records import ReadMarks
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
@@ -156,12 +151,12 @@ class BatchLog(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The listener that Spark calls. PySpark's asks the JVM for every field of a report, this one for its JSON."""
+        """The listener that Spark calls: this one, which asks the JVM for a report's JSON, and not for every field."""
         from pyspark import SparkContext
 
         if not hasattr(self, "_wrapped"):
             jvm: Any = SparkContext._jvm  # noqa: SLF001 -- PySpark's listener uses it too
-            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_Callbacks(self))
+            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(self)
         return self._wrapped
 
     def on_progress(self, text: str) -> None:
@@ -279,47 +274,28 @@ class BatchLog(StreamingQueryListener):
         """Return the limit that an error comes from, as a suffix of its message; empty if from none."""
         return self._resources.shortage(error) if self._resources is not None else ""
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's names
-        """Do nothing: `streams.query.job` logs the start itself."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Log a batch."""
-        self.on_progress(event.progress.json)
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
-        """Set both events: the query has ended and all batches are logged. `streams.query.job` reports the cause."""
-        self.query_ended.set()
-        self.batch_ended.set()
-
-
-def _behind(held: HeldRecords | None) -> int:
-    """Return the records per partition that a job which has nothing to read has not read."""
-    return math.ceil(held.mean) if held is not None else 0
-
-
-class _Callbacks:
-    """A listener with the method names of the Java interface, called through Py4J."""
-
-    def __init__(self, log: BatchLog) -> None:
-        self._batches = log
-
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 -- Spark's names
-        """Do nothing."""
+        """Do nothing: `streams.query.job` logs the start itself."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """Log a batch."""
-        self._batches.on_progress(event.progress().json())
+        self.on_progress(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Pass on that there was nothing to read."""
-        self._batches.on_idle(str(event.timestamp()))
+        self.on_idle(str(event.timestamp()))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802
-        """Set both events of the log."""
-        self._batches.query_ended.set()
-        self._batches.batch_ended.set()
+        """Set both events: the query has ended and all batches are logged. `streams.query.job` reports the cause."""
+        self.query_ended.set()
+        self.batch_ended.set()
 
     class Java:
         """The name of the interface, as Py4J expects it."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def _behind(held: HeldRecords | None) -> int:
+    """Return the records per partition that a job which has nothing to read has not read."""
+    return math.ceil(held.mean) if held is not None else 0

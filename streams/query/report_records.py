@@ -1,19 +1,25 @@
-"""Reports as JSON records of the reports topic: one record per source and batch, its key the shared store.
+"""Records of the reports topic: reports of stores to those they share, and marks (schemas/report.schema.json).
 
-A record can also be a mark, whether the job has read all events that existed: see `streams.query.read_marks`.
-
-The topic is internal: the job writes the reports of stores to the stores they share, and reads them back in a later
-batch. The format of a record is in schemas/report.schema.json.
+The topic is internal: the job writes one JSON record per source and batch, keyed by the shared store, and reads it back
+in a later batch. A mark says whether the job has read all events that existed, or reads a backlog: a shared store waits
+for a source that says nothing by minutes of event time (`twin.stores.reports.Frontier`), but in a backlog its events
+may come hours behind those of another partition, so that it waits for all. Only the driver knows which it is, and tells
+each shared store by a record among its reports, so that the result is a function of records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Annotated
 
 import msgspec
+import structlog
 
+from streams.kafka.clients import deliver
+from streams.kafka.topics import Topics
+from streams.query.observed import BatchReport
+from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.stores.reports import Report, Tick, Values
 
@@ -22,35 +28,47 @@ REPORTS_PER_RECORD = 1000  # about 150 KB
 
 SHARED_KINDS = ("coupling_facility", "uniform_cluster", "queue_manager")
 _EXPECTED = "expected: a record that the job itself wrote"
+_SETTINGS = {"enable.idempotence": True, "partitioner": "murmur2_random"}  # the partition that the job's reports take
+
+_log = structlog.get_logger("mqtwin.stream")
 
 
 class ReportError(ValueError):
     """An invalid record; the message has the problem and what is expected."""
 
 
-class _ReportFields(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReportFields(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A report of a source, which holds from `tick` to `passed`."""
+
     tick: Tick
+    """Tick of the values, the first one after the events that led to them: event time since 1970 in units of 10 s."""
     passed: Tick
+    """The last tick at which the values are still valid."""
     values: Values | None
+    """The values; null: the source no longer shares the store."""
     turns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    """Number of times that the source's clock has gone back; absent: 0. Ticks restart each time."""
 
 
-class _Record(msgspec.Struct, frozen=True):
+class ReportRecord(msgspec.Struct, frozen=True):
+    """The reports of one store to a shared store in one batch."""
+
     store: str
+    """Name of the shared store, the key of the record."""
     source: str
-    reports: Annotated[list[_ReportFields], msgspec.Meta(min_length=1)]
+    """Name of the store that reports."""
+    reports: Annotated[list[ReportFields], msgspec.Meta(min_length=1)]
+    """The reports in the order of their ticks."""
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """A mark: from its place on, all events that exist have been read, or a backlog is read.
-
-    Attributes:
-        store: the shared store that it is for.
-        caught_up: True if all have been read.
-    """
+    """A mark: from its place on, all events that exist have been read, or a backlog is read."""
 
     store: str
+    """Name of the shared store, the key of the record."""
     caught_up: bool
+    """True: all events that existed have been read; a source that says nothing is waited for by minutes. False: a
+    backlog is read; every source is waited for."""
 
 
 class _AnyRecord(msgspec.Struct, frozen=True):
@@ -59,7 +77,7 @@ class _AnyRecord(msgspec.Struct, frozen=True):
     caught_up: bool | None = None
 
 
-_decoder = msgspec.json.Decoder(_Record)
+_decoder = msgspec.json.Decoder(ReportRecord)
 _mark_decoder = msgspec.json.Decoder(ReadMark)
 _any_decoder = msgspec.json.Decoder(_AnyRecord)
 
@@ -78,8 +96,8 @@ def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[byte
 def _records(target: str, reports: list[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
     for start in range(0, len(reports), REPORTS_PER_RECORD):
         piece = reports[start : start + REPORTS_PER_RECORD]
-        fields = [_ReportFields(report.tick, report.passed, report.values, report.turns) for report in piece]
-        value = msgspec.json.encode(_Record(store=target, source=piece[0].source, reports=fields))
+        fields = [ReportFields(report.tick, report.passed, report.values, report.turns) for report in piece]
+        value = msgspec.json.encode(ReportRecord(store=target, source=piece[0].source, reports=fields))
         if len(value) > limit and len(piece) > 1:
             middle = len(piece) // 2
             yield from _records(target, piece[:middle], limit)
@@ -163,3 +181,64 @@ def pack_reports(reports: list[Report]) -> bytes:
 def unpack_reports(payload: bytes) -> list[Report]:
     """Return the reports of a payload; see `pack_reports`."""
     return _reports.decode(payload)
+
+
+class ReadMarks:
+    """Writer of marks to the shared stores of an estate.
+
+    Args:
+        estate: the estate.
+        kafka: client settings, ``bootstrap.servers`` among them.
+        topics: names of the topics.
+
+    Attributes:
+        stores: the shared stores, sorted.
+    """
+
+    def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
+        self.stores = [name for name, store in estate.stores.items() if store.kind in SHARED_KINDS]
+        self._kafka = kafka
+        self._topics = topics
+        self._last_mark: bool | None = None
+
+    def tell(self, *, caught_up: bool) -> None:
+        """Write whether all events that existed have been read, unless it was told last.
+
+        Raises:
+            MqtwinError: Kafka does not take the records.
+        """
+        if not self.stores or caught_up == self._last_mark:
+            return
+        marks = {store: read_mark(store, caught_up=caught_up) for store in self.stores}
+        headers = {"content-type": CONTENT_TYPE.encode()}
+        deliver(self._kafka, self._topics.reports, marks, _SETTINGS, headers=headers)
+        self._last_mark = caught_up
+
+    def on_batch(self, report: BatchReport) -> None:
+        """Tell after a batch where that has changed.
+
+        A failure is logged, and tried again after the next batch: until then shared stores wait for longer.
+        """
+        caught_up = has_read_all(report, self._topics)
+        if caught_up is None:
+            return
+        try:
+            self.tell(caught_up=caught_up)
+        except MqtwinError as error:
+            _log.warning("shared stores are not told that the job has caught up", why=str(error))
+
+
+def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
+    """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
+
+    Args:
+        report: report of the batch.
+        topics: names of the topics; that of reports does not count.
+    """
+    ends, latest = report.end_offsets, report.latest_offsets
+    names = [name for name in topics.read if name != topics.reports]
+    if not all(name in latest for name in names):
+        return None
+    return all(
+        ends.get(name, {}).get(number, -1) >= offset for name in names for number, offset in latest[name].items()
+    )

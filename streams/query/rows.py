@@ -15,7 +15,7 @@ from twin.events import Event
 
 # Kinds of rows between the decode stage and the processor.
 BLOCK, SPANS, REPORT, MARK, DEAD = "block", "spans", "report", "mark", "dead"
-CAUGHT_UP, BEHIND = b"\1", b"\0"  # payloads of a mark: see `streams.query.read_marks`
+CAUGHT_UP, BEHIND = b"\1", b"\0"  # payloads of a mark: see `streams.query.report_records`
 DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
 FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind all of the events topic
 DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they have no state

@@ -1,11 +1,9 @@
 """The watch over sources: it notices queue managers that send no events, and writes heartbeats that report them.
 
-The stages of the query report which queue managers have events in a batch. The driver records in wall time when each
+The stages of the query report which queue managers have events in a batch, and the driver notes in wall time when each
 was last heard. After `silence_s` (of the estate) without any event it writes a HEARTBEAT for each store of the queue
-manager to the events topic. The twin raises the alert: see `twin.stores.silence`.
-
-A job that is behind hears late. A queue manager is therefore reported only after the job has read everything that the
-topic held when the time was up.
+manager to the events topic; the twin raises the alert (`twin.stores.silence`). A job that is behind hears late, so a
+queue manager is reported only after the job has read everything that the topic held when the time was up.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ import structlog
 
 from kernels.clock import SECOND, TICK
 from streams.kafka.admin import end_offsets
-from streams.kafka.outgoing import Record
-from streams.kafka.publish import PublishResult, Sender
+from streams.kafka.publish import PublishResult, Record, Sender
 from streams.kafka.topics import Topics
 from streams.query.observed import BatchReport, SourceBits
 from twin.errors import MqtwinError

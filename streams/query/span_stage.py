@@ -19,8 +19,7 @@ from streams.query.rows import StoreSpans
 from twin.estate import Estate
 from twin.events import Decoder, Event, EventBlock, Reason, Reject
 from twin.events.refusals import DETAIL_CHARACTERS
-from twin.feeds.ordering import SpanOrder
-from twin.feeds.otlp import LeftOutError, SpanEvents, requests_of
+from twin.feeds.otlp import LeftOutError, SpanEvents, SpanOrder, requests_of
 from twin.feeds.protocol import FeedOptions, Page
 from twin.feeds.spans import Emitter, UnreadableSpansError, read_spans
 

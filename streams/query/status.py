@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from streams.files import replace_file
 from twin.errors import UsageError
+from twin.outputs import replace_file
 from twin.units import as_span
 
 MAX_BEAT_S = 120.0  # without a batch or idle beat, after which a job counts as dead; at least ten triggers

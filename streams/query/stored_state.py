@@ -1,14 +1,25 @@
-"""State records of a checkpoint, read from Spark's state store without Kafka or a running job."""
+"""The state of a checkpoint without a running job: read as twins and state records, or spread over other partitions.
+
+Spark's offline repartition adds a batch that reads no records: it has the offsets of the last committed batch, and
+writes every key of the state into the partition that is the right one of the new number. Until that batch is committed
+the state before it is untouched, and a command that was killed is run again. Source: Spark 4.2,
+OfflineStateRepartitionRunner, StateRewriter.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from streams.checkpoint.manifest import local_directory
+import msgspec
+
+from streams.checkpoint.guard import open_stopped
+from streams.checkpoint.local_files import OPERATORS, CheckpointFiles, drop_uncommitted_state, remove_numbered
+from streams.checkpoint.manifest import LocalGuard, check_readable, check_sound
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
 from streams.state.pages import HEADER, PAGES
@@ -16,13 +27,11 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.records import StateRecord
 from twin.state.tables import StateError
-from twin.stores.headers import check_header, is_older
+from twin.stores.headers import is_older
 from twin.stores.open import Twin, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SAMPLE_HEADERS = 100  # of a checkpoint without a manifest: a job writes all headers in one format
 
 
 class Counts(NamedTuple):
@@ -53,14 +62,9 @@ def read_states(
         UsageError: there is no such store.
         MqtwinError: the state cannot be read, or does not fit the estate.
     """
-    is_own = session is None
-    session = session or open_session(name="mqtwin state", master="local[1]", java=java)
-    try:
-        for twin in _read_twins(session, directory, estate, store):
+    with _session(java, session) as own:
+        for twin in _read_twins(own, directory, estate, store):
             yield twin.state()
-    finally:
-        if is_own:
-            session.stop()
 
 
 def read_twin(
@@ -72,14 +76,9 @@ def read_twin(
     session: SparkSession | None = None,
 ) -> Twin:
     """Return the twin of a store after the last committed batch. Arguments and errors as of `read_states`."""
-    is_own = session is None
-    session = session or open_session(name="mqtwin whatif", master="local[1]", java=java)
-    try:
-        (twin,) = _read_twins(session, directory, estate, store)
+    with _session(java, session) as own:
+        (twin,) = _read_twins(own, directory, estate, store)
         return twin
-    finally:
-        if is_own:
-            session.stop()
 
 
 def read_twins(
@@ -94,43 +93,8 @@ def read_twins(
 
     Arguments and errors as of `read_states`.
     """
-    is_own = session is None
-    session = session or open_session(name="mqtwin state", master="local[1]", java=java)
-    try:
-        return {twin.name: twin for twin in _read_twins(session, directory, estate, store, is_needed=False)}
-    finally:
-        if is_own:
-            session.stop()
-
-
-def check_format(session: SparkSession, location: str) -> None:
-    """Read some headers of the state of a checkpoint that has no manifest.
-
-    Args:
-        session: session of the job.
-        location: the checkpoint, a path or URI of the user.
-
-    Raises:
-        UsageError: the state is of another format than this program's, or cannot be read.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    directory = local_directory(location)
-    _ = session.streams  # creates the coordinator of state stores, which their readers need
-    new = "install the mqtwin that wrote it, or name another --checkpoint"
-    try:
-        headers = _read_variable(session, directory if directory is not None else location, HEADER)
-        rows = headers.selectExpr("key.store as store", "value.header as header").take(SAMPLE_HEADERS)
-    except (PySparkException, Py4JError) as error:
-        raise UsageError(
-            f"checkpoint {location} has no mqtwin.json, and its state cannot be read: {one_line(error)}; {new}"
-        ) from error
-    for row in rows:
-        try:
-            check_header(bytes(row["header"]), str(row["store"]))
-        except StateError as error:
-            raise UsageError(f"checkpoint {location} has no mqtwin.json, and {error}: {new}") from error
+    with _session(java, session) as own:
+        return {twin.name: twin for twin in _read_twins(own, directory, estate, store, is_needed=False)}
 
 
 def count_older(directory: Path, *, java: SparkJava | None = None, session: SparkSession | None = None) -> Counts:
@@ -144,40 +108,55 @@ def count_older(directory: Path, *, java: SparkJava | None = None, session: Spar
     Raises:
         MqtwinError: the state cannot be read, or is of a format that is not read.
     """
+    older = stores = 0
+    with _session(java, session) as own, _reading(directory):
+        for store, header in _headers(own, directory):
+            stores += 1
+            older += is_older(header, store)
+    return Counts(older, stores)
+
+
+@contextmanager
+def _session(
+    java: SparkJava | None, session: SparkSession | None, master: str | None = "local[1]"
+) -> Iterator[SparkSession]:
+    """Yield a session that can read states; None: a temporary one."""
+    own = session or open_session(name="mqtwin state", master=master, java=java)
+    try:
+        _ = own.streams  # creates the coordinator of state stores, which their readers need
+        yield own
+    finally:
+        if session is None:
+            own.stop()
+
+
+@contextmanager
+def _reading(directory: Path) -> Iterator[None]:
+    """Raise MqtwinError where Spark cannot read the state of a checkpoint."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    is_own = session is None
-    session = session or open_session(name="mqtwin checkpoint", master="local[1]", java=java)
-    _ = session.streams  # creates the coordinator of state stores, which their readers need
-    older = stores = 0
     try:
-        headers = _read_variable(session, directory, HEADER)
-        for row in headers.selectExpr("key.store as store", "value.header as header").toLocalIterator():
-            stores += 1
-            older += is_older(bytes(row["header"]), str(row["store"]))
+        yield
     except (PySparkException, Py4JError) as error:
-        raise _unreadable(directory, error) from error
-    finally:
-        if is_own:
-            session.stop()
-    return Counts(older, stores)
+        raise MqtwinError(
+            f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
+            f"`mqtwin checkpoint check {shlex.quote(str(directory))}` says what is damaged"
+        ) from error
+
+
+def _headers(session: SparkSession, directory: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield store and header of each state."""
+    headers = _read_variable(session, directory, HEADER).selectExpr("key.store as store", "value.header as header")
+    for row in headers.toLocalIterator():
+        yield str(row["store"]), bytes(row["header"])
 
 
 def _read_twins(
     session: SparkSession, directory: Path, estate: Estate, store: str | None, *, is_needed: bool = True
 ) -> Iterator[Twin]:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    _ = session.streams  # creates the coordinator of state stores, which their readers need
-    try:
-        headers = {
-            str(row["store"]): bytes(row["header"])
-            for row in _read_variable(session, directory, HEADER)
-            .selectExpr("key.store as store", "value.header as header")
-            .toLocalIterator()
-        }
+    with _reading(directory):
+        headers = dict(_headers(session, directory))
         names = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
         if is_needed and store is not None and not names:
             raise UsageError(f"--store {store}: the checkpoint has none; expected: {', '.join(sorted(headers))}")
@@ -192,21 +171,11 @@ def _read_twins(
             yield _restore(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
         for bare in remaining:
             yield _restore(estate, bare, headers[bare], [])
-    except (PySparkException, Py4JError) as error:
-        raise _unreadable(directory, error) from error
 
 
-def _unreadable(directory: Path, error: Exception) -> MqtwinError:
-    return MqtwinError(
-        f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
-        f"`mqtwin checkpoint check {shlex.quote(str(directory))}` says what is damaged"
-    )
-
-
-def _read_variable(session: SparkSession, place: Path | str, name: str) -> DataFrame:
-    """Return a state variable of the query as a frame. place: the checkpoint, a directory or a URI."""
-    location = str(place.resolve()) if isinstance(place, Path) else place
-    return session.read.format("statestore").option("stateVarName", name).load(location)
+def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
+    """Return a state variable of the query as a frame."""
+    return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
 
 
 def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> Twin:
@@ -214,3 +183,72 @@ def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, by
         return open_store(estate, name, None, header, pages)
     except StateError as error:
         raise MqtwinError(f"store {name}: {error}") from error
+
+
+def repartition(
+    directory: Path, partitions: int, *, java: SparkJava | None = None, session: SparkSession | None = None
+) -> int:
+    """Distribute the state of a checkpoint over another number of partitions, and return the number before.
+
+    Args:
+        directory: the checkpoint, on which no job runs.
+        partitions: their new number; that of the state changes nothing.
+        java: see `streams.query.session.open_session`.
+        session: session to use; None: a temporary one.
+
+    Raises:
+        UsageError: a job runs on it, it is damaged or of a format that is not read, or was never committed.
+        MqtwinError: Spark fails; the checkpoint is as it was, or the same command continues.
+    """
+    open_stopped(directory)
+    guard = LocalGuard(directory)
+    try:
+        files, location = CheckpointFiles(directory), str(directory)
+        check_readable(location, guard.manifest)
+        check_sound(location, files)
+        if not files.has_state:
+            raise UsageError(f"checkpoint {location} has no committed batch, and so no state; expected: one that has")
+        unfinished = files.unfinished_partitions
+        if unfinished not in (None, partitions):
+            raise UsageError(
+                f"--partitions {partitions}: the repartition of checkpoint {location} to {unfinished} has not ended: "
+                f"give --partitions {unfinished} first"
+            )
+        before = files.partitions_of(files.commits[-1])
+        if before != partitions:
+            if unfinished is None:
+                _drop_uncommitted(files)
+            _run(directory, partitions, java, session)
+        if guard.manifest is not None and guard.manifest.partitions != partitions:
+            guard.write(msgspec.structs.replace(guard.manifest, partitions=partitions))
+        return before
+    finally:
+        guard.release()
+
+
+def _drop_uncommitted(files: CheckpointFiles) -> None:
+    """Remove a batch that was started and not committed; its records are read again.
+
+    Its state goes first: state without its offsets would be damage. So does the operator's metadata, which the first
+    batch of a start has: Spark would not write that of the repartition over it.
+    """
+    last = files.last_batch
+    if last is None or last <= files.commits[-1]:
+        return
+    drop_uncommitted_state(files)
+    for name in (OPERATORS, "offsets"):
+        remove_numbered(files.directory / name, last)
+
+
+def _run(directory: Path, partitions: int, java: SparkJava | None, session: SparkSession | None) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with _session(java, session, master=None) as own:
+        manager = own._streamingCheckpointManager  # noqa: SLF001 -- PySpark has no public name for it
+        try:
+            manager.repartition(str(directory.resolve()), partitions)
+        except (PySparkException, Py4JError) as error:
+            raise MqtwinError(
+                f"checkpoint {directory}: its repartition failed: {one_line(error)}; the same command continues it"
+            ) from error

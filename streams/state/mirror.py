@@ -1,46 +1,42 @@
 """The arrays of a store in a memory-mapped file that all Python workers of a host share.
 
-Spark's Python workers are a pool: the next batch of a partition may run in another process. Without the mirror that
-process would read all pages back from the state store. The mirror is only a cache:
+Spark's Python workers are a pool, and the next batch of a partition may run in another process, which without the
+mirror would read all pages back from the state store. The mirror is only a cache: its arrays are current if its token
+is that of the state store's header (docs/architecture.md, The cache). The token is removed before the arrays are
+changed and written after the batch. A process that does not get the lock uses arrays of its own.
 
-* It contains a token, and so does the state store's header. The arrays are current only if both are equal.
-* The token is removed before the arrays are changed and written after the batch. A batch that failed, or whose state
-  was not committed, leaves a mirror that no header names.
-* A process that does not get the lock uses arrays of its own.
-
-A store's mirror is one file: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock),
-token and arrays belong to the opened file. If it is removed and created again meanwhile, nothing written to the old
-file is visible in the new one. For the same reason a reset creates a new file: the old one may still be mapped
-elsewhere. The boot is part of the name because files that were not written back before a power failure may hold
-anything.
-
-The file begins with a head of `_HEAD_BYTES`: the token, then the position of each array. The arrays follow. A process
-has one mapping of it while it caches the twin, and one descriptor during a batch: thousands of stores must fit into the
-limits of one process.
+A mirror is one file, ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``: a head of `_HEAD_BYTES`
+with the token and the position of each array, then the arrays. Lock (flock), token and arrays belong to the opened
+file, so nothing that is written to a removed one is visible in its successor; a reset creates a new file, as the old
+one may be mapped elsewhere. The boot is part of the name because files not written back before a power failure may hold
+anything. A process has one mapping while it caches the twin, and one descriptor during a batch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
+import mmap
 import os
-import shutil
 import stat
 import struct
 import tempfile
 import time
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import psutil
 
-from streams.host.mapping import map_shared
 from streams.host.scratch import base_of
 from twin.errors import MqtwinError
 from twin.state.arrays import Array, Size
@@ -62,6 +58,47 @@ _EXTENTS_OFFSET = 64  # of the length, 4 bytes, and msgpack of [[name, bytes per
 _HEAD_BYTES = 4096
 _ALIGNMENT = 64
 _NEW_SUFFIX = "+new"  # of a file that will replace a store's; quoted names of stores have no plus sign
+_FAILED = ctypes.c_void_p(-1).value
+
+
+@cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+        ctypes.c_int64,  # off_t, on every 64-bit system
+    ]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return libc
+
+
+class _Mapping:
+    """A mapping that is unmapped when the last array that views it is deleted."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": (address, False)}
+        # Not at exit: arrays may still be in use then, and the system unmaps everything by itself.
+        weakref.finalize(self, _libc().munmap, address, size).atexit = False
+
+
+def map_shared(file: int, size: int) -> npt.NDArray[np.uint8]:
+    """Map the first `size` bytes of a file, writable and shared, and return them as an array.
+
+    The descriptor may be closed afterwards.
+
+    Args:
+        file: descriptor of the open file, which has at least `size` bytes.
+        size: bytes, at least 1.
+
+    Raises:
+        OSError: the file cannot be mapped; ENOMEM if the process has reached its limit of mappings.
+    """
+    address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+    if address == _FAILED:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), f"mapping of {size} bytes")
+    return np.asarray(_Mapping(address, size))
 
 
 def boot_id() -> str:
@@ -137,9 +174,6 @@ def _last_use(directory: Path) -> float:
 def _remove(directory: Path) -> None:
     """Remove a query's directory, except the mirrors in use."""
     for store in directory.glob("*"):
-        if store.is_dir():  # of an early version
-            shutil.rmtree(store, ignore_errors=True)
-            continue
         mirror = Mirror.claim(store)
         if mirror is not None:
             store.unlink(missing_ok=True)

@@ -1,11 +1,9 @@
 """The twins of a worker: cached between batches, and checked out for one batch at the lowest safe cost.
 
 In the order of cost a twin is cached in this process, mapped from the mirror's file, or reloaded from the state store's
-pages. The token in the state store's header decides which of them is current; the state store is authoritative. A twin
-is dropped if its batch fails. Beyond the bounds of a process the least recently used twins are dropped too: partitions
-move between workers, and each worker would end up with every store.
-
-See docs/architecture.md, The cache, and why it is safe.
+pages; the token in the state store's header decides which is current (docs/architecture.md, The cache). A twin is
+dropped if its batch fails. Beyond the bounds of a process the least recently used ones are dropped too: partitions move
+between workers, and each worker would end up with every store.
 """
 
 from __future__ import annotations

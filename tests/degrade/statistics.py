@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from twin.events.fields import FIELD
+from twin.feeds.importing import sort_events
 from twin.feeds.intervals import Flows, Puts, backed_out_later, events_of, net
-from twin.feeds.ordering import sort_events
 from twin.recordings.files import RecordingWriter, open_recording
 
 _QUEUE_OPS = {"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "PREPARE"}

@@ -32,14 +32,14 @@ from deploy.show.demo import (
 )
 from deploy.show.summaries import HEADINGS, forecast_text, usage_lines
 from streams.kafka.publish import Pace
-from tests.support.console_feed import in_pieces, page_set
+from tests.support.console_feed import InPieces, page_set
 from tests.support.estates import small_estate
 from tests.tools.score.score import score
 from tests.tools.score.series import play
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.playback.replays import Player, decoded_chunks
 from twin.playback.replays import play as play_events
+from twin.playback.samples import Applied
 from twin.records import ROOT, AlertRecord, IncidentRole, ResourceForecast, StateRecord, TimeToFull, read_state_record
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 from twin.units import as_span
@@ -70,14 +70,22 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     estate = load_estate(small_estate(folder))
     recording = folder / "outage.arrow"
     outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
-    player = Player(estate)
-    alerts: list[AlertRecord] = []
-    states: dict[str, StateRecord] = {}
-    for _, opened in play_events(decoded_chunks(recording, estate), player, in_pieces):
-        alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in opened]
-        if not states and any(alert.data.condition == "full-forecast" for alert in alerts):
-            states = player.states()
-    return Story(recording, estate, outcome, alerts, states)
+    seen = UntilForeseen()
+    play_events(recording, estate, seen)
+    return Story(recording, estate, outcome, seen.alerts, seen.states)
+
+
+class UntilForeseen(InPieces):
+    """All alerts, and the states when the first of them has a forecast."""
+
+    def __init__(self) -> None:
+        self.alerts: list[AlertRecord] = []
+        self.states: dict[str, StateRecord] = {}
+
+    def after(self, applied: Applied) -> None:
+        self.alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in applied.alerts]
+        if not self.states and any(alert.data.condition == "full-forecast" for alert in self.alerts):
+            self.states = {name: own.state() for name, own in sorted(applied.twins.items())}
 
 
 def applied(events: int) -> StateRecord:

@@ -18,7 +18,7 @@ from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from tests.twin.feeds.smf_made import queue_statistics, record, section
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.feeds.importing import recorded
 from twin.feeds.smf_layout import QIS1
 from twin.outputs import OwnFolder

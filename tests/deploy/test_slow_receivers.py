@@ -152,3 +152,19 @@ def test_a_proxy_of_the_environment_has_the_deadline_too(monkeypatch: pytest.Mon
         with Requester(DEADLINE_S) as client, pytest.raises(RequestError, match=r"within 0\.5 s"):
             client.ask("POST", "http://hooks.example/x", {}, content=b"{}", max_bytes=100)
     assert received[0].startswith(b"POST http://hooks.example/x ")
+
+
+def test_no_proxy_names_the_addresses_that_are_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as (url, received), Requester(DEADLINE_S) as client:
+        monkeypatch.setenv("HTTP_PROXY", "http://user:pass%40word@127.0.0.1:1")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert client.ask("GET", f"{url}/a b?c=\u00e4", {}, max_bytes=100).status == 200
+    assert received[0].startswith(b"GET /a%20b?c=%C3%A4 HTTP/1.1\r\n")
+
+
+def test_a_proxy_has_its_own_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as (url, received), Requester(DEADLINE_S) as client:
+        monkeypatch.setenv("HTTP_PROXY", url.replace("//", "//user:pass%40word@"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        client.ask("GET", "http://hooks.example/x", {}, max_bytes=100)
+    assert b"\r\nproxy-authorization: basic dxnlcjpwyxnzqhdvcmq=\r\n" in received[0].lower()

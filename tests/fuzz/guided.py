@@ -40,7 +40,7 @@ with ATHERIS.instrument_imports(include=["twin", "streams"]) if ATHERIS else nul
     from twin.events.rules import Rules
     from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
     from twin.feeds.estate_import import estate_text
-    from twin.feeds.file_types import describe_file
+    from twin.feeds.importing import describe_file
     from twin.feeds.spans import UnreadableSpansError, read_spans
     from twin.recordings.files import LinesChunk, open_recording
     from twin.records import read_alert_record, read_state_record

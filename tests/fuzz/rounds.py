@@ -23,7 +23,7 @@ from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.estate_import import differences, estate_text, unverified
-from twin.feeds.file_types import describe_file
+from twin.feeds.importing import describe_file
 from twin.recordings.files import LinesChunk
 
 INPUTS = 50  # of a round

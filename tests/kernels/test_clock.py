@@ -101,7 +101,7 @@ def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() ->
 
 @pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: st.DataObject) -> None:
     mix = replace(MIXES[kind], times=BACK_AND_FORTH)
@@ -122,10 +122,11 @@ def test_twin_and_oracle_have_equal_states_for_hundreds_of_events_when_clocks_go
 
 
 @pytest.mark.usefixtures("trust_of_three")
+@pytest.mark.parametrize("foresees", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("kind", MIXES)
-def test_cuts_of_blocks_do_not_change_results_when_clocks_go_back(kind: str) -> None:
+def test_cuts_of_blocks_do_not_change_results_when_clocks_go_back(kind: str, foresees: bool) -> None:
     workload = back_and_forth(kind, 3, FORECAST_EVENTS)
-    decoding = Decoding(workload.config)
+    decoding = Decoding(workload.config, foresees=foresees)
     block, _ = decoding.block(workload.events)
     check_same_results(decoding, block, np.random.default_rng(5).integers(0, FORECAST_EVENTS, 20).tolist())
     assert turns(workload) > 0

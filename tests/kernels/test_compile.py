@@ -86,6 +86,7 @@ def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_two_checkouts_of_the_same_sources_share_their_machine_code(cache: str, tmp_path: Path) -> None:
     for name in ("kernels", "twin"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

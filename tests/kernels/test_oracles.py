@@ -59,7 +59,7 @@ def test_twin_and_oracle_have_equal_states_for_hundreds_of_events(kind: str, pro
 @settings(max_examples=examples(20))
 @given(data=st.data())
 def test_cuts_of_blocks_and_restarts_do_not_change_results(kind: str, data: st.DataObject) -> None:
-    check_cuts(data.draw(workloads("filling", 60, kind)), data.draw(places))
+    check_cuts(data.draw(workloads("filling", 20, kind)), data.draw(places))
 
 
 @EVERY_PROFILE

@@ -1,5 +1,6 @@
 """The mover of storage class memory: its result does not depend on when it is called; and a published case."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.uncompiled
 
 PROFILES = sorted(MIXES["scm"].weights)
 EVENTS = 800 if IS_LARGE else 400
+BY_DAY = {(0, "moving"), (1, "mixed"), (2, "filling")}  # (seed, profile)
 
 
 def chain(twin: StructureTwin, number: int) -> list[int]:
@@ -59,10 +61,15 @@ def check_chains(twin: StructureTwin) -> None:
     assert store.scalars[0]["elems_used"] == held["elems"].sum() - inside["elems"].sum()
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("seed", "profile"),
+    [
+        pytest.param(seed, profile, marks=() if (seed, profile) in BY_DAY else pytest.mark.nightly)
+        for seed, profile in product(range(4), PROFILES)
+    ],
+)
 def test_every_message_is_in_its_chain_and_advancing_the_mover_more_often_changes_nothing(
-    profile: str, seed: int
+    seed: int, profile: str
 ) -> None:
     workload = random_workload(seed, EVENTS, profile, "scm")
     decoding = Decoding(workload.config, foresees=False)

@@ -9,8 +9,8 @@ import zlib
 from pathlib import Path
 
 import pyarrow as pa
+import xxhash
 
-from streams.checkpoint.checksums import xxhash32
 from streams.checkpoint.files import PARTITIONS
 from streams.checkpoint.local_files import CheckpointFiles
 
@@ -32,7 +32,7 @@ def changelog(content: bytes) -> bytes:
     for start in range(0, len(content), 32768):
         raw = content[start : start + 32768]
         packed = pa.Codec("lz4_raw").compress(raw).to_pybytes()
-        (checksum,) = xxhash32([raw], 0x9747B28C)
+        checksum = xxhash.xxh32_intdigest(raw, 0x9747B28C)
         blocks.append(struct.pack("<8sBIII", b"LZ4Block", 0x25, len(packed), len(raw), checksum & 0x0FFFFFFF) + packed)
     return b"".join(blocks) + struct.pack("<8sBIII", b"LZ4Block", 0x15, 0, 0, 0)
 

@@ -11,8 +11,8 @@ from unittest.mock import Mock, patch
 
 import msgspec
 
-from streams.checkpoint.estates import EstateSince, note_estate
 from streams.checkpoint.local_files import LocalFolder
+from streams.checkpoint.manifest import EstateSince, note_estate
 from streams.kafka.topics import Topics
 from streams.query import past as module
 from streams.query.past import JobPast

@@ -12,11 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.checkpoint.estates import EstateSince, note_estate, stretches_from
 from streams.checkpoint.files import LOCK, MANIFEST
-from streams.checkpoint.guard import CheckpointGuard
+from streams.checkpoint.guard import (
+    CheckpointGuard,
+    ClusterState,
+    OffsetRange,
+    Skip,
+    TopicState,
+    check_offsets,
+    format_skips,
+)
 from streams.checkpoint.local_files import CheckpointFiles, LocalFolder
 from streams.checkpoint.manifest import (
+    EstateSince,
     LocalGuard,
     Manifest,
     check_belongs,
@@ -24,10 +32,11 @@ from streams.checkpoint.manifest import (
     check_sound,
     local_directory,
     log_changed_estate,
+    note_estate,
     read_manifest,
     running_job,
+    stretches_from,
 )
-from streams.checkpoint.offsets import ClusterState, OffsetRange, Skip, TopicState, check_offsets, format_skips
 from streams.checkpoint.remote import check_scheme
 from streams.kafka.topics import Topics
 from tests.streams.checkpoints import begin_repartition, with_crc, write_checkpoint

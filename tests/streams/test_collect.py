@@ -247,7 +247,8 @@ def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file)
     assert requests[1][1]["Accept"] == "application/json"
     intake = Intake(load_estate(estate_file))
     feed = make_feed("dds", intake)
-    assert [event["measured"] for page in pages for event in feed.take(page)] == [{"ents_max": 9, "ents_used": 3}]
+    events = [event for page in pages for event in intake.account(feed.take(page))]
+    assert [event["measured"] for event in events] == [{"ents_max": 9, "ents_used": 3}]
 
 
 def test_prometheus_is_asked_from_the_last_end_on():

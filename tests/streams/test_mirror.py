@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams.host.mapping import map_shared
 from streams.state import mirror as mirrors
 from streams.state.mirror import (
     NO_ROOM,
     AttachError,
     Mirror,
     boot_id,
+    map_shared,
     mirror_directory,
     mirror_root,
     remove_abandoned,
@@ -326,7 +326,6 @@ def test_mirrors_of_a_query_that_ended_are_removed(tmp_path: Path) -> None:
     mine, other = mirror_directory(root, "query-1", "estate"), mirror_directory(root, "query-2", "estate")
     for directory in (mine, other):
         claimed(directory / "store").release()
-    (mine / "as an earlier version made it").mkdir()
     remove_mirrors(tmp_path / "blocks", "query-1")
     assert not mine.exists()
     assert other.exists()

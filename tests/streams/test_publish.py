@@ -15,8 +15,7 @@ import pytest
 from confluent_kafka import Message
 
 from streams.kafka import publish as publishing
-from streams.kafka.outgoing import UNROUTED
-from streams.kafka.publish import Pace, PublishResult, publish
+from streams.kafka.publish import UNROUTED, Pace, PublishResult, publish
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, everything, header
 from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streams.kafka import recording_files, topic_reader
+from streams.kafka import record as recording
+from streams.kafka import topic_reader
 from streams.kafka.admin import topic_id
 from streams.kafka.publish import publish
 from streams.kafka.record import RecordResult, record
@@ -171,7 +172,7 @@ def test_no_room_is_one_line_and_the_events_before_it_are_readable(
     digits = random.Random(1)
     send(kafka, topic, [PUT[:-1] + b',"msgid":"%040x"}' % digits.getrandbits(160) for _ in range(3000)])
     monkeypatch.setattr(topic_reader, "_EVENT_BATCH", 20)
-    monkeypatch.setattr(recording_files, "_POSITION_SECONDS", 0)
+    monkeypatch.setattr(recording, "_POSITION_SECONDS", 0)
     with largest_file(30_000), pytest.raises(MqtwinError, match="cannot be written: File too large; the ") as error:
         record_topic(tmp_path / f"out{suffix}", kafka, topic_prefix, follow=follow)
     assert "\n" not in str(error.value)
@@ -241,7 +242,7 @@ def test_following_is_continued_however_it_ended(
     (tmp_path / f"out{suffix}.position").write_bytes(position)  # the position as kill -9 before its update leaves it
     path.write_bytes(path.read_bytes()[:-5])
     values += send_and_note(kafka, topic, 40, 20)
-    monkeypatch.setattr(recording_files, "_POSITION_SECONDS", 0)
+    monkeypatch.setattr(recording, "_POSITION_SECONDS", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutRecordingWarning)
         stop = threading.Event()

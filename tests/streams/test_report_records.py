@@ -17,11 +17,12 @@ from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
 from streams.query.observed import BatchReport
 from streams.query.processor import open_twins
-from streams.query.read_marks import ReadMarks, has_read_all
 from streams.query.report_records import (
     REPORTS_PER_RECORD,
     ReadMark,
+    ReadMarks,
     ReportError,
+    has_read_all,
     read_mark,
     read_record,
     read_reports,
@@ -174,7 +175,7 @@ def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch
         def flush(self, _: float) -> int:
             return 0
 
-    monkeypatch.setattr("streams.query.read_marks.new_producer", lambda *_: Producer())
+    monkeypatch.setattr("streams.kafka.clients.new_producer", lambda *_: Producer())
     marks = ReadMarks(estate, {"bootstrap.servers": "here"}, Topics())
     for end in (5, 5, 4, 4, 5):
         marks.on_batch(progress(end, 5))

@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from streams.host import resources
-from streams.host.mapping import map_shared
 from streams.host.resources import Resources, count_mappings, count_open_files, memory_limit, memory_used
 from streams.log import configure_logging
 from streams.query.job import Job
 from streams.query.progress import BatchLog
+from streams.state.mirror import map_shared
 from twin.errors import MqtwinError
 
 LIMITS = {"fds_limit": 1000, "maps_limit": 65_530, "memory_limit_bytes": 1 << 32}

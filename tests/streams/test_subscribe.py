@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deploy.java.broker import Broker
-from streams.kafka import clients, subscribe
-from streams.kafka.subscribe import AlertReader, read_alerts
+from streams.kafka import clients, topic_reader
+from streams.kafka.topic_reader import AlertReader, read_alerts
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, create, send
 from tests.support.java import quick_java
@@ -87,7 +87,7 @@ def test_an_alert_delivered_twice_is_seen_once(kafka: str, topic_prefix: str) ->
 def test_old_ids_are_discarded_so_that_memory_stays_small(
     kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribe, "_MAX_SEEN", 2)
+    monkeypatch.setattr(topic_reader, "_MAX_SEEN", 2)
     create(kafka, f"{topic_prefix}.alerts")
     send(kafka, f"{topic_prefix}.alerts", values(0, 1, 2, 2, 0))
     with reading(kafka, topic_prefix, from_beginning=True) as reader:

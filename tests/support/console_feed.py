@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,8 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoded
 from twin.planning.moment import Moment as TwinMoment
-from twin.playback.replays import Player, decoded_chunks, play
+from twin.playback.replays import play
+from twin.playback.samples import Applied, Observer
 from twin.records import Note, StateRecord
 from twin.simulation import Scenario
 
@@ -172,19 +173,29 @@ def story(folder: Path, scenario: Scenario, estate: Estate) -> list[Moment]:
     """Return what the job writes of a scenario with seed 1: every alert, and a state record a minute."""
     recording = folder / f"{scenario.name}.arrow"
     twin.simulate(scenario, estate, recording, seed=1)
-    player, last_us = Player(estate), 0
-    moments: list[Moment] = []
-    for piece, alerts in play(decoded_chunks(recording, estate), player, in_pieces):
-        for alert in alerts:
+    written = _Written()
+    play(recording, estate, written)
+    return written.moments
+
+
+class InPieces(Observer):
+    """An observer of pieces of 500 events."""
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        return range(500, len(decoded), 500)
+
+
+class _Written(InPieces):
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self._last_us = 0
+
+    def after(self, applied: Applied) -> None:
+        for alert in applied.alerts:
             record = alert_record(alert.record())
-            moments.append(Moment(msgspec.json.decode(alert.record())["time"], record))
-        now_us = int(piece.events["time"].max(initial=0))
-        if now_us - last_us >= _STATE_PERIOD_US:
-            last_us = now_us
-            moments += [Moment(str(state.time), state_record(state)) for state in player.states().values()]
-    return moments
-
-
-def in_pieces(decoded: Decoded) -> Iterator[Decoded]:
-    """Split events into pieces of 500."""
-    return decoded.split(range(500, len(decoded), 500))
+            self.moments.append(Moment(msgspec.json.decode(alert.record())["time"], record))
+        now_us = int(applied.piece.events["time"].max(initial=0))
+        if now_us - self._last_us >= _STATE_PERIOD_US:
+            self._last_us = now_us
+            states = (twin.state() for _, twin in sorted(applied.twins.items()))
+            self.moments += [Moment(str(state.time), state_record(state)) for state in states]

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 import twin
 from streams.kafka.present import measurement_of
 from twin.estate import Estate, load_estate
-from twin.events import Decoded, Decoder
+from twin.events import Decoder
 from twin.events.fields import FIELD
-from twin.feeds.ordering import sort_events
-from twin.playback.replays import Player, play
+from twin.feeds.importing import sort_events
+from twin.playback.replays import Player
+from twin.playback.samples import step_cuts
 from twin.recordings.files import RecordingWriter, open_recording
 
 TOLERANCE_PCT = 2  # of the estate
@@ -98,13 +98,9 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
 
 def _measurements(path: Path, estate: Estate, every_s: int) -> Iterator[Any]:
     """Yield a MEASURE of each store with events at intervals: what a twin of the whole recording holds then."""
-    step = every_s * 1_000_000
-    decoder, player = Decoder(estate), Player(estate)
-
-    def cut(decoded: Decoded) -> Iterator[Decoded]:
-        yield from decoded.split((np.flatnonzero(np.diff(decoded.events["time"] // step)) + 1).tolist())
-
-    for piece, _ in play((chunk.decode(decoder) for chunk in open_recording(path)), player, cut):
-        if len(piece):
-            for state in player.states().values():
-                yield measurement_of(state, estate)
+    player, decoder = Player(estate), Decoder(estate)
+    for chunk in open_recording(path):
+        decoded = chunk.decode(decoder)
+        for piece in decoded.split(step_cuts(decoded, every_s * 1_000_000)):
+            player.feed(piece)
+            yield from (measurement_of(state, estate) for state in player.states().values())

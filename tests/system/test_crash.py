@@ -23,6 +23,7 @@ from twin.estate import Estate
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 
+@pytest.mark.ci
 def test_a_job_killed_signalled_and_stopped_in_the_middle_has_the_output_of_an_undisturbed_one(
     new_stream: Callable[[Estate], Stream], every_kind: Played, temporary: Path
 ) -> None:

@@ -18,7 +18,7 @@ from twin.playback.replays import Replayed, replay
 from twin.records import StateRecord, StructureState
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 
-pytestmark = [pytest.mark.system, pytest.mark.nightly]
+pytestmark = [pytest.mark.system, pytest.mark.nightly, pytest.mark.ci]
 
 
 def test_every_format_that_is_read_has_a_checkpoint() -> None:

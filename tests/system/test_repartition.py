@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from streams.checkpoint.files import PARTITIONS
 from streams.checkpoint.local_files import CheckpointFiles
-from streams.query.repartition import repartition
-from streams.query.stored_state import read_states
+from streams.query.stored_state import read_states, repartition
 from tests.checkpoints.archives import newest_archive, unpack
 from tests.support.processes import send_signal, still_alive
 from tests.system.harness import check_equal

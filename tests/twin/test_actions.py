@@ -17,11 +17,12 @@ from tests.support.acted import ALTERED, STORE, Site, altered, simulate_outage, 
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
-from twin.alerts.episodes import MAX_DONE, Alert
+from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.planning.moment import at_moment
 from twin.planning.whatif import what_if
 from twin.records import DoneAction
+from twin.records.alerts import MAX_DONE
 from twin.stores.message_store import MessageStore
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.estates import facility_estate
 from twin.estate import load_estate
-from twin.playback.commission import Observation, observe
+from twin.playback.commission import Observation
 from twin.playback.fidelity import MAX_POINTS, DriftPoint, DriftPoints
+from twin.playback.replays import play, replay
 from twin.recordings.files import RecordingWriter
 
 NOON = 1_795_176_000_000_000
@@ -38,7 +39,9 @@ def drift_of(tmp_path, estate, *events) -> Observation:
     path = tmp_path / "r.ndjson"
     with RecordingWriter(path) as writer:
         writer.write(events)
-    return observe(path, estate)
+    seen = Observation(estate)
+    play(path, estate, seen)
+    return seen
 
 
 def test_model_and_measurement_stand_side_by_side_over_time(tmp_path, estate):
@@ -124,7 +127,6 @@ def test_an_unknown_queue_is_coverage(tmp_path, estate):
 
 def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
     from twin.feeds import Intake
-    from twin.playback.replays import replay
 
     path = tmp_path / "levels.ndjson"
     levels = [(900, 5000), (100, 700), (400, 2500)]

@@ -12,7 +12,7 @@ from kernels.resources import TOTAL_TIDE
 from twin.estate import EstateError, load_estate
 from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
-from twin.playback.learn import learn
+from twin.playback.replays import learn
 from twin.simulation import make_scenario, simulate
 from twin.state.arrays import MemoryArrays
 from twin.stores.open import open_message_store

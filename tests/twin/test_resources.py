@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from twin.conditions import ENTRIES, SCM, Pool, Resource
+from twin.conditions import ENTRIES, OWNED_POOLS, SCM, Pool, Resource
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "alert.schema.json"
-OWNED = (Pool.SMDS, Pool.QUEUE, Pool.SOURCE)
 
 
 @pytest.mark.parametrize("pool", list(Pool), ids=str)
 def test_a_resource_is_read_from_its_text_which_the_schema_of_alerts_has(pool: Pool) -> None:
-    resource = Resource(pool, "SYSTEM.A/B" if pool in OWNED else "")
+    resource = Resource(pool, "SYSTEM.A/B" if pool in OWNED_POOLS else "")
     assert Resource.parse(str(resource)) == resource
-    pattern = json.loads(SCHEMA.read_bytes())["$defs"]["data"]["properties"]["resource"]["pattern"]
-    assert re.match(pattern, str(resource)) and (pool in OWNED) == (re.match(pattern, pool) is None)
+    pattern = json.loads(SCHEMA.read_bytes())["$defs"]["AlertData"]["properties"]["resource"]["pattern"]
+    assert re.match(pattern, str(resource)) and (pool in OWNED_POOLS) == (re.match(pattern, pool) is None)
 
 
 def test_the_text_of_a_resource_is_plain() -> None:

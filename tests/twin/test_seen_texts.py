@@ -92,6 +92,7 @@ def test_alerts_on_a_terminal_and_in_a_pipe(played: tuple[Path, Path, Replayed])
     assert seen.offences(lines, is_table=True) == []
 
 
+@pytest.mark.nightly
 def test_commands(played: tuple[Path, Path, Replayed], capsys: pytest.CaptureFixture[str]) -> None:
     estate, recording, replayed = played
     commands = [["estate", "check", str(estate)], ["replay", str(recording), "--estate", str(estate)]]

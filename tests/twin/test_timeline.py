@@ -19,8 +19,7 @@ from twin.estate.settings import Settings
 from twin.planning.moment import moment_of, twin_at
 from twin.planning.whatif import Traffic, what_if
 from twin.playback import timeline as module
-from twin.playback.demands import as_demands
-from twin.playback.replays import chunks_of, decoded_chunks
+from twin.playback.replays import as_demands, chunks_of, decoded_chunks
 from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter, open_recording
 from twin.stores.message_store import MessageStore
@@ -66,7 +65,7 @@ def test_a_moment_is_that_of_a_replay_up_to_there(mixed: Timeline, share: float)
     check_moment(mixed, mixed.times[round(share * (len(mixed.times) - 1))])
 
 
-@pytest.mark.parametrize("share", [0.3, 0.6])
+@pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.nightly), 0.6])
 def test_a_moment_of_an_outage_is_that_of_a_replay_up_to_there(timeline: Timeline, share: float):
     check_moment(timeline, timeline.times[round(share * (len(timeline.times) - 1))])
 
@@ -87,7 +86,13 @@ def test_a_what_if_at_a_moment_is_that_of_the_recording(timeline: Timeline, shar
 
 @pytest.mark.parametrize(
     ("share", "changes"),
-    [(0.5, {"size": "2G"}), (0.55, {"offld1_th": 30}), (0.6, {"smds.QM01.size": "900M"}), (0.5, {})],
+    [
+        (0.5, {"size": "2G"}),
+        *(
+            pytest.param(share, changes, marks=pytest.mark.nightly)
+            for share, changes in ((0.55, {"offld1_th": 30}), (0.6, {"smds.QM01.size": "900M"}), (0.5, {}))
+        ),
+    ],
 )
 def test_hindsight_is_the_recording_replayed_with_the_change(timeline: Timeline, share: float, changes: Settings):
     time, estate = timeline.times[round(share * (len(timeline.times) - 1))], timeline.estate
@@ -132,7 +137,14 @@ def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline,
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"MAX_DECODED": 0}, {"MAX_COPIES": 2}, {"MAX_SAMPLES": 8}, {"MAX_COPIED_BYTES": 1}]
+    "limits",
+    [
+        {"MAX_COPIES": 2},
+        *(
+            pytest.param(limits, marks=pytest.mark.nightly)
+            for limits in ({}, {"MAX_DECODED": 0}, {"MAX_SAMPLES": 8}, {"MAX_COPIED_BYTES": 1})
+        ),
+    ],
 )
 def test_bounds_change_how_long_a_moment_takes_and_not_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
@@ -143,8 +155,10 @@ def test_bounds_change_how_long_a_moment_takes_and_not_what_it_is(
     events = sorted(traffic(3000, seed=4), key=lambda event: event["time"])
     recording = write_recording(tmp_path / "mixed.ndjson", events)
     timeline = Timeline(recording, estate)
-    assert len(timeline._copies) <= module.MAX_COPIES
-    assert sum(len(own.times) for own in timeline._sampled.values()) <= module.MAX_SAMPLES + len(timeline._sampled)
+    assert len(timeline._copies._copies) <= module.MAX_COPIES
+    assert sum(len(own.times) for own in timeline._states.by_store.values()) <= module.MAX_SAMPLES + len(
+        timeline._states.by_store
+    )
     messages = [name for name, config in estate.stores.items() if config.kind in ("structure", "page_set")]
     seen = 0
     for time in timeline.times[:: max(1, len(timeline.times) // 5)]:

@@ -1,13 +1,11 @@
-"""Alerts and their life cycle: opened, updated, cleared, with one id per episode; and the incidents that hold them.
+"""Alerts and their life cycle, opened, updated, cleared, and the incidents that hold them: docs/alerts.md.
 
-An id consists of store, condition, resource and the event time of the opening, so the same input gives the same ids
-however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id then ends in
-the number of times the clock went back. The records are described in docs/alerts.md.
-
-An incident is what one person has to do about a store: every alert from the first one until all have been cleared for
-ten minutes. The worst open alert is its root, the others are its parts. Where nothing of an incident that has paged has
-been a page for ten minutes, the next page begins another incident, which takes over what is still open: an alert that
-stays open for days, such as `drift`, hides no danger.
+The id of an alert consists of store, condition, resource and the event time of its opening, so the same input gives the
+same ids however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id
+then ends in the number of times the clock went back. An incident is what one person has to do about a store: every
+alert from the first one until all have been cleared for ten minutes. The worst open alert is its root, the others are
+its parts. Where nothing of an incident that has paged has been a page for ten minutes, the next page begins another
+incident, which takes over what is still open: an alert that stays open for days, such as `drift`, hides no danger.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ from twin.records import (
     level_of,
     sentences_of,
 )
+from twin.records.alerts import MAX_DONE
 from twin.units import as_datetime, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK
 SET_RIGHT_FOR = 60_000_000  # the same where traffic does not bring a condition back
-MAX_DONE = 4  # actions that an incident keeps, the latest
 BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"

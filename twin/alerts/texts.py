@@ -1,9 +1,8 @@
 """Causes and actions of alerts, with the MQSC, SETXCF or control commands that help.
 
 A cause states resource, usage with unit, time and queue. `effects` maps the id of an action (GETTERS, OFFLOAD, SIZE,
-CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`.
-
-Sources of the commands: `twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
+CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. Sources of the commands:
+`twin.capacity.statements`; [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
 
 from __future__ import annotations
@@ -477,30 +476,28 @@ def scm_overcommitted_actions(
     policy: name of the CFRM policy; None: not known.
     """
     ranked, excess = _largest(maxima), sum(maxima.values()) - total
-    actions = []
-    if ranked:
-        store, present = ranked[0]
-        name, lower = policy_name_of(store), present - excess
-        sizes = structure_sizes(name, None, None, lower) if lower > 0 else ()
-        actions.append(
-            Action(
-                id="scm-lower",
-                summary=f"Lower SCMMAXSIZE in the CFRM policy, {name} first, until the sum is at most"
-                f" {readable_size(total)}",
-                precondition=f"the data of {store} fits without the SCM",
-                steps=change_policy(name, policy, sizes),
-                risk=f"calls to queues of {store} wait during the rebuild",
-                undo=f"the same steps with {' '.join(structure_sizes(name, None, None, present))}",
-            )
-        )
-    actions.append(
+    install = _install_scm(facility, f"Or configure {readable_size(excess)} more SCM for {facility}")
+    if not ranked:
+        return (install,)
+    store, present = ranked[0]
+    name, lower = policy_name_of(store), present - excess
+    sizes = structure_sizes(name, None, None, lower) if lower > 0 else ()
+    return (
         Action(
-            id="scm-install",
-            summary=f"Or configure {readable_size(excess)} more SCM for {facility}",
-            steps=(Step("See its SCM", display_facility(facility)),),
-        )
+            id="scm-lower",
+            summary=f"Lower SCMMAXSIZE in the CFRM policy, {name} first, until the sum is at most"
+            f" {readable_size(total)}",
+            precondition=f"the data of {store} fits without the SCM",
+            steps=change_policy(name, policy, sizes),
+            risk=f"calls to queues of {store} wait during the rebuild",
+            undo=f"the same steps with {' '.join(structure_sizes(name, None, None, present))}",
+        ),
+        install,
     )
-    return tuple(actions)
+
+
+def _install_scm(facility: str, summary: str) -> Action:
+    return Action(id="scm-install", summary=summary, steps=(Step("See its SCM", display_facility(facility)),))
 
 
 def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
@@ -519,25 +516,17 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
 
 def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[Action, ...]:
     """Return the actions for exhausted SCM; arguments as for `scm_exhausted`."""
+    install = _install_scm(facility, f"Configure more SCM for {facility}")
     ranked = _largest(usage)
-    actions = []
-    if ranked:
-        name, _ = ranked[0]
-        actions.append(
-            Action(
-                id=GETTERS,
-                summary=f"Start more getters on the queues of {name}, which uses most SCM",
-                steps=(Step("See its usage", display_structure(policy_name_of(name))),),
-            )
-        )
-    actions.append(
-        Action(
-            id="scm-install",
-            summary=f"Configure more SCM for {facility}",
-            steps=(Step("See its SCM", display_facility(facility)),),
-        )
+    if not ranked:
+        return (install,)
+    name, _ = ranked[0]
+    getters = Action(
+        id=GETTERS,
+        summary=f"Start more getters on the queues of {name}, which uses most SCM",
+        steps=(Step("See its usage", display_structure(policy_name_of(name))),),
     )
-    return tuple(actions)
+    return getters, install
 
 
 def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Attributes of an estate by table: their checks, and those that an event may change. Described in docs/estate.md.
+"""Attributes of an estate by table: their checks, words in MQSC and CFRM, and what changes them: docs/estate.md.
 
 Sources: [IBM: MQ 9.2, DEFINE CFSTRUCT] (values of DSBLOCK, lengths of names), [IBM: MQ 9.2, DEFINE STGCLASS],
 [IBM: MQ 9.2, Rules for naming IBM MQ objects].
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 
 from twin.estate.checks import (
     WRONG,
     Check,
+    blank_or,
     block_size,
     boolean,
+    digits,
     disk_pages,
     disk_size,
     integer,
+    mapped,
     names,
     number,
     one_of,
@@ -25,9 +29,18 @@ from twin.estate.checks import (
     or_none_for_0,
     size,
     text,
+    with_unit,
 )
 from twin.estate.errors import EstateError, did_you_mean, show
-from twin.estate.model import ADMINISTRATION, MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig, Structure
+from twin.estate.model import (
+    ADMINISTRATION,
+    MAX_PAGES,
+    QUEUE_FILE_MAX_SIZE,
+    RULE_OFF,
+    SMDS_MAX_SIZE,
+    StoreConfig,
+    Structure,
+)
 from twin.units import KIB, MIB, format_size
 
 MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
@@ -50,104 +63,177 @@ FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 
 HOST_NAME = text("[A-Za-z0-9._-]{1,253}", "the name of a host: 1 to 253 letters, digits and . _ -")
 CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
 
-FORECAST: Mapping[str, Check] = {
-    "forecast_horizon_s": number(59, 86_400),
-    "forecast_lead_s": number(0, 86_400),
-    "forecast_miss_cost": number(0, 10),
-    "forecast_page_lead_s": number(0, 86_400),
-    "forecast_probability": number(0, 1),
+Words = tuple[str, Check]
+"""Keyword of an attribute in another text, and the check of its value there."""
+
+
+class Change(Enum):
+    """The ways in which an attribute changes while its store exists."""
+
+    EVENT = "ALTER or REBUILD"
+    START = "the next start of the queue manager"
+    MACHINE = "another machine or policy"
+    NOTHING = "an assumption of the model, not a setting of MQ"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a store; called with a value of the TOML file or of an event, it checks it.
+
+    Args:
+        check: the check.
+        mqsc: its words in MQSC; None: it has none.
+        cfrm: its words in a CFRM policy; None: it has none.
+        change: what changes it.
+        may_be_absent: True if null in an event removes it.
+    """
+
+    check: Check
+    mqsc: Words | None = None
+    cfrm: Words | None = None
+    change: Change = Change.EVENT
+    may_be_absent: bool = False
+
+    def __call__(self, value: Any) -> Any:
+        """Return a value as the estate has it. Raises as the check."""
+        return self.check(value)
+
+
+Table = Mapping[str, Attribute]
+"""Attributes by name."""
+
+
+def _queue_file_size(value: str) -> int:
+    """Convert MAXFSIZE, DEFAULT or megabytes, to bytes [IBM: MQ 10.0, Modifying queue files]."""
+    if value == "DEFAULT":
+        return QUEUE_FILE_MAX_SIZE
+    megabytes: int = with_unit(MIB, 1, 999_999_999, "")(value)
+    return megabytes
+
+
+def _assumed(check: Check) -> Attribute:
+    return Attribute(check, change=Change.NOTHING)
+
+
+_DRIFT = {"drift_tolerance_pct": _assumed(number(0, 100))}
+_YES_NO = mapped({"YES": True, "NO": False})
+_POLICY_SIZE = size(1, unit="K")
+_NUMBERED = {  # of the three offload rules
+    **{f"offld{n}_th": Attribute(integer(0, 100), mqsc=(f"OFFLD{n}TH", digits(0, 100))) for n in (1, 2, 3)},
+    **{
+        f"offld{n}_sz": Attribute(size(0, RULE_OFF), mqsc=(f"OFFLD{n}SZ", with_unit(KIB, 0, 64, "K")))
+        for n in (1, 2, 3)
+    },
 }
-STRUCTURE: Mapping[str, Check] = {
-    "coupling_facility": FACILITY_NAME,
-    "size": size(1),
-    "init_size": size(1),
-    "full_threshold": integer(0, 100),
-    "allow_auto_alter": boolean,
-    "scm_max_size": or_none_for_0(size(0)),
-    "scm_prestage_rate": size(MIB),
-    "scm_prefetch_rate": size(MIB),
-    "scm_read_us": integer(0, 1_000_000),
-    "cf_level": integer(1, 5),
-    "offload": one_of("SMDS", "DB2", "NONE"),
-    **{f"offld{n}_th": integer(0, 100) for n in (1, 2, 3)},
-    **{f"offld{n}_sz": size(0, RULE_OFF) for n in (1, 2, 3)},
-    "ds_block": block_size(DS_BLOCKS),
-    "ds_expand": boolean,
-    "smds_prefix": integer(0, 400),
-    "offload_min_length": integer(0, RULE_OFF),
-    "drift_tolerance_pct": number(0, 100),
+
+FORECAST: Table = {
+    "forecast_horizon_s": _assumed(number(59, 86_400)),
+    "forecast_lead_s": _assumed(number(0, 86_400)),
+    "forecast_miss_cost": _assumed(number(0, 10)),
+    "forecast_page_lead_s": _assumed(number(0, 86_400)),
+    "forecast_probability": _assumed(number(0, 1)),
+}
+STRUCTURE: Table = {
+    "coupling_facility": Attribute(FACILITY_NAME, cfrm=("PREFLIST", FACILITY_NAME)),
+    "size": Attribute(size(1), cfrm=("SIZE", _POLICY_SIZE)),
+    "init_size": Attribute(size(1), cfrm=("INITSIZE", _POLICY_SIZE), may_be_absent=True),
+    "full_threshold": Attribute(integer(0, 100), cfrm=("FULLTHRESHOLD", digits(0, 100))),
+    "allow_auto_alter": Attribute(boolean, cfrm=("ALLOWAUTOALT", _YES_NO)),
+    "scm_max_size": Attribute(or_none_for_0(size(0)), cfrm=("SCMMAXSIZE", _POLICY_SIZE), may_be_absent=True),
+    "scm_prestage_rate": _assumed(size(MIB)),
+    "scm_prefetch_rate": _assumed(size(MIB)),
+    "scm_read_us": _assumed(integer(0, 1_000_000)),
+    "cf_level": Attribute(integer(1, 5), mqsc=("CFLEVEL", digits(1, 5))),
+    "offload": Attribute(
+        one_of("SMDS", "DB2", "NONE"), mqsc=("OFFLOAD", mapped({"SMDS": "SMDS", "DB2": "DB2", "NONE": "NONE"}))
+    ),
+    **_NUMBERED,
+    "ds_block": Attribute(block_size(DS_BLOCKS), mqsc=("DSBLOCK", mapped(DS_BLOCKS))),
+    "ds_expand": Attribute(boolean, mqsc=("DSEXPAND", _YES_NO)),
+    "smds_prefix": _assumed(integer(0, 400)),
+    "offload_min_length": _assumed(integer(0, RULE_OFF)),
+    **_DRIFT,
     **FORECAST,
 }
-LEVELS: Mapping[str, Check] = {  # of a structure that holds no queues
-    **{name: STRUCTURE[name] for name in ("coupling_facility", "size", "init_size", "full_threshold")},
-    "allow_auto_alter": boolean,
+LEVELS: Table = {  # of a structure that holds no queues
+    **{
+        name: STRUCTURE[name]
+        for name in ("coupling_facility", "size", "init_size", "full_threshold", "allow_auto_alter")
+    },
     **FORECAST,
 }
-SMDS: Mapping[str, Check] = {
-    "size": disk_size(1, SMDS_MAX_SIZE),
-    "secondary": disk_size(0, SMDS_MAX_SIZE),
-    "max_size": disk_size(1, SMDS_MAX_SIZE),
+SMDS: Table = {
+    "size": Attribute(disk_size(1, SMDS_MAX_SIZE)),
+    "secondary": Attribute(disk_size(0, SMDS_MAX_SIZE)),
+    "max_size": Attribute(disk_size(1, SMDS_MAX_SIZE)),
 }
-PAGE_SET: Mapping[str, Check] = {
-    "pages": disk_pages(2, MAX_PAGES),
-    "expand": one_of("SYSTEM", "USER", "NONE"),
-    "secondary_pages": disk_pages(0, MAX_PAGES),
-    "buffer_pool": integer(0, 99),
-    "max_pages": disk_pages(2, MAX_PAGES),
-    "drift_tolerance_pct": number(0, 100),
+PAGE_SET: Table = {
+    "pages": Attribute(disk_pages(2, MAX_PAGES)),
+    "expand": Attribute(
+        one_of("SYSTEM", "USER", "NONE"), mqsc=("EXPAND", mapped({"SYSTEM": "SYSTEM", "USER": "USER", "NONE": "NONE"}))
+    ),
+    "secondary_pages": Attribute(disk_pages(0, MAX_PAGES), may_be_absent=True),
+    "buffer_pool": Attribute(integer(0, 99), mqsc=("BUFFPOOL", digits(0, 99))),
+    "max_pages": Attribute(disk_pages(2, MAX_PAGES), may_be_absent=True),
+    **_DRIFT,
     **FORECAST,
 }
-STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
-QUEUE: Mapping[str, Check] = {
-    "structure": STRUCTURE_NAME,
-    "storage_class": STORAGE_CLASS_NAME,
-    "max_depth": integer(1, MAX_DEPTH),
+STORAGE_CLASS: Table = {"page_set": Attribute(integer(0, 99), mqsc=("PSID", digits(0, 99)))}
+QUEUE: Table = {
+    "structure": Attribute(STRUCTURE_NAME, mqsc=("CFSTRUCT", blank_or(STRUCTURE_NAME))),
+    "storage_class": Attribute(STORAGE_CLASS_NAME, mqsc=("STGCLASS", blank_or(STORAGE_CLASS_NAME))),
+    "max_depth": Attribute(integer(1, MAX_DEPTH), mqsc=("MAXDEPTH", digits(0, MAX_DEPTH))),
 }
-QUEUE_FILE: Mapping[str, Check] = {
-    "max_size": size(1),
-    "file_system_size": size(1),
-    "default_q_buffer_size": size(0),
-    "default_pq_buffer_size": size(0),
-    "drift_tolerance_pct": number(0, 100),
+QUEUE_FILE: Table = {
+    "max_size": Attribute(size(1), mqsc=("MAXFSIZE", _queue_file_size)),
+    "file_system_size": Attribute(size(1), may_be_absent=True),
+    "default_q_buffer_size": Attribute(size(0), change=Change.START),
+    "default_pq_buffer_size": Attribute(size(0), change=Change.START),
+    **_DRIFT,
     **FORECAST,
 }
-COUPLING_FACILITY: Mapping[str, Check] = {
-    "size": size(1),
-    "scm": size(0),
-    "cflevel": integer(1, 99),
-    "dump_space": size(0),
+COUPLING_FACILITY: Table = {
+    "size": Attribute(size(1)),
+    "scm": Attribute(size(0), may_be_absent=True),
+    "cflevel": Attribute(integer(1, 99), change=Change.MACHINE),
+    "dump_space": Attribute(size(0), change=Change.MACHINE),
 }
-UNIFORM_CLUSTER: Mapping[str, Check] = {
-    "queue_managers": names(QMGR_NAME, "queue managers"),
-    "messages_per_second": number(0, 1e9),
-    "cpu_us": number(0, 1e9),
-    "trigger_pct": number(75, 100),
+UNIFORM_CLUSTER: Table = {
+    "queue_managers": Attribute(names(QMGR_NAME, "queue managers")),
+    "messages_per_second": Attribute(number(0, 1e9)),
+    "cpu_us": Attribute(number(0, 1e9)),
+    "trigger_pct": Attribute(number(75, 100)),
 }
-HOST: Mapping[str, Check] = {"cores": number(0, 1e6)}
-QUEUE_SHARING_GROUP: Mapping[str, Check] = {"queue_managers": names(QMGR_NAME, "queue managers")}
-QUEUE_MANAGER: Mapping[str, Check] = {
-    "platform": one_of("zos", "distributed"),
-    "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
-    "expiry_interval_s": number(0, 99_999_999, or_low=True),
-    "silence_s": number(0, 604_800),
-    "host": HOST_NAME,
+HOST: Table = {"cores": Attribute(number(0, 1e6))}
+QUEUE_SHARING_GROUP: Table = {"queue_managers": Attribute(names(QMGR_NAME, "queue managers"))}
+QUEUE_MANAGER: Table = {
+    "platform": Attribute(one_of("zos", "distributed")),
+    "version": Attribute(text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"')),
+    "expiry_interval_s": Attribute(number(0, 99_999_999, or_low=True)),
+    "silence_s": Attribute(number(0, 604_800)),
+    "host": Attribute(HOST_NAME),
 }
 
-_ASSUMPTIONS = (  # of the model, not settings of MQ
-    *("scm_prestage_rate", "scm_prefetch_rate", "scm_read_us"),
-    *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
-)
-_AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # in effect from the next start of the queue manager
-_OF_MACHINE = ("cflevel", "dump_space")  # no event changes it: another machine or policy does
-_MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
+Reading = Mapping[str, tuple[str, Check]]
+"""Attribute of the estate and check of its value, by keyword of another text."""
 
 
-def _settings(table: Mapping[str, Check]) -> Mapping[str, Check]:
-    """Return the attributes of a table that may change while the store exists."""
-    return {key: check for key, check in table.items() if key not in (*_ASSUMPTIONS, *_AT_START, *_OF_MACHINE)}
+def mqsc_reading(table: Table) -> Reading:
+    """Return the attributes of a table that MQSC has."""
+    return {own.mqsc[0]: (name, own.mqsc[1]) for name, own in table.items() if own.mqsc is not None}
 
 
-_ALTERABLE: Mapping[str, Mapping[str, Check]] = {
+def cfrm_reading(table: Table) -> Reading:
+    """Return the attributes of a table that a CFRM policy has."""
+    return {own.cfrm[0]: (name, own.cfrm[1]) for name, own in table.items() if own.cfrm is not None}
+
+
+def _settings(table: Table) -> Table:
+    """Return the attributes of a table that an event changes."""
+    return {name: own for name, own in table.items() if own.change is Change.EVENT}
+
+
+_ALTERABLE: Mapping[str, Table] = {
     "structure": _settings(STRUCTURE),
     "page_set": _settings(PAGE_SET),
     "queue_file": _settings(QUEUE_FILE),
@@ -155,9 +241,11 @@ _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
     "uniform_cluster": UNIFORM_CLUSTER,
     "queue_manager": {},
 }
-
-
 _OF_LEVELS = _settings(LEVELS)
+_ASSUMPTIONS = {
+    name for table in (STRUCTURE, PAGE_SET, QUEUE_FILE) for name, own in table.items() if own.change is Change.NOTHING
+}
+_AT_START = {name for name, own in QUEUE_FILE.items() if own.change is Change.START}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +254,7 @@ class Section:
 
     key: tuple[Check, ...]  # the parts of its name, between slashes
     example: str
-    attributes: Mapping[str, Check]
+    attributes: Table
     required: tuple[str, ...] = ()
 
 
@@ -219,7 +307,7 @@ def parse_attributes(
             raise EstateError(f"{op} of {config.name}: {key} = {show(value)}: expected: none")
         if key not in table:
             raise EstateError(f"{op} of {config.name}: {_unknown(key, table)}")
-        check = or_none(table[key]) if key in _MAY_BE_ABSENT else table[key]
+        check = or_none(table[key]) if table[key].may_be_absent else table[key]
         try:
             parsed[key] = check(value)
         except WRONG as wrong:
@@ -250,7 +338,7 @@ def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _unknown(key: str, table: Mapping[str, Check]) -> str:
+def _unknown(key: str, table: Table) -> str:
     if key in _ASSUMPTIONS:
         return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
     if key in _AT_START:

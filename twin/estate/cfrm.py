@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from twin.estate.attributes import FACILITY_NAME
-from twin.estate.checks import Check, SourceValue, Values, convert, digits, mapped, size, text, word_set
+from twin.estate.attributes import STRUCTURE, Reading, cfrm_reading
+from twin.estate.checks import SourceValue, Values, convert, size, text, word_set
 from twin.estate.errors import EstateError, Problems, did_you_mean
 from twin.listings import text_lines
 from twin.units import format_size
@@ -32,16 +32,10 @@ _CARD = re.compile(r" *[0-9]{1,6}(?: |$)(.*)")  # a control card behind its line
 _MESSAGE = re.compile(r" *IXC[0-9]{3,4}[A-Z](?: |$)")
 _STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
 
-_KB = size(1, unit="K")
-_READ: Mapping[str, tuple[str, Check]] = {
-    "SIZE": ("size", _KB),
-    "INITSIZE": ("init_size", _KB),
-    "MINSIZE": ("min_size", _KB),
-    "SCMMAXSIZE": ("scm_max_size", _KB),
+_READ: Reading = {
+    **cfrm_reading(STRUCTURE),
+    "MINSIZE": ("min_size", size(1, unit="K")),
     "SCMALGORITHM": ("scm_algorithm", text("KEYPRIORITY1", "KEYPRIORITY1, the only algorithm")),
-    "FULLTHRESHOLD": ("full_threshold", digits(0, 100)),
-    "ALLOWAUTOALT": ("allow_auto_alter", mapped({"YES": True, "NO": False})),
-    "PREFLIST": ("coupling_facility", FACILITY_NAME),
 }
 _VALID = word_set(
     "NAME EXCLLIST REBUILDPERCENT DUPLEX RECPRTY SUBNOTIFYDELAY LISTNOTIFYDELAY KEYRNOTIFYDELAY ENFORCEORDER"

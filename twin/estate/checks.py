@@ -74,6 +74,21 @@ def digits(low: int, high: int) -> Check:
     return check
 
 
+def with_unit(factor: int, low: int, high: int, unit: str) -> Check:
+    """Return a check for digits with a unit letter, converted to bytes, as in MQSC: OFFLD1SZ(32K)."""
+    count = digits(low, high)
+
+    def check(value: str) -> int:
+        """Return digits with the unit in bytes. ValueError: others, or out of bounds."""
+        try:
+            converted: int = count(value.removesuffix(unit) if value.endswith(unit) else "") * factor
+        except ValueError:
+            raise ValueError(f"must be {low}{unit} to {high}{unit}") from None
+        return converted
+
+    return check
+
+
 def number(low: float, high: float, *, or_low: bool = False) -> Check:
     """Return a check for numbers above low (or_low: or low itself), up to high; it converts to float."""
     bounds = f"from {low:g} to {high:g}" if or_low else f"above {low:g}, at most {high:g}"
@@ -215,6 +230,11 @@ def or_none(check: Check) -> Check:
 def or_none_for_0(check: Check) -> Check:
     """Return a check that converts 0 to None: the attribute is absent, also where an imported text has it."""
     return lambda value: check(value) or None
+
+
+def blank_or(check: Check) -> Check:
+    """Return a check that converts a blank value to None."""
+    return lambda value: check(value) if value else None
 
 
 def word_set(words: str) -> frozenset[str]:

@@ -21,7 +21,7 @@ from twin.estate.queues import (
     structure_of,
 )
 from twin.estate.routes import Estate
-from twin.estate.sources import Sources, gather, value
+from twin.estate.sources import Sources, gather, read_toml, value
 from twin.estate.stores import (
     coupling_facilities,
     page_sets,
@@ -31,7 +31,6 @@ from twin.estate.stores import (
     structures,
     uniform_clusters,
 )
-from twin.estate.toml_text import read_toml
 
 
 def as_estate(estate: Estate | str | PathLike[str]) -> Estate:

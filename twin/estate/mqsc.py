@@ -24,8 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from twin.estate.checks import SourceValue, convert
 from twin.estate.errors import EstateError, Problems, did_you_mean, listed
-from twin.estate.mqsc_text import Parameter, Statement, first_words, parameters, statements
-from twin.estate.mqsc_words import (
+from twin.estate.mqsc_text import (
     OBJECT_SYNONYMS,
     OBJECTS,
     SKIPPED_OBJECTS,
@@ -33,6 +32,11 @@ from twin.estate.mqsc_words import (
     VERBS,
     ZOS_ONLY,
     ObjectWords,
+    Parameter,
+    Statement,
+    first_words,
+    parameters,
+    statements,
 )
 
 Owner = tuple[str, str]  # ("SHARED", "QSG1"), ("GROUP", "QSG1") or ("QMGR", "QM01")

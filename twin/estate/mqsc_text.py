@@ -1,7 +1,10 @@
-"""Syntax of MQSC text: lines, commands, keywords and values.
+"""MQSC text: its lines, commands, keywords and values, and the words that an estate uses.
 
-Rules [IBM: MQ 9.0, Building command scripts, q085110_; MQ 9.3, MQSC input file syntax; MQ 9.0, Rules for using MQSC
-commands and Characters with special meanings, q085080_ and following]:
+Synonyms are not minimum strings: DEFI is no synonym of DEFINE, and DELETE has none. Sources of the words: [IBM: MQ 9.3,
+MQSC command and object synonyms, q085130_], [IBM: MQ 9.2 and 9.4, DEFINE and ALTER CFSTRUCT (q085510_, q085160_),
+QLOCAL (q085710_, q085350_), QALIAS (q085700_), STGCLASS (q085750_), PSID (q085680_, q085310_)]. Rules of the syntax
+[IBM: MQ 9.0, Building command scripts, q085110_; MQ 9.3, MQSC input file syntax; MQ 9.0, Rules for using MQSC commands
+and Characters with special meanings, q085080_ and following]:
 
 - A line with * in column 1 is a comment. Comments and blank lines are ignored, also within a command.
 - A + as last nonblank character continues the command at the first nonblank character of the next line, a - at its
@@ -20,15 +23,50 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from twin.estate.attributes import (
+    PAGE_SET,
+    QUEUE,
+    QUEUE_FILE,
+    QUEUE_NAME,
+    STORAGE_CLASS,
+    STORAGE_CLASS_NAME,
+    STRUCTURE,
+    STRUCTURE_NAME,
+    Reading,
+    mqsc_reading,
+)
+from twin.estate.checks import Check, blank_or, digits, mapped, word_set
 from twin.estate.errors import EstateError, show
 from twin.listings import text_lines
 
 _BLANK = " \t"
 _SEQUENCE_FROM, _RECORD = 72, 80  # columns, from 0
 _TOKEN = re.compile(r"[\s,]*(?:(?P<quote>')|(?P<mark>[();])|(?P<word>[^\s,();']+))")
+VERBS = word_set(
+    "ALTER ARCHIVE BACKUP CLEAR DEFINE DELETE DISPLAY END EXIT MOVE PING PURGE QUIT RECOVER REFRESH RESET RESOLVE"
+    " RESUME RVERIFY SET START STOP SUSPEND"
+)
+VERB_SYNONYMS = {
+    "ALT": "ALTER",
+    "ARC": "ARCHIVE",
+    "DEF": "DEFINE",
+    "DIS": "DISPLAY",
+    "REC": "RECOVER",
+    "REF": "REFRESH",
+    "RES": "RESOLVE",
+    "STA": "START",
+}
+OBJECT_SYNONYMS = {"QL": "QLOCAL", "QA": "QALIAS", "QR": "QREMOTE", "STC": "STGCLASS"}
+
+SKIPPED_OBJECTS = word_set(
+    "APPL AUTHINFO AUTHREC BP BUFFPOOL CHANNEL CHL CHLAUTH CLUSTER COMMINFO ENTAUTH LISTENER LSTR MAXSMSGS"
+    " LOG NAMELIST NL POLICY PRO PROC PROCESS PUBSUB QM QMGR QMODEL SEC SECURITY SERVICE SMDS SUB SYSTEM TOPIC TPC"
+    " TRACE"
+)
+ZOS_ONLY = frozenset(("CFSTRUCT", "STGCLASS", "PSID"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +234,83 @@ def _significant(line: str) -> str:
     if len(line) == _RECORD and sequence.isascii() and sequence.isdigit():
         return line[:_SEQUENCE_FROM]
     return line
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWords:
+    """Words of a kind of object."""
+
+    space: str  # "queue", "structure", "storage_class" or "page_set"
+    name: Check  # of the object's name
+    read: Reading
+    valid: frozenset[str]  # other keywords, without effect on storage
+    like: str = ""  # name of the default LIKE object
+
+
+def _page_set_number(value: str) -> str:
+    """Convert the number of a page set: 04 is page set 4."""
+    return str(digits(0, 99)(value))
+
+
+_QUEUE_WORDS = word_set(
+    "ACCTQ BOQNAME BOTHRESH CAPEXPRY CLCHNAME CLUSNL CLUSTER CLWLPRTY CLWLRANK CLWLUSEQ CMDSCOPE CUSTOM DEFBIND"
+    " DEFPRESP DEFPRTY DEFPSIST DEFREADA DEFSOPT DEFTYPE DESCR DISTL FORCE GET HARDENBO IMGRCOVQ INDXTYPE INITQ LIKE"
+    " MONQ MSGDLVSQ NOHARDENBO NOPURGE NOREPLACE NOSHARE NOTRIGGER NPMCLASS OTELPCTL OTELTRAC PROCESS"
+    " PROPCTL PURGE PUT QDEPTHHI QDEPTHLO QDPHIEV QDPLOEV QDPMAXEV QSGDISP QSVCIEV QSVCINT REPLACE RETINTVL RNAME"
+    " RQMNAME SCOPE SHARE STATQ STREAMQ STRMQOS TRIGDATA TRIGDPTH TRIGGER TRIGMPRI TRIGTYPE USAGE XMITQ"
+)
+
+OBJECTS: Mapping[str, ObjectWords] = {
+    "QLOCAL": ObjectWords(
+        "queue",
+        QUEUE_NAME,
+        {
+            **mqsc_reading(QUEUE),
+            **mqsc_reading(QUEUE_FILE),
+            "DEFPSIST": ("default_persistent", mapped({"YES": True, "NO": False})),
+            "MAXMSGL": ("max_length", digits(0, 104_857_600)),
+        },
+        _QUEUE_WORDS,
+        like="SYSTEM.DEFAULT.LOCAL.QUEUE",
+    ),
+    "QALIAS": ObjectWords(
+        "queue",
+        QUEUE_NAME,
+        {
+            "TARGET": ("target", blank_or(QUEUE_NAME)),
+            "TARGQ": ("target", blank_or(QUEUE_NAME)),  # older synonym of TARGET
+            "TARGTYPE": ("target_type", mapped({"QUEUE": "QUEUE", "TOPIC": "TOPIC"})),
+        },
+        _QUEUE_WORDS,
+        like="SYSTEM.DEFAULT.ALIAS.QUEUE",
+    ),
+    "QREMOTE": ObjectWords(
+        "queue",
+        QUEUE_NAME,
+        {
+            "RQMNAME": ("remote_queue_manager", blank_or(QUEUE_NAME)),
+            "XMITQ": ("transmission_queue", blank_or(QUEUE_NAME)),
+        },
+        _QUEUE_WORDS,
+        like="SYSTEM.DEFAULT.REMOTE.QUEUE",
+    ),
+    "CFSTRUCT": ObjectWords(
+        "structure",
+        STRUCTURE_NAME,
+        {**mqsc_reading(STRUCTURE), "DSGROUP": ("ds_group", str)},
+        word_set("DESCR LIKE REPLACE NOREPLACE CFCONLOS RECOVER RECAUTO DSBUFS"),
+    ),
+    "STGCLASS": ObjectWords(
+        "storage_class",
+        STORAGE_CLASS_NAME,
+        mqsc_reading(STORAGE_CLASS),
+        word_set("CMDSCOPE QSGDISP DESCR LIKE REPLACE NOREPLACE PASSTKTA XCFGNAME XCFMNAME"),
+        like="SYSTEMST",
+    ),
+    "PSID": ObjectWords(
+        "page_set",
+        _page_set_number,
+        mqsc_reading(PAGE_SET),
+        word_set("DSN ENCRYPT"),
+    ),
+}

@@ -1,19 +1,255 @@
-"""Contents of the texts of an estate: the TOML file, CFRM policies, MQSC definitions, and memberships.
+"""Texts of an estate: the TOML file, with every key and value checked, and the CFRM and MQSC texts it imports.
 
-`twin.estate.stores` and `twin.estate.queues` compose the estate from them.
+tomllib gives no line for a key, so errors name the path of the key; syntax errors name the line. The file is described
+in docs/estate.md. `twin.estate.stores` and `twin.estate.queues` compose the estate from the contents.
 """
 
 from __future__ import annotations
 
+import json
+import operator
+import re
+import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
+from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
-from twin.estate.checks import SourceValue
-from twin.estate.errors import EstateError, Problems, did_you_mean
+from twin.estate.checks import SourceValue, Values, convert, locate_key, text
+from twin.estate.errors import EstateError, Problems, did_you_mean, show
 from twin.estate.model import QueueManager
 from twin.estate.mqsc import Definitions, Owner, Surroundings
-from twin.estate.toml_text import Entry, Import, TomlEstate, read_text
+from twin.listings import decode, has_lines
+
+SCHEMA = 1
+_TOP = ("schema", "history", "import")
+_OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
+
+_DEEP = re.compile(
+    rb"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_-]++\.){100}"
+)  # a key of 100 parts: tomllib takes quadratic time
+_BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
+
+_FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Table of a section, like [structure."QSG1/APP1"]."""
+
+    key: tuple[str, ...]  # the parts of its name
+    where: str  # how an error names it
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """[[import]]: a text, the group or queue manager that runs it (of MQSC), the policy to take (of CFRM)."""
+
+    kind: str  # "cfrm" or "mqsc"
+    path: Path
+    queue_sharing_group: str | None
+    queue_manager: str | None
+    where: str
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TomlEstate:
+    """Contents of the file."""
+
+    file: str
+    imports: tuple[Import, ...]
+    sections: Mapping[str, Mapping[tuple[str, ...], Entry]]  # of every section, absent ones empty
+    problems: Problems = field(default_factory=Problems)
+    history: Path | None = None  # file of `mqtwin warm`
+
+
+def toml_string(words: str) -> str:
+    """Return a basic string of TOML. Raise EstateError if the text is not Unicode, as a file's name may be."""
+    try:
+        words.encode()
+    except UnicodeEncodeError:
+        raise EstateError(
+            f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
+        ) from None
+    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_toml(path: Path) -> TomlEstate:
+    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`.
+
+    Raises:
+        EstateError: it cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
+    """
+    file = str(path)
+    content = _parse(path)
+    problems = Problems()
+    for key in content:
+        if key not in (*_TOP, *SECTIONS):
+            known = suggest_key(key, (*_TOP, *SECTIONS))
+            problems.messages.append(f"{file}: unknown key {show(key)}{known}")
+    with problems.collect():
+        _check_schema(file, content)
+    sections = {}
+    for name in sorted(SECTIONS, key=lambda name: name not in _OF_ALL_TEXTS):
+        sections[name] = _section(file, name, SECTIONS[name], content.get(name, {}), problems)
+        if name == _OF_ALL_TEXTS[-1]:
+            is_sound = not problems.messages
+    imports = _imports(path, content.get("import", []), problems)
+    if not is_sound:
+        problems.raise_all()
+    history = None
+    if "history" in content:
+        named = convert(f"{file}: history = {show(content['history'])}", content["history"], _FILE_NAME)
+        history = path.parent / str(named.value)
+    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history)
+
+
+def _check_schema(file: str, content: Mapping[str, Any]) -> None:
+    if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
+        problem = f"schema = {show(content['schema'])}" if "schema" in content else "schema is missing"
+        raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
+
+
+def read_text(path: Path, where: str) -> str:
+    """Read an imported file as UTF-8 or EBCDIC, else as ISO 8859-1 (only descriptions can differ).
+
+    Raises:
+        EstateError: it cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as wrong:
+        raise EstateError(
+            f"{where}: {path} cannot be read ({wrong.strerror}); give a file, relative to the estate's"
+        ) from None
+    if not has_lines(data):
+        raise EstateError(
+            f"{where}: {path} is EBCDIC without ends of lines or records of one length; transfer it as text"
+        )
+    return decode(data)
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as wrong:
+        raise EstateError(f"{path}: cannot be read ({wrong.strerror}); give the TOML file of an estate") from None
+    deep = _DEEP.search(data)
+    if deep is not None:
+        number = data.count(b"\n", 0, deep.start()) + 1
+        raise EstateError(f"{path}:{number}: a key of more than 100 parts; an estate needs three")
+    try:
+        return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError as wrong:
+        raise EstateError(f"{path}: byte {wrong.start} is not UTF-8; a TOML file is UTF-8 text") from None
+    except tomllib.TOMLDecodeError as wrong:
+        line = re.search(r"\(at (line (\d+), column \d+|end of document)\)", str(wrong))
+        place = f"{path}:{line[2]}" if line and line[2] else str(path)
+        raise EstateError(f"{place}: not TOML: {' '.join(str(wrong).split())}") from None
+    except (RecursionError, ValueError) as wrong:  # nested too deep; an integer of more digits than Python reads
+        raise EstateError(_unread(path, data, wrong)) from None
+
+
+def _unread(path: Path, data: bytes, wrong: Exception) -> str:
+    """Return the message for a text that tomllib rejects without a line: find the line."""
+    lines = data.split(b"\n")
+    if isinstance(wrong, RecursionError):
+        opened, closed = ([len(mark.findall(line)) for line in lines] for mark in _BRACKETS)
+        before = [0, *accumulate(map(operator.sub, opened, closed))]
+        depths = list(map(operator.add, before, opened))
+        return f"{path}:{depths.index(max(depths)) + 1}: nested too deep to read; an estate needs three levels"
+    digits = sys.get_int_max_str_digits()
+    number = re.compile(rb"[0-9](_?[0-9]){%d}" % digits)
+    line = next((place for place, text in enumerate(lines, 1) if number.search(text)), 1)
+    return f'{path}:{line}: an integer of more than {digits} digits; give a number of bytes, or a string such as "8G"'
+
+
+def _section(file: str, name: str, section: Section, content: Any, problems: Problems) -> dict[tuple[str, ...], Entry]:
+    entries: dict[tuple[str, ...], Entry] = {}
+    if not isinstance(content, dict):
+        wrong = f'{file}: {name} = {show(content)}: must be tables like [{name}."{section.example}"]'
+        problems.messages.append(wrong)
+        return entries
+    for key, table in content.items():
+        with problems.collect():
+            entry = _entry(file, name, section, key, table, problems)
+            if entry.key in entries:
+                raise EstateError(f"{entry.where}: the same as {entries[entry.key].where}; keep one of them")
+            entries[entry.key] = entry
+    return entries
+
+
+def _entry(file: str, name: str, section: Section, key: str, table: Any, problems: Problems) -> Entry:
+    path = f"{name}.{key}" if re.fullmatch("[A-Za-z0-9_-]+", key) else f'{name}."{key}"'
+    where = f"{file}: {path}"
+    if not isinstance(table, dict):
+        raise EstateError(f'{where} = {show(table)}: must be a table like [{name}."{section.example}"]')
+    parts = key.split("/", len(section.key) - 1)
+    if len(parts) < len(section.key):
+        raise EstateError(f'{where}: the name must be like "{section.example}"')
+    checked = tuple(
+        convert(f"{where}: {show(part)}", part, check).value for part, check in zip(parts, section.key, strict=True)
+    )
+    if name == "page_set":
+        checked = (checked[0], str(int(checked[1])))
+    values: dict[str, SourceValue] = {}
+    for attribute, value in table.items():
+        with problems.collect():
+            if attribute not in section.attributes:
+                raise EstateError(f"{where}: unknown key {show(attribute)}{suggest_key(attribute, section.attributes)}")
+            values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
+    missing = next((attribute for attribute in section.required if attribute not in table), None)
+    if missing is not None:
+        raise EstateError(f"{where}: {missing} is missing")
+    return Entry(checked, where, values)
+
+
+def _imports(path: Path, content: Any, problems: Problems) -> tuple[Import, ...]:
+    if not isinstance(content, list):
+        problems.messages.append(f"{path}: import = {show(content)}: must be tables like [[import]]")
+        return ()
+    imports = []
+    for place, entry in enumerate(content):
+        with problems.collect():
+            imports.append(_import(path, f"import[{place}]", entry))
+    return tuple(imports)
+
+
+def _import(path: Path, name: str, entry: Any) -> Import:
+    where = f"{path}: {name}"
+    checks = {
+        "cfrm": _FILE_NAME,
+        "mqsc": _FILE_NAME,
+        "queue_sharing_group": GROUP_NAME,
+        "queue_manager": QMGR_NAME,
+        "policy": CFRM_POLICY_NAME,
+    }
+    if not isinstance(entry, dict):
+        raise EstateError(f"{where} = {show(entry)}: must be a table like [[import]]")
+    for key, value in entry.items():
+        if key not in checks:
+            raise EstateError(f"{where}: unknown key {show(key)}{suggest_key(key, checks)}")
+        convert(locate_key(str(path), name, key, value), value, checks[key])
+    kinds = [kind for kind in ("cfrm", "mqsc") if kind in entry]
+    if len(kinds) != 1:
+        raise EstateError(f'{where}: must have cfrm = "FILE" or mqsc = "FILE", one of them')
+    kind = kinds[0]
+    owners = len({"queue_sharing_group", "queue_manager"} & set(entry))
+    if owners != (0 if kind == "cfrm" else 1):
+        right = "policy or nothing beside it"
+        if kind == "mqsc":
+            right = "queue_sharing_group or queue_manager beside it, one of them"
+        raise EstateError(f"{where}: {kind} = {show(entry[kind])} must have {right}")
+    if kind == "mqsc" and "policy" in entry:
+        raise EstateError(f"{where}: policy = {show(entry['policy'])} goes with cfrm, not with mqsc")
+    group, qmgr = entry.get("queue_sharing_group"), entry.get("queue_manager")
+    return Import(kind, path.parent / entry[kind], group, qmgr, where, entry.get("policy"))
 
 
 @dataclass(frozen=True, slots=True)

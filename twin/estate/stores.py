@@ -23,8 +23,7 @@ from twin.estate.model import (
 )
 from twin.estate.mqsc import DEFAULT_CF_LEVEL
 from twin.estate.queues import LocalQueue
-from twin.estate.sources import Sources, value
-from twin.estate.toml_text import Entry
+from twin.estate.sources import Entry, Sources, value
 from twin.units import format_size
 
 TOML_CF_LEVEL = 5  # of a structure described in TOML only: its default, OFFLOAD(SMDS), needs it [IBM: DEFINE CFSTRUCT]

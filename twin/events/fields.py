@@ -1,18 +1,17 @@
 """Fields of an event: the list from which the decoder, the Arrow schema and the published schema are made.
 
-They are described in docs/events.md. ALTER, REBUILD and MEASURE name their store, ALTER carries attributes, MEASURE at
-least one number (`twin.events.measured`). A COMMIT without `uow` comes from an application without messages in
-syncpoint and has no effect.
+A COMMIT without `uow` comes from an application without messages in syncpoint and has no effect. `make schemas` writes
+the texts below the fields into docs/events.md and schemas/event.schema.json.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Required, TypedDict, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -59,31 +58,6 @@ Op = Literal[
 ]
 
 
-class _EveryEvent(TypedDict):
-    time: int
-    qmgr: str
-    op: Op
-
-
-class Event(_EveryEvent, total=False):
-    """An event as feeds write it; docs/events.md describes the fields. time: microseconds since 1970 UTC."""
-
-    seq: int
-    queue: str
-    msgid: str
-    count: int
-    length: int
-    priority: int
-    persistent: bool
-    expiry: float
-    uow: str
-    direct: bool
-    reason: int
-    store: str
-    attributes: dict[str, int | float | str | bool | None]
-    measured: Measured
-
-
 class Kind(Enum):
     """Type of a field; its value describes the expected value."""
 
@@ -100,14 +74,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Field of an event."""
+    """Field of an event: of a column of this Arrow type, needed by these operations."""
 
-    name: str
     kind: Kind
-    arrow: pa.DataType  # of its column
+    arrow: pa.DataType
     low: int = 0  # of an integer, or of the size of a string in bytes of UTF-8
     high: int | None = None
-    needed_by: tuple[str, ...] = ()  # operations
+    needed_by: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def right(self) -> str:
@@ -172,30 +146,66 @@ def _words(index: pa.DataType) -> pa.DataType:
     return pa.dictionary(index, pa.string())
 
 
-FIELDS = (
-    Field("time", Kind.TIME, pa.timestamp("us", "UTC"), needed_by=OPS),
-    Field("qmgr", Kind.STRING, _words(pa.int16()), needed_by=OPS),
-    Field("seq", Kind.INTEGER, pa.int64(), high=INT64_MAX),
-    Field("op", Kind.STRING, _words(pa.int8()), needed_by=OPS),
-    Field("queue", Kind.STRING, _words(pa.int32()), needed_by=QUEUE_OPS),
-    Field("msgid", Kind.STRING, pa.string(), low=1, high=MSGID_MAX),
-    Field("count", Kind.INTEGER, pa.int32(), low=1, high=COUNT_MAX),
-    Field("length", Kind.INTEGER, pa.int32(), high=LENGTH_MAX, needed_by=("PUT",)),
-    Field("priority", Kind.INTEGER, pa.int8(), high=PRIORITY_MAX),
-    Field("persistent", Kind.BOOLEAN, pa.bool_()),
-    Field("expiry", Kind.NUMBER, pa.float64(), high=EXPIRY_MAX),
-    Field("uow", Kind.STRING, pa.string(), needed_by=("PREPARE",)),
-    Field("direct", Kind.BOOLEAN, pa.bool_()),
-    Field("reason", Kind.INTEGER, pa.int32(), high=REASON_MAX),
-    Field("store", Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE")),
-    Field("attributes", Kind.OBJECT, pa.string(), needed_by=("ALTER",)),
-    Field("measured", Kind.OBJECT, pa.string(), needed_by=("MEASURE",)),
-)
-SILENT = Field("silent_s", Kind.INTEGER, pa.int64(), low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
+class Event(TypedDict, total=False):
+    """An event as feeds write it, its time in microseconds since 1970 UTC."""
+
+    time: Required[Annotated[int, Field(Kind.TIME, pa.timestamp("us", "UTC"), needed_by=OPS)]]
+    """Completion time of the call, in the years 2000 to 2100, UTC; always required."""
+    qmgr: Required[Annotated[str, Field(Kind.STRING, _words(pa.int16()), needed_by=OPS)]]
+    """The queue manager that made the call; always required."""
+    seq: Annotated[int, Field(Kind.INTEGER, pa.int64(), high=INT64_MAX)]
+    """Sequence number of the events of one (qmgr, queue), without gaps; absent: no check for duplicates or gaps."""
+    op: Required[Annotated[Op, Field(Kind.STRING, _words(pa.int8()), needed_by=OPS)]]
+    """The [operation](#operations); always required."""
+    queue: Annotated[str, Field(Kind.STRING, _words(pa.int32()), needed_by=QUEUE_OPS)]
+    """Required by PUT, GET, COMMIT, BACKOUT, PREPARE, EXPIRE and CLEAR: the name used by the application; aliases are
+    resolved."""
+    msgid: Annotated[str, Field(Kind.STRING, pa.string(), low=1, high=MSGID_MAX)]
+    """Id of the message. Absent on PUT: an anonymous message; on GET: the next message of the queue, by priority, then
+    age; on EXPIRE: the oldest."""
+    count: Annotated[int, Field(Kind.INTEGER, pa.int32(), low=1, high=COUNT_MAX)]
+    """Number of consecutive messages of that length and priority, with `msgid` only 1; absent: 1."""
+    length: Annotated[int, Field(Kind.INTEGER, pa.int32(), high=LENGTH_MAX, needed_by=("PUT",))]
+    """Bytes of data and every MQ header except the MQMD; required by PUT."""
+    priority: Annotated[int, Field(Kind.INTEGER, pa.int8(), high=PRIORITY_MAX)]
+    """Priority of the message; absent: 0."""
+    persistent: Annotated[bool, Field(Kind.BOOLEAN, pa.bool_())]
+    """True of a persistent message; absent: false."""
+    expiry: Annotated[float, Field(Kind.NUMBER, pa.float64(), high=EXPIRY_MAX)]
+    """Of PUT: seconds until the message [expires](#expiry), counted in tenths, begun ones included; absent: never."""
+    uow: Annotated[str, Field(Kind.STRING, pa.string(), needed_by=("PREPARE",))]
+    """Unit of work, inside syncpoint; put in doubt by PREPARE, which needs it, and ended by COMMIT or BACKOUT of the
+    same qmgr, queue and uow."""
+    direct: Annotated[bool, Field(Kind.BOOLEAN, pa.bool_())]
+    """Put to a waiting getter: the message was never stored, and its GET is not reported. Not with `uow`, and on z/OS
+    not with `persistent`."""
+    reason: Annotated[int, Field(Kind.INTEGER, pa.int32(), high=REASON_MAX)]
+    """MQRC of the call; absent: 0. A PUT with 2192, or 2056 of a distributed queue manager, took no storage: the real
+    system was full."""
+    store: Annotated[str, Field(Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE"))]
+    """Required by ALTER, REBUILD and MEASURE. HEARTBEAT and RESTART without it apply to every store of `qmgr`."""
+    attributes: Annotated[
+        dict[str, int | float | str | bool | None], Field(Kind.OBJECT, pa.string(), needed_by=("ALTER",))
+    ]
+    """Of ALTER and REBUILD: attributes as in the [estate](estate.md), such as `{"offld1_th": 60}`."""
+    measured: Annotated[Measured, Field(Kind.OBJECT, pa.string(), needed_by=("MEASURE",))]
+    """Of MEASURE: any fields of the [state record](state.md) of that store, with at least one number; others are
+    ignored. Of a HEARTBEAT that reports a [silent source](#silent-sources): `silent_s`, whole seconds without an event
+    of `qmgr`; only the job writes it."""
+
+
+def _fields_of_an_event() -> tuple[Field, ...]:
+    hints = get_type_hints(Event, include_extras=True)
+    own = {name: hint.__args__[0] if get_origin(hint) is Required else hint for name, hint in hints.items()}
+    return tuple(replace(hint.__metadata__[0], name=name) for name, hint in own.items())
+
+
+FIELDS = _fields_of_an_event()
+SILENT = Field(Kind.INTEGER, pa.int64(), low=1, high=1_000_000_000, name="silent_s")  # of `measured` of a HEARTBEAT
 FIELD = {field.name: field for field in FIELDS}
 
-if tuple(FIELD) != NAMES:
-    raise ImportError(f"kernels.json_scan knows the fields {NAMES}, twin.events.fields {tuple(FIELD)}")
+if tuple(FIELD) != NAMES or get_args(Op) != OPS:
+    raise ImportError(f"kernels know the fields {NAMES} and {OPS}, twin.events.fields {tuple(FIELD)} and {Op}")
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

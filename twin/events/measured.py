@@ -1,147 +1,120 @@
-"""MEASURE: the fields that the real system may be measured by, with their types, and the checks of these.
+"""MEASURE: the fields that the real system may be measured by, and their checks.
 
-They are fields of the state record (docs/state.md) of the store, and every one may be absent. The decoder, the feeds
-and the store twins take their lists from the types here. Sources: docs/events.md, "Measurements".
+They are the measurable fields of the state record (docs/state.md) of the store, and every one may be absent. Sources:
+docs/events.md, "Measurements".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypedDict, cast, get_type_hints
+from typing import Any, TypedDict, cast
 
 from twin.events.refusals import EventError, Reason, show
+from twin.records import STATES, DataSetState, ScmState
+from twin.records.bounds import measured_bounds
 
-MEASURED_MAX = 2**53 - 1  # of a number: exact in a double; 8 PiB
-MESSAGES_MAX = 2**31 - 1  # of messages: a store counts them in 31 bits
-
-Count = Annotated[int, MEASURED_MAX]
-Messages = Annotated[int, MESSAGES_MAX]
-Number = Annotated[float, MEASURED_MAX]
-
-
-class StoreMeasured(TypedDict, total=False):
-    """Fields of every store. resync: make the twin take over the measurement."""
-
-    messages: Messages
-    bytes: Count
-    uncommitted: Messages
-    in_doubt: Messages
-    expired_held: Messages
-    events: Count
-    duplicates: Count
-    gaps: Count
-    unmatched_gets: Count
-    full_puts: Count
-    queue_full_puts: Count
-    overfull_puts: Count
-    refused_alters: Count
-    usage_pct: Number
-    resync: bool
+# --- make schemas: types ---
 
 
 class DataSetMeasured(TypedDict, total=False):
     """Fields of a shared message data set."""
 
-    blocks_total: Count
-    blocks_max: Count
-    blocks_used: Count
-    pages_used: Count
-    messages: Messages
+    blocks_total: int
+    blocks_max: int
+    blocks_used: int
+    pages_used: int
+    messages: int
 
 
 class ScmMeasured(TypedDict, total=False):
     """Fields of the storage class memory of a structure."""
 
-    max: Count
-    used: Count
-    ents: Count
-    elems: Count
-    messages: Messages
-    aug_fixed: Count
-    aug_dynamic: Count
-    prestaged: Count
-    prefetched: Count
-    faults: Count
+    max: int
+    used: int
+    ents: int
+    elems: int
+    messages: int
+    aug_fixed: int
+    aug_dynamic: int
+    prestaged: int
+    prefetched: int
+    faults: int
 
 
-class StructureMeasured(TypedDict, total=False):
-    """Fields of a structure. smds: its data sets by queue manager."""
+class Measured(TypedDict, total=False):
+    """Content of a MEASURE of any store, which takes the fields of its kind. resync: take the measurement over."""
 
-    size: Count
-    ents_max: Count
-    ents_used: Count
-    elems_max: Count
-    elems_used: Count
-    elems_low: Count
-    elems_high: Count
-    auto_alters: Count
-    offloaded_messages: Messages
-    offloaded_bytes: Count
-    offload_rule: Count
+    messages: int
+    bytes: int
+    uncommitted: int
+    in_doubt: int
+    expired_held: int
+    events: int
+    duplicates: int
+    gaps: int
+    unmatched_gets: int
+    full_puts: int
+    queue_full_puts: int
+    overfull_puts: int
+    refused_alters: int
+    size: int
+    ents_max: int
+    ents_used: int
+    elems_max: int
+    elems_used: int
+    elems_low: int
+    elems_high: int
+    auto_alters: int
+    offloaded_messages: int
+    offloaded_bytes: int
+    offload_rule: int
+    pages_total: int
+    pages_used: int
+    pages_persistent: int
+    pages_nonpersistent: int
+    pages_unused: int
+    pages_max: int
+    expansions: int
+    buffer_pool: int
+    blocks: int
+    blocks_free: int
+    blocks_allocated: int
+    blocks_nonpersistent: int
+    blocks_persistent: int
+    file_bytes: int
+    file_max_bytes: int
+    log_records: int
+    checkpoints: int
+    truncations: int
+    scm_total: int
+    scm_committed: int
+    scm_used: int
+    storage_free: int
+    augmented: int
+    members: int
+    members_needed: int
+    depth: int
+    records_to_replay: int
+    usage_pct: float
+    buffer_pool_pct: float
+    rate: float
+    capacity: float
     smds: dict[str, DataSetMeasured]
     scm: ScmMeasured
+    resync: bool
 
 
-class PageSetMeasured(TypedDict, total=False):
-    """Fields of a page set."""
-
-    pages_total: Count
-    pages_max: Count
-    pages_used: Count
-    pages_persistent: Count
-    pages_nonpersistent: Count
-    pages_unused: Count
-    expansions: Count
-    buffer_pool: Count
-    buffer_pool_pct: Number
+# --- end ---
 
 
-class QueueFileMeasured(TypedDict, total=False):
-    """Fields of a queue file; some of them its queue manager has too."""
-
-    blocks: Count
-    blocks_free: Count
-    blocks_allocated: Count
-    blocks_nonpersistent: Count
-    blocks_persistent: Count
-    file_bytes: Count
-    log_records: Count
-    checkpoints: Count
-    file_max_bytes: Count
-    truncations: Count
+def _of_every_kind(number: type[int | float]) -> dict[str, int]:
+    return {name: high for state in STATES.values() for name, high in measured_bounds(state, number).items()}
 
 
-class SharedMeasured(TypedDict, total=False):
-    """Fields of stores shared by others: coupling facility, uniform cluster, queue manager."""
-
-    scm_total: Count
-    scm_committed: Count
-    scm_used: Count
-    storage_free: Count
-    augmented: Count
-    members: Count
-    members_needed: Count
-    depth: Messages
-    records_to_replay: Count
-    rate: Number
-    capacity: Number
-
-
-class Measured(StoreMeasured, StructureMeasured, PageSetMeasured, QueueFileMeasured, SharedMeasured, total=False):
-    """Content of a MEASURE of any store, which takes the fields of its kind."""
-
-
-def _bounds(kind: type, number: type) -> dict[str, int]:
-    """Return the largest value by name of the fields of a type that are numbers of a kind."""
-    hints = get_type_hints(kind, include_extras=True)
-    annotated = {name: hint for name, hint in hints.items() if getattr(hint, "__origin__", None) is number}
-    return {name: hint.__metadata__[0] for name, hint in annotated.items()}
-
-
-MEASURED_COUNTS = _bounds(Measured, int)
-MEASURED_NUMBERS = _bounds(Measured, float)
-MEASURED_SMDS = _bounds(DataSetMeasured, int)
-MEASURED_SCM = _bounds(ScmMeasured, int)
+MEASURED_COUNTS = _of_every_kind(int)
+MEASURED_NUMBERS = _of_every_kind(float)
+MEASURED_SMDS = measured_bounds(DataSetState, int)
+MEASURED_SCM = measured_bounds(ScmState, int)
 MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
 _PAIRS = (  # fields of a MEASURE: what is used, and of what; a queue file may be larger than a limit lowered since
     ("ents_used", "ents_max"),

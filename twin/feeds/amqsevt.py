@@ -17,10 +17,10 @@ from typing_extensions import override
 from twin.conditions import Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.events import Event
 from twin.events.fields import Op
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.intervals import Flows, Puts
 from twin.feeds.json_pages import integer, json_objects
-from twin.feeds.message_ids import message_id
+from twin.feeds.names import message_id
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
@@ -51,25 +51,27 @@ class AmqsevtFeed(Feed):
     reads = "JSON of amqsevt"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        """Start without input."""
         super().__init__(intake, options)
         self._units: OrderedDict[tuple[str, str], dict[str, None]] = OrderedDict()
-        self._has_said_zone = False
 
     @override
-    def take(self, page: Page) -> Iterator[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         """Yield the events of the messages of a page."""
-        for message, place in json_objects(page, self.intake):
+        for item in json_objects(page):
+            if isinstance(item, Complaint):
+                yield item
+                continue
+            message, place = item
             try:
                 yield from self._message(message, place)
             except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
                 text = f"{type(error).__name__} {str(error)[:100]}; expected: fields as amqsevt writes them"
-                self.intake.complain("bad-value", place, text)
+                yield Complaint("bad-value", place, text)
 
-    def _message(self, message: Mapping[str, Any], place: str) -> Iterator[Event]:
+    def _message(self, message: Mapping[str, Any], place: str) -> Iterator[Item]:
         data, kind = message.get("eventData"), message.get("eventType")
         if not isinstance(data, dict) or not isinstance(kind, dict):
-            self.intake.complain("foreign", place, "no eventType and eventData; expected: JSON of amqsevt")
+            yield Complaint("foreign", place, "no eventType and eventData; expected: JSON of amqsevt")
             return
         self.object_count += 1
         number = integer(kind.get("value", -1))
@@ -77,10 +79,10 @@ class AmqsevtFeed(Feed):
         if qmgr:
             self.intake.facts.add("queue_manager", qmgr, place, platform="distributed")
         if not _is_used(number, message, data):
-            self.intake.pass_over(_OTHERS, str(kind.get("name") or number)[:_MAX_KIND], is_counted=True)
+            yield Passed(_OTHERS, str(kind.get("name") or number)[:_MAX_KIND], is_counted=True)
             return
         if not qmgr:
-            self.intake.complain("no-qmgr", place, "no queueMgrName; expected: the name of the queue manager")
+            yield Complaint("no-qmgr", place, "no queueMgrName; expected: the name of the queue manager")
             return
         if "activityTrace" in data:
             yield from self._activity(qmgr, data, place)
@@ -95,33 +97,38 @@ class AmqsevtFeed(Feed):
 
     # --- statistics and accounting -----------------------------------------------------------------------------------
 
-    def _counts(self, source: str, qmgr: str, data: Mapping[str, Any], items: list[Any], place: str) -> Iterator[Event]:
+    def _counts(self, source: str, qmgr: str, data: Mapping[str, Any], items: list[Any], place: str) -> Iterator[Item]:
         self.object_count += max(0, len(items) - 1)
-        start, end = self._time(data, "start", place), self._time(data, "end", place)
+        start = self._time(data, "start")
+        if self.options.zone is None:
+            text = "its times are local; they are taken as UTC. Expected: --zone"
+            yield from self.once(Complaint("no-zone", place, text))
+        end = self._time(data, "end")
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"an interval of {end - start} microseconds; expected: its end after its start. Its end is taken"
-            self.intake.complain("interval", place, text)
+            yield Complaint("interval", place, text)
             start = end
         for item in items:
             queue = str(item["queueName"]).strip()
-            if not queue or not self.intake.claim(qmgr, queue, source):
+            if not queue:
+                continue
+            other = self.intake.claim(qmgr, queue, source)
+            if other is not None:
+                yield other
                 continue
             self.intake.facts.add("queue_file", f"{qmgr}/{queue}", place)
             flows = _flows(qmgr, queue, (start, end), item)
             yield from self.flow_events(source, flows, place, is_common=source == "statistics")
 
-    def _time(self, data: Mapping[str, Any], name: str, place: str) -> int:
+    def _time(self, data: Mapping[str, Any], name: str) -> int:
         """Return the start or end of an interval, microseconds since 1970."""
         text = f"{data[f'{name}Date']} {str(data[f'{name}Time']).replace(':', '.')}"
         moment = datetime.strptime(text, "%Y-%m-%d %H.%M.%S").replace(tzinfo=self.options.zone or UTC)
-        if self.options.zone is None and not self._has_said_zone:
-            self._has_said_zone = True
-            self.intake.complain("no-zone", place, "its times are local; they are taken as UTC. Expected: --zone")
         return round(moment.timestamp()) * 1_000_000
 
     # --- activity trace ----------------------------------------------------------------------------------------------
 
-    def _activity(self, qmgr: str, data: Mapping[str, Any], place: str) -> Iterator[Event]:
+    def _activity(self, qmgr: str, data: Mapping[str, Any], place: str) -> Iterator[Item]:
         connection = str(data.get("connectionId") or data.get("connectionName") or data.get("applName") or "")
         operations = _list(data, "activityTrace")
         self.object_count += max(0, len(operations) - 1)
@@ -130,33 +137,37 @@ class AmqsevtFeed(Feed):
                 yield from self._operation(qmgr, connection, operation)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 text = f"{type(error).__name__} {str(error)[:100]}; expected: fields of level MEDIUM or HIGH"
-                self.intake.complain("bad-value", f"{place}, operation {number}", text)
+                yield Complaint("bad-value", f"{place}, operation {number}", text)
 
-    def _operation(self, qmgr: str, connection: str, operation: Mapping[str, Any]) -> Iterator[Event]:
+    def _operation(self, qmgr: str, connection: str, operation: Mapping[str, Any]) -> Iterator[Item]:
         name = str(operation["operationId"])
         unit = f"{connection}/{operation.get('threadId', '')}"
         if name in _ENDS:
             yield from self._end_unit(qmgr, unit, _ENDS[name], operation)
         elif name in _PUTS or (name in _GETS and "msgLength" in operation):
             event = _call(qmgr, name in _PUTS, operation)
-            if event is None or not self.intake.claim(qmgr, event["queue"], "activity trace"):
+            if event is None:
+                return
+            other = self.intake.claim(qmgr, event["queue"], "activity trace")
+            if other is not None:
+                yield other
                 return
             self.intake.facts.add("queue_file", f"{qmgr}/{event['queue']}", "activity trace")
             options = _hex(operation.get("putOptions" if name in _PUTS else "getOptions"))
             if options & (_PUT_SYNCPOINT if name in _PUTS else _GET_SYNCPOINT) and "reason" not in event:
                 event["uow"] = unit
-                self._touch(qmgr, unit, event["queue"])
+                yield from self._touch(qmgr, unit, event["queue"])
             yield event
 
-    def _touch(self, qmgr: str, unit: str, queue: str) -> None:
+    def _touch(self, qmgr: str, unit: str, queue: str) -> Iterator[Complaint]:
         queues = self._units.setdefault((qmgr, unit), {})
         if len(queues) < _MAX_QUEUES:
             queues[queue] = None
         if len(self._units) > _MAX_UNITS:
             self._units.popitem(last=False)
-            self.intake.complain("units", qmgr, f"more than {_MAX_UNITS} open units of work; the oldest is forgotten")
+            yield Complaint("units", qmgr, f"more than {_MAX_UNITS} open units of work; the oldest is forgotten")
 
-    def _end_unit(self, qmgr: str, unit: str, op: Op, operation: Mapping[str, Any]) -> Iterator[Event]:
+    def _end_unit(self, qmgr: str, unit: str, op: Op, operation: Mapping[str, Any]) -> Iterator[Item]:
         completion, reason = _code(operation, "compCode"), _code(operation, "reasonCode")
         if completion not in {_OK, _WARNING} and reason != _BACKED_OUT:
             return

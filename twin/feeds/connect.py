@@ -9,15 +9,15 @@ somewhere else.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from typing_extensions import override
 
 from twin.events import Event
-from twin.feeds.intake import Intake
-from twin.feeds.message_ids import ID_DIGITS, message_id
+from twin.feeds.intake import Complaint, Intake, Item
+from twin.feeds.names import ID_DIGITS, message_id
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 MAX_IDS = 200_000  # message ids that are remembered
@@ -33,21 +33,20 @@ class ConnectFeed(Feed):
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._ids: OrderedDict[str, None] = OrderedDict()
-        self._noted_headers: set[str] = set()  # headers
 
     @override
-    def take(self, page: Page) -> Iterable[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         if self.options.qmgr is None or self.options.queue is None:
             text = "records of a streaming queue do not name the original; expected: --qmgr and --queue"
-            self.intake.complain("no-queue", page.name, text)
+            yield Complaint("no-queue", page.name, text)
             return
         self.object_count += 1
         msgid = _message_id(page.headers)
         if msgid is None:
-            self._complain_of_id(page)
+            yield from self._odd_ids(page)
         else:
             if msgid in self._ids:
-                self.intake.complain("duplicate", page.name, f"message {msgid} again")
+                yield Complaint("duplicate", page.name, f"message {msgid} again")
                 return
             self._ids[msgid] = None
             if len(self._ids) > MAX_IDS:
@@ -68,14 +67,13 @@ class ConnectFeed(Feed):
             event["persistent"] = True
         yield event
 
-    def _complain_of_id(self, page: Page) -> None:
+    def _odd_ids(self, page: Page) -> Iterator[Complaint]:
         """Complain, once for each header, about ids that are none, such as the Java name of an array, [B@1f2e3d4c."""
         for name in _ID_HEADERS:
-            if page.headers.get(name) and name not in self._noted_headers:
-                self._noted_headers.add(name)
+            if page.headers.get(name):
                 text = f"{name} is {page.headers[name][:_MAX_NAME]!r}, so a message delivered again counts twice"
                 expected = "24 bytes, 32 characters of Base64 or 48 hexadecimal digits"
-                self.intake.complain("no-msgid", page.name, f"{text}; expected: {expected}")
+                yield from self.once(Complaint("no-msgid", page.name, f"{text}; expected: {expected}"), name)
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:

@@ -18,11 +18,12 @@ from __future__ import annotations
 import calendar
 import mmap
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
+from twin.feeds.intake import Complaint
 from twin.listings import Line, file_lines
 
 MAX_MESSAGE_LINES = 100_000
@@ -68,8 +69,6 @@ _ONE_SECOND_US = 1_000_000
 _DISORDER = timedelta(seconds=5)  # by which lines of one second may be out of order
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Complain = Callable[[str, int, str], None]  # code, line, text
-
 
 @dataclass(slots=True)
 class Message:
@@ -101,19 +100,17 @@ class ConsoleReader:
     """Reader of one text.
 
     Attributes:
+        name: name of the text, for complaints.
         first_day: day of the first time, where no line has named one.
         zone: zone of the times.
-        complain: takes what is wrong with dates and times.
-        lines: number of lines so far.
         unjoined: number of lines that continue a message whose first line is missing.
         first_unjoined: the first of these.
         outside: number of lines that are of no message, blank ones and headings among them.
     """
 
+    name: str
     first_day: date
     zone: tzinfo
-    complain: Complain
-    lines: int = 0
     unjoined: int = 0
     first_unjoined: Line | None = None
     outside: int = 0
@@ -124,22 +121,23 @@ class ConsoleReader:
 
     def __post_init__(self) -> None:
         """Set the clock to the first day."""
-        self._clock = _Clock(self.first_day, self.zone, self.complain)
+        self._clock = _Clock(self.name, self.first_day, self.zone)
 
-    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message]:
-        """Yield the messages of a text, in the order of their first lines.
+    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message | Complaint]:
+        """Yield the messages of a text, in the order of their first lines, and what is wrong with its times.
 
         Args:
             data: the text, UTF-8 or EBCDIC; bytes that are neither are replaced.
         """
         for line in file_lines(data):
-            self.lines += 1
             self._take(line)
+            yield from self._clock.wrong()
             while len(self._waiting) > _OPEN_MESSAGES:
                 yield self._waiting.pop(0)
         yield from self._waiting
         self._waiting = []
         self._clock.finish()
+        yield from self._clock.wrong()
 
     def _take(self, line: Line) -> None:
         """Take a line."""
@@ -340,20 +338,26 @@ class _Clock:
     """Times of a log.
 
     Attributes:
+        name: name of the text, for complaints.
         day: day of the last line.
         zone: zone of the times.
-        complain: takes what is wrong with them.
         now: time of the last line, microseconds since 1970; None: there was none.
     """
 
+    name: str
     day: date
     zone: tzinfo
-    complain: Complain
     now: int | None = None
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice
     _reported: set[tuple[str, str]] = field(default_factory=set)  # code and day of complaints
+    _wrong: list[Complaint] = field(default_factory=list)  # complaints since the last call of `wrong`
+
+    def wrong(self) -> list[Complaint]:
+        """Return what is wrong with the times since the last call."""
+        wrong, self._wrong = self._wrong, []
+        return wrong
 
     def begin_day(self, line: int, day: str, month: str, year: str) -> None:
         """Begin a day that a line names."""
@@ -414,7 +418,7 @@ class _Clock:
         """Complain once a day."""
         if (code, day) not in self._reported and len(self._reported) < _MAX_REPORTED:
             self._reported.add((code, day))
-            self.complain(code, line, text)
+            self._wrong.append(Complaint(code, f"{self.name}, line {line}", text))
 
     def _begin_date(self, line: int, text: str) -> None:
         try:

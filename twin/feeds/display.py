@@ -1,11 +1,16 @@
-"""Texts of commands and consoles: DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR, messages about structures.
+"""Texts of commands and consoles, and answers of the REST interface to commands.
 
-The wrappings are those of `twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set
-usage (CSQI010I), of the connect messages and of D XCF for a structure that is not allocated [published: IBM Washington
-Systems Center, slides "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure
-rest on documents only. IXC585E has two layouts: "ENTRIES: IN USE: 4874 TOTAL: 4874, 100% FULL" [IBM: IMS, CQS structure
-full monitoring], and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR PH39578]; D XCF has these columns, too
-[assumed]. IXC586I says only that a structure is below its threshold again.
+The texts are DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR and messages about structures, in the wrappings of
+`twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set usage (CSQI010I), of the
+connect messages and of D XCF for a structure that is not allocated [published: IBM Washington Systems Center, slides
+"MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure rest on documents
+only. IXC585E has two layouts: "ENTRIES: IN USE: 4874 TOTAL: 4874, 100% FULL" [IBM: IMS, CQS structure full monitoring],
+and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR PH39578]; D XCF has these columns, too [assumed]. IXC586I
+says only that a structure is below its threshold again.
+
+In the administrative REST interface `runCommandJSON` gives objects in JSON, `runCommand` the lines of the command
+server as text: CSQM4nnI on z/OS, those of runmqsc elsewhere [IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc].
+The queue manager is in the address, not in the answer.
 """
 
 from __future__ import annotations
@@ -13,24 +18,29 @@ from __future__ import annotations
 import json
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
-from functools import partial
 from typing import Any
 
 from typing_extensions import override
 
 from twin.capacity.page_sets import allocated_pages
 from twin.estate import Structure
-from twin.events import Event, Measured
+from twin.events import Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.command_prefix import CommandPrefixes, without_prefix
 from twin.feeds.console import RUNMQSC, ConsoleReader, Message
-from twin.feeds.intake import Intake
-from twin.feeds.mqsc_objects import MqscObjects
-from twin.feeds.mqsc_pairs import pairs
+from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.json_pages import json_objects
+from twin.feeds.mqsc_objects import MqscObjects, pairs
+from twin.feeds.names import (
+    CommandPrefixes,
+    groups_of,
+    reporter_of,
+    store_of_policy_name,
+    structures_by_policy_name,
+    without_prefix,
+)
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.stores import groups_of, reporter_of, store_of_policy_name, structures_by_policy_name
 from twin.listings import has_lines
 from twin.units import as_count, as_datetime, parse_size
 
@@ -47,22 +57,22 @@ _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size":
 _ANSWER = re.compile(rb"\s{0,100}[\[{]")  # JSON in which a program gives the answer to a command
 _ANSWER_KEYS = ("cmd-response", "content")  # of z/OSMF, of zos_operator
 _MAX_ANSWER_BYTES = 64 << 20
+_MAX_FAILURE = 500  # characters
+_ADDRESS = re.compile(r"/qmgr/([^/?]+)/")
 
 
 class DisplayFeed(Feed):
-    """Reader of texts. State between pages: the complaints about times, and the stores above their threshold."""
+    """Reader of texts. It keeps the queue managers of command prefixes, and the stores above their threshold."""
 
     reads = "output of DISPLAY commands, or a log with messages of MQ, as text"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        """Start without input."""
         super().__init__(intake, options)
-        self._complained: set[str] = set()
         self.objects = MqscObjects(intake)
-        self._prefixes = CommandPrefixes(intake, options)
+        self._prefixes = CommandPrefixes(intake.estate, options)
         self._qmgr: str | None = options.qmgr
         self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
-        self._readers: dict[str, Callable[[Message, str, int, str], None]] = {
+        self._readers: dict[str, Callable[[Message, str, int, str], Iterator[Item]]] = {
             "CSQI010I": self._page_sets,
             "CSQE280I": self._data_sets,
             "CSQE005I": self._connected,
@@ -75,45 +85,39 @@ class DisplayFeed(Feed):
         }
 
     @override
-    def take(self, page: Page) -> Iterator[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         """Yield the measurements of a text."""
         if not has_lines(page.data):
             text = "EBCDIC text without ends of lines or records of one length; expected: a transfer as text"
-            self.intake.complain("no-lines", page.name, text)
-        self.take_text(_text_of(page.data), page.name, page.time)
+            yield Complaint("no-lines", page.name, text)
+        console = ConsoleReader(page.name, self._first_day(page.time), self.options.zone or UTC)
+        for message in console.messages(_text_of(page.data)):
+            if isinstance(message, Complaint):
+                yield message
+            else:
+                yield from self._message(message, f"{page.name}, line {message.line}", page.time)
+        if console.first_unjoined is not None:
+            number, first = console.unjoined, console.first_unjoined
+            text = f"{as_count(number, 'line')} of a message whose first line is missing, such as: "
+            text += first.text.strip()[:80]
+            yield Complaint("unjoined", f"{page.name}, line {first.number}", text, number)
+        if self.object_count and console.outside:
+            yield Passed(_LINES, "no message", console.outside)
         yield from self.objects.measurements.events()
 
-    def take_text(self, data: bytes | mmap.mmap, name: str, collected: int | None) -> None:
-        """Take the messages of a text.
-
-        Args:
-            data: the text.
-            name: for complaints.
-            collected: time of messages without one, microseconds since 1970.
-        """
-        complain = partial(self._complain_at, name)
-        console = ConsoleReader(self._first_day(collected), self.options.zone or UTC, complain)
-        for message in console.messages(data):
-            self._take_message(message, f"{name}, line {message.line}", collected)
-        if console.first_unjoined is not None:
-            more = as_count(console.unjoined, "line")
-            text = (
-                f"{more} of a message whose first line is missing, such as: {console.first_unjoined.text.strip()[:80]}"
-            )
-            place = f"{name}, line {console.first_unjoined.number}"
-            self.intake.complain("unjoined", place, text, number=console.unjoined)
-        if self.object_count and console.outside:
-            self.intake.pass_over(_LINES, "no message", number=console.outside)
-
-    def take_answer(self, lines: Iterable[str], qmgr: str, time: int, place: str) -> None:
-        """Take the lines of an answer whose queue manager and time are known."""
-        console = ConsoleReader(as_datetime(time).date(), UTC, partial(self._complain_at, place))
+    def take_answer(self, lines: Iterable[str], qmgr: str, time: int, place: str) -> Iterator[Item]:
+        """Take the lines of an answer whose queue manager and time are known; measurements are kept."""
+        console = ConsoleReader(place, as_datetime(time).date(), UTC)
         self._qmgr = qmgr
         for message in console.messages("\n".join(lines).encode(errors="replace")):
+            if isinstance(message, Complaint):
+                yield message
+                continue
             message.time = time
-            self._take_message(message, f"{place}, line {message.line}", time, is_local=False)
+            yield from self._message(message, f"{place}, line {message.line}", time, is_local=False)
 
-    def _take_message(self, message: Message, place: str, collected: int | None, *, is_local: bool = True) -> None:
+    def _message(self, message: Message, place: str, collected: int | None, *, is_local: bool = True) -> Iterator[Item]:
+        """Take a message. collected: time of one without a time, microseconds since 1970."""
         if message.id == RUNMQSC:
             self.object_count += 1
             self._qmgr = message.head
@@ -123,47 +127,43 @@ class DisplayFeed(Feed):
             self._qmgr = self._qmgr if target is None else target[1]
         reader = self._details if _has_objects(message) else self._readers.get(message.id)
         if reader is None:
-            self.intake.pass_over(_LINES, message.id or "a log without an id", number=1 + len(message.body))
+            yield Passed(_LINES, message.id or "a log without an id", 1 + len(message.body))
             return
         self.object_count += 1
         time = message.time
         if time is None:
-            self._complain_once("no-time", place, "the text has no times; that of its last change is taken")
+            text = "the text has no times; that of its last change is taken"
+            yield from self.once(Complaint("no-time", place, text))
             time = collected
         elif self.options.zone is None and is_local:
-            self._complain_once("no-zone", place, "its times are local; they are taken as UTC. Expected: --zone")
-        qmgr = self._qmgr_of(message, place)
+            text = "its times are local; they are taken as UTC. Expected: --zone"
+            yield from self.once(Complaint("no-zone", place, text))
+        qmgr = yield from self._qmgr_of(message, place)
         if qmgr is None or time is None:
-            self._complain_once("no-qmgr", place, f"{message.id} names no queue manager; expected: --qmgr")
+            text = f"{message.id} names no queue manager; expected: --qmgr"
+            yield from self.once(Complaint("no-qmgr", place, text))
             return
         try:
-            reader(message, qmgr, time, place)
+            yield from reader(message, qmgr, time, place)
         except ValueError as error:
-            self.intake.complain("bad-value", place, f"{message.id}: {error}; expected: the text of MQ or z/OS")
-
-    def _complain_at(self, name: str, code: str, line: int, text: str) -> None:
-        self.intake.complain(code, f"{name}, line {line}", text)
+            text = f"{message.id}: {error}; expected: the text of MQ or z/OS"
+            yield Complaint("bad-value", place, text)
 
     def _first_day(self, collected: int | None) -> date:
         if self.options.date is not None:
             return date.fromisoformat(self.options.date)
         return datetime.now(UTC).date() if collected is None else as_datetime(collected).date()
 
-    def _complain_once(self, code: str, place: str, text: str) -> None:
-        if code not in self._complained:
-            self._complained.add(code)
-            self.intake.complain(code, place, text)
-
-    def _qmgr_of(self, message: Message, place: str) -> str | None:
+    def _qmgr_of(self, message: Message, place: str) -> Generator[Complaint, None, str | None]:
         """Return the queue manager of a message, by the command prefix that follows its id."""
         if not message.id.startswith("CSQ"):
             return self._qmgr or ("" if message.id.startswith("IX") else None)
         prefix, _ = without_prefix(message.head)
-        return self._prefixes.qmgr_of(prefix, self._qmgr, place)
+        return (yield from self._prefixes.qmgr_of(prefix, self._qmgr, place))
 
     # --- MQSC --------------------------------------------------------------------------------------------------------
 
-    def _details(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _details(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take the KEY(VALUE) pairs of a message; one that begins with the first keyword again is a further object."""
         prefix, head = without_prefix(message.head)
         lines = [head]
@@ -178,16 +178,16 @@ class DisplayFeed(Feed):
             objects[-1].setdefault(word, value)
         if not objects:
             text = f"{message.id} shows no KEYWORD(value): {head[:80]}; expected: the answer to DISPLAY"
-            self.intake.complain("not-understood", place, text)
+            yield Complaint("not-understood", place, text)
             self.object_count -= 1
         for fields in objects:
             if message.id.startswith("CSQ") and "QMNAME" in fields and next(iter(fields)) in {"QMNAME", "QSGNAME"}:
-                self._prefixes.learn(prefix, fields["QMNAME"], place)
-            self.objects.take(qmgr, time, fields, place)
+                yield from self._prefixes.learn(prefix, fields["QMNAME"], place)
+            yield from self.objects.take(qmgr, time, fields, place)
 
     # --- usage -------------------------------------------------------------------------------------------------------
 
-    def _page_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _page_sets(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take page set usage: page set, pool, total, unused, persistent, nonpersistent, method, count, encrypted."""
         self.intake.facts.add("queue_manager", qmgr, place, platform="zos")
         for line in message.body:
@@ -196,12 +196,12 @@ class DisplayFeed(Feed):
             words = line.removeprefix("_").split()
             if len(words) not in {8, 9} or not all(word.isdigit() for word in (*words[:6], words[7])):
                 if words and words[0].isdigit():
-                    self.intake.pass_over("row of page sets without numbers", " ".join(words[2:4]) or "no state")
+                    yield Passed("row of page sets without numbers", " ".join(words[2:4]) or "no state")
                 continue
             number, pool, total, unused, persistent, nonpersistent = map(int, words[:6])
             if number > 99 or unused + persistent + nonpersistent != total:
                 text = f"page set {number} of {total} pages: {' '.join(words[3:6])}; expected: numbers of that sum"
-                self.intake.complain("inconsistent", place, text)
+                yield Complaint("inconsistent", place, text)
                 continue
             pages = allocated_pages(total)
             expand = words[6] if words[6] in {"USER", "SYSTEM", "NONE"} else None
@@ -217,7 +217,7 @@ class DisplayFeed(Feed):
             }
             self.objects.measurements.add(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
 
-    def _data_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _data_sets(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take SMDS usage: structure, messages, total blocks, total data blocks, used data blocks, used part [assumed].
 
         The blocks of the space map, total less data blocks, count as used.
@@ -229,9 +229,9 @@ class DisplayFeed(Feed):
             held, total, data, used = map(int, words[1:5])
             if not used <= data <= total:
                 text = f"SMDS of {words[0]}: {total} blocks, {data} for data, {used} used; expected: none above another"
-                self.intake.complain("inconsistent", place, text)
+                yield Complaint("inconsistent", place, text)
                 continue
-            store = self.objects.store_of(qmgr, words[0], place)
+            store = yield from self.objects.store_of(qmgr, words[0], place)
             if store is not None:
                 dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
                 self.intake.facts.add("structure", store, place, offload="SMDS")
@@ -240,7 +240,7 @@ class DisplayFeed(Feed):
 
     # --- names and sizes of structures -------------------------------------------------------------------------------
 
-    def _connected(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+    def _connected(self, message: Message, _qmgr: str, _time: int, place: str) -> Iterator[Item]:
         """Take the names of a connection: the connector is CSQE, the group, the queue manager and 02."""
         text = " ".join((message.head, *message.body[:4]))
         connector = _CONNECTOR.search(text)
@@ -249,12 +249,12 @@ class DisplayFeed(Feed):
         group, qmgr = connector[1].rstrip("@"), connector[2].rstrip("@")
         self.intake.facts.add_member(group, qmgr, place)
         if message.id.startswith("CSQ"):
-            self._prefixes.learn(without_prefix(message.head)[0], qmgr, place)
+            yield from self._prefixes.learn(without_prefix(message.head)[0], qmgr, place)
         structure = _STRUCTURE.search(text)
         if structure is not None:
             self.intake.facts.add("structure", f"{group}/{structure[1]}", place)
 
-    def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+    def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> Iterator[Item]:
         """Take the rows of D XCF,STR: name, allocation date and time, state. One that is not allocated is reported."""
         for line in message.body:
             words = line.split()
@@ -264,9 +264,9 @@ class DisplayFeed(Feed):
             if words[-2] != "NOT":
                 self.intake.facts.add("structure", store, place)
             elif self.intake.estate is not None and store in self.intake.estate.stores:
-                self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
+                yield Complaint("not-allocated", place, f"{store} is in the estate and not allocated")
 
-    def _policies(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _policies(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take the structures of D XCF,STR,STRNAME=: policy in force, first coupling facility, size and usage of each.
 
         [IBM: z/OS MVS System Messages, IXC360I]
@@ -280,7 +280,7 @@ class DisplayFeed(Feed):
                 structures[-1].setdefault(word, value)  # a pending policy repeats the names of the one in force
         if not structures:
             text = f"{message.id} shows no STRNAME; expected: the answer to D XCF,STR,STRNAME="
-            self.intake.complain("not-understood", place, text)
+            yield Complaint("not-understood", place, text)
             self.object_count -= 1
         for fields in structures:
             store = self._store_of_structure(fields["STRNAME"])
@@ -291,9 +291,9 @@ class DisplayFeed(Feed):
             measured = _counts(f"{word}: {value}" for word, value in fields.items())
             if fields.get("ACTUAL SIZE", "N/A") != "N/A":
                 measured["size"] = parse_size(fields["ACTUAL SIZE"].replace(" ", ""))
-            self._take_counts(qmgr, time, store, measured, place)
+            yield from self._take_counts(qmgr, time, store, measured, place)
 
-    def _active_policy(self, message: Message, _qmgr: str, _time: int, _place: str) -> None:
+    def _active_policy(self, message: Message, _qmgr: str, _time: int, _place: str) -> Iterator[Item]:
         """Take the active CFRM policy of D XCF,POLICY.
 
         [IBM: z/OS MVS System Messages, IXC364I]
@@ -306,20 +306,22 @@ class DisplayFeed(Feed):
             elif word == "POLNAME" and kind == "CFRM" and value:
                 self.intake.facts.active_policy = value
         if kind != "CFRM":
-            self.intake.pass_over(_LINES, f"{message.id} {kind}".strip(), number=1 + len(message.body))
+            yield Passed(_LINES, f"{message.id} {kind}".strip(), 1 + len(message.body))
 
-    def _above_threshold(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _above_threshold(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take the counts of IXC585E, in either layout."""
         text = " ".join((message.head, *message.body))
         monitored, threshold = _MONITORED.match(text), _THRESHOLD.search(text)
         store = None if monitored is None else self._store_of_structure(monitored[1])
         measured = _counts([text])
         if store is None or not measured:
-            self._pass_over(message, monitored, has_counts=bool(measured))
-        elif self._take_counts(qmgr, time, store, measured, place) and threshold and self._has_no_queues(store):
+            yield _passed(message, monitored, has_counts=bool(measured))
+            return
+        is_taken = yield from self._take_counts(qmgr, time, store, measured, place)
+        if is_taken and threshold and self._has_no_queues(store):
             self._above[store] = int(threshold[1]), measured
 
-    def _below_threshold(self, message: Message, qmgr: str, time: int, place: str) -> None:
+    def _below_threshold(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take IXC586I of a structure that holds no queues, of which nothing else may say so: just below is the most.
 
         Of one with queues the twin counts what is in it.
@@ -328,7 +330,7 @@ class DisplayFeed(Feed):
         store = None if monitored is None else self._store_of_structure(monitored[1])
         threshold, before = self._above.pop(store or "", (0, None))
         if store is None or before is None:
-            self._pass_over(message, monitored, has_counts=False)
+            yield _passed(message, monitored, has_counts=False)
             return
         bound_pct = max(0, threshold - _BACK_BELOW_POINTS)
         measured = before.copy()
@@ -336,21 +338,20 @@ class DisplayFeed(Feed):
             measured["ents_used"] = min(before["ents_used"], before["ents_max"] * bound_pct // 100)
         if "elems_used" in before:
             measured["elems_used"] = min(before["elems_used"], before["elems_max"] * bound_pct // 100)
-        self._take_counts(qmgr, time, store, measured, place)
-
-    def _pass_over(self, message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> None:
-        name = "structure of no group of the estate" if has_counts else "message without counts"
-        self.intake.pass_over(
-            name, message.id if monitored is None or not has_counts else monitored[1], is_counted=True
-        )
+        yield from self._take_counts(qmgr, time, store, measured, place)
 
     def _has_no_queues(self, store: str) -> bool:
         config = None if self.intake.estate is None else self.intake.estate.stores.get(store)
         return isinstance(config, Structure) and not config.holds_queues
 
-    def _take_counts(self, qmgr: str, time: int, store: str, measured: Measured, place: str) -> bool:
+    def _take_counts(
+        self, qmgr: str, time: int, store: str, measured: Measured, place: str
+    ) -> Generator[Complaint, None, bool]:
         """Add a measurement of a structure, if there is any; return False where it contradicts itself or is empty."""
-        if not measured or not self.intake.is_consistent(measured, store, place):
+        wrong = contradicts(measured, store, place)
+        if wrong is not None:
+            yield wrong
+        if wrong is not None or not measured:
             return False
         reporter = reporter_of(self.intake.estate, store, qmgr)
         self.objects.measurements.add(reporter, time, store, measured)
@@ -372,6 +373,12 @@ def _has_objects(message: Message) -> bool:
     if message.id.startswith("CSQM2"):
         return bool(message.body) or message.head.endswith("DETAILS")
     return message.id.startswith("AMQ8") and message.head.startswith("Display")
+
+
+def _passed(message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> Passed:
+    name = "structure of no group of the estate" if has_counts else "message without counts"
+    kind = message.id if monitored is None or not has_counts else monitored[1]
+    return Passed(name, kind, is_counted=True)
 
 
 def _counts(lines: Iterable[str]) -> Measured:
@@ -430,3 +437,85 @@ def _answers(value: Any) -> Iterator[str]:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+# --- REST ------------------------------------------------------------------------------------------------------------
+
+
+class RestFeed(Feed):
+    """Reader of answers, one or several in a page."""
+
+    reads = "answers to runCommandJSON or runCommand"
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        super().__init__(intake, options)
+        self._texts = DisplayFeed(intake, options)
+        self._objects = self._texts.objects
+
+    @override
+    def take(self, page: Page) -> Iterator[Item]:
+        """Yield the measurements of the answers; their time is that of their collection."""
+        address = _ADDRESS.search(page.name)
+        qmgr = address[1] if address else self.options.qmgr
+        if qmgr is None or page.time is None:
+            self.object_count += 1  # not looked at
+            yield Complaint("no-qmgr", page.name, "no queue manager in the address; expected: --qmgr")
+            return
+        for item in json_objects(page):
+            if isinstance(item, Complaint):
+                yield item
+                continue
+            answer, place = item
+            responses = answer.get("commandResponse")
+            if not isinstance(responses, list):
+                yield Complaint("foreign", place, "no commandResponse; expected: an answer to runCommandJSON")
+                continue
+            self.object_count += 1
+            yield from _failures(answer, responses, place)
+            for number, response in enumerate(responses):
+                fields = _parameters(response)
+                if fields is None:
+                    text = "no object with parameters; expected: completionCode, reasonCode, parameters"
+                    yield Complaint("bad-json", f"{place}, response {number}", text)
+                elif fields:
+                    yield from self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
+                elif not response.get("reasonCode"):
+                    yield from self._texts.take_answer(_texts(response), qmgr, page.time, f"{place}, response {number}")
+        yield from self._objects.measurements.events()
+
+
+def _failures(answer: Mapping[str, Any], responses: list[Any], place: str) -> Iterator[Complaint]:
+    """Complain about an answer to a command that failed, such as a DISPLAY of what is not there."""
+    code, reason = answer.get("overallCompletionCode", 0), answer.get("overallReasonCode", 0)
+    if not code and not reason:
+        return
+    words = [_failure(response) for response in responses if isinstance(response, dict)]
+    texts = ", ".join([f"overallReasonCode {reason}", *filter(None, words)])[:_MAX_FAILURE]
+    yield Complaint("command-failed", place, f"the command failed: {texts}; expected: reason 0")
+
+
+def _failure(response: Mapping[str, Any]) -> str | None:
+    """Return the reason and the messages of a response to a command that failed; None of one that did not."""
+    reason = response.get("reasonCode")
+    if not reason:
+        return None
+    words = [text.strip() for text in _texts(response)]
+    return f"reason {reason}" + (f": {' '.join(words)}" if words else "")
+
+
+def _texts(response: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a response."""
+    texts = response.get("message", response.get("text", ()))
+    return [str(text) for text in (texts if isinstance(texts, list) else [texts])] if texts else []
+
+
+def _parameters(response: Any) -> dict[str, str] | None:
+    """Return the values of a response by keyword; none of one without parameters, None if it is not a response."""
+    if not isinstance(response, dict):
+        return None
+    parameters = response.get("parameters", {})
+    if not isinstance(parameters, dict):
+        return None
+    return {
+        word.upper(): str(value).strip() for word, value in parameters.items() if isinstance(value, str | int | float)
+    }

@@ -18,13 +18,12 @@ from twin.estate.attributes import LEVELS, SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
-from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import NAME_GROUP
-from twin.feeds.protocol import FeedOptions
+from twin.feeds.protocol import FORMATS, FeedOptions, make_feed
 from twin.listings import decode
 
 NO_GROUPS: Mapping[str, Iterable[str]] = {}

@@ -1,15 +1,17 @@
-"""Files of a format to a recording: read, sifted by the estate, sorted by time, written."""
+"""Files of a format to a recording: read, described where nothing is read, sifted by the estate, sorted, written."""
 
 from __future__ import annotations
 
+import heapq
 import mmap
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -18,18 +20,39 @@ from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
 from twin.feeds.coverage import SpanCoverage
-from twin.feeds.file_types import describe_file
-from twin.feeds.formats import FORMATS, make_feed
-from twin.feeds.intake import Intake
-from twin.feeds.ordering import sort_events
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.intake import Complaint, Intake, Item
+from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
+from twin.feeds.smf_layout import EBCDIC
+from twin.feeds.smf_records import smf_types
+from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
 NO_REASONS = {"no-time", "no-zone"}  # complaints that do not say why there are no events
+RUN_EVENTS = 200_000  # events in memory
+_RANKS = {"PUT": 0, "GET": 1, "MEASURE": 9}  # at one time a measurement comes last: it says what is there after it
+_OTHER_RANK = 5
 _WRITE_EVENTS = 10_000  # events per write
 _EXCERPT_BYTES = 120
 _PLACE = re.compile(r",? (?P<unit>line|byte) (?P<number>\d{1,12}).*")
 _KINDS = ((S_ISDIR, "a folder"), (S_ISFIFO, "a named pipe"), (S_ISSOCK, "a socket"))
+_HEAD_BYTES = 1 << 16  # of a file that are described
+_MAX_SHOWN = 40  # characters or bytes of the beginning
+_MAX_TYPES = 8
+_MAGIC = (
+    (b"\x1f\x8b", "a gzip file: unpack it first"),
+    (b"PK\x03\x04", "a zip file: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file: unpack it first, unless it is a recording"),
+    (b"BZh", "a bzip2 file: unpack it first"),
+    (b"\xfd7zXZ\0", "an xz file: unpack it first"),
+    (b"ARROW1", "an Arrow file, such as a recording"),
+    (b"%PDF", "a PDF"),
+    (b"\xff\xfe", "text in UTF-16: convert it to UTF-8"),
+    (b"\xfe\xff", "text in UTF-16: convert it to UTF-8"),
+)
+_XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
+_TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
+_JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
+_TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\x85\ufeff")
 
 
 def import_files(
@@ -71,7 +94,7 @@ def import_files(
         writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
         writer, *aside_writers = writers
         put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
-        events = feed_events(feed, read_pages(paths))
+        events = intake.account(feed_events(feed, read_pages(paths)))
         if counts is not None:
             events = with_counts(events, Path(counts), intake, estate)
         ordered = sort_events(intake.sift(events, put_aside, is_end=True))
@@ -88,27 +111,37 @@ def import_files(
     return intake
 
 
-def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
-    """Yield the events of all pages, then those that the feed held back. A page of which nothing is read says why."""
+def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
+    """Yield what all pages hold, then what the feed held back. A page of which nothing is read says why."""
     for page in pages:
         before = feed.object_count
-        feed.intake.begin_input(page.name)
-        yield from feed.take(page)
-        feed.intake.count_objects(feed.object_count - before)
+        yield from read_page(feed, page, page.name)
         if feed.object_count == before:
             text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
-            feed.intake.complain("nothing-read", page.name, text)
-        note_excerpt(feed.intake, page)
+            yield Complaint("nothing-read", page.name, text)
+            _note_excerpt(feed.intake, page)
     yield from feed.finish()
 
 
-def note_excerpt(intake: Intake, page: Page) -> None:
-    """Keep the beginning of the first line that was not understood, for the present input, where it is text.
+def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
+    """Yield what a page holds. Its lines or objects count for an input.
 
     Args:
-        intake: intake of the feed.
-        page: the last page of the input, in which that line was.
+        feed: reader of the page.
+        page: the page.
+        source: name of the input: a file, or a topic or server of many pages.
     """
+    before = feed.object_count
+    feed.intake.begin_input(source)
+    try:
+        yield from feed.take(page)
+    finally:
+        feed.intake.count_objects(feed.object_count - before)
+        _note_excerpt(feed.intake, page)
+
+
+def _note_excerpt(intake: Intake, page: Page) -> None:
+    """Keep the beginning of the first line of the present input that was not understood, if it is text of this page."""
     own = intake.inputs[-1]
     if own.first is None or own.excerpt or own.is_mostly_read:
         return
@@ -190,3 +223,113 @@ def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
                     yield Page(data, str(path), time)
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}; expected: a file") from None
+
+
+# --- order of time ---------------------------------------------------------------------------------------------------
+
+_Key = tuple[int, int]
+
+
+def sort_key(event: Event) -> _Key:
+    """Return the position of an event: its time, then puts before gets before others, measurements last."""
+    return event["time"], _RANKS.get(event["op"], _OTHER_RANK)
+
+
+def sort_events(events: Iterable[Event], run_events: int = RUN_EVENTS) -> Iterator[Event]:
+    """Yield events by time; those of one time and rank in the order they came.
+
+    Args:
+        events: in any order.
+        run_events: number of events in memory; more of them go to temporary files.
+    """
+    files: list[IO[bytes]] = []
+    run: list[Event] = []
+    try:
+        for event in events:
+            run.append(event)
+            if len(run) >= run_events:
+                files.append(_write(sorted(run, key=sort_key)))
+                run = []
+        run.sort(key=sort_key)
+        yield from heapq.merge(*map(_read, files), run, key=sort_key)  # stable: of equals the earlier run first
+    finally:
+        for file in files:
+            file.close()
+
+
+def _write(run: list[Event]) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115  (read back and closed by `in_order`)
+    encoder = msgspec.json.Encoder()
+    for event in run:
+        file.write(encoder.encode(event) + b"\n")
+    file.seek(0)
+    return file
+
+
+def _read(file: IO[bytes]) -> Iterator[Event]:
+    decoder = msgspec.json.Decoder(Event)
+    for line in file:
+        yield decoder.decode(line)
+
+
+# --- what a file looks like -------------------------------------------------------------------------------------------
+
+
+def describe_file(data: bytes | mmap.mmap) -> str:
+    """Return what a file looks like, and what to do with it where that is known.
+
+    Args:
+        data: the whole file; its beginning decides.
+    """
+    head = bytes(data[:_HEAD_BYTES])
+    if not head:
+        return "an empty file"
+    for magic, words in _MAGIC:
+        if head.startswith(magic):
+            return words
+    if head[2:8] == _XMIT:
+        return "a file of TSO TRANSMIT: RECEIVE it first"
+    return _smf_of(head) or _text_of(head, data) or _translated(head) or f"binary data that begins with {_hex(head)}"
+
+
+def _smf_of(head: bytes) -> str | None:
+    types, has_rdw = smf_types(head)
+    if not types:
+        return None
+    words = ", ".join(map(str, types[:_MAX_TYPES])) + (", ..." if len(types) > _MAX_TYPES else "")
+    text = f"SMF records of type{'s' if len(types) > 1 else ''} {words}"
+    return text if has_rdw else f"{text}, without record descriptor words"
+
+
+def _translated(head: bytes) -> str | None:
+    """Return what SMF looks like behind a transfer as text, byte by byte or into UTF-8."""
+    back = head.decode("latin-1").encode(EBCDIC)  # the usual table, which has an ASCII character for each byte
+    if not _TRANSLATED.search(head) and not smf_types(back)[0]:
+        return None
+    return "SMF translated to ASCII: transfer it again, in binary, with quote site rdw"
+
+
+def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
+    if is_ebcdic(head):
+        length = record_length(data)
+        words = f" in records of {length} bytes" if length else "" if has_lines(data) else " without ends of lines"
+        return f"EBCDIC text{words}: convert it to UTF-8"
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4 or len(head) < _HEAD_BYTES:
+            return None
+        text = head[: error.start].decode()  # the last character is cut
+    if any(not character.isprintable() and character not in _TEXT_CONTROLS for character in text):
+        return None
+    stripped = text.strip(" \t\r\n\ufeff")
+    if stripped[:1] in {"{", "["}:
+        names = [f'"{name.decode()}"' for name in dict.fromkeys(_JSON_NAME.findall(head))][:3]
+        return f"JSON with {', '.join(names)}" if names else "JSON without names"
+    if stripped.startswith("<"):
+        return "HTML or XML"
+    return f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+
+
+def _hex(head: bytes) -> str:
+    return head[:8].hex(" ")

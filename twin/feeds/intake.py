@@ -1,4 +1,8 @@
-"""Intake of feeds: which events the estate can take, what was seen, covered and wrong."""
+"""Intake of feeds: accounting of what they read, and which of their events the estate can take.
+
+A feed yields events, complaints and objects that it passes over. `Intake` counts them by input and keeps what else a
+feed reports: facts about the estate, covered time and unknown names.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,12 @@ from twin.feeds.facts import EstateFacts, is_dynamic
 from twin.feeds.intervals import IdleStores
 from twin.units import as_text
 
+DYNAMIC = "event of dynamic queues"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
 _SEND = "Send that line, without what is confidential, to the issues of mqtwin, so that it will be read"
-_DYNAMIC = "event of dynamic queues"
 _MAX_WORDS = 2_000  # characters of a complaint
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
@@ -53,14 +57,45 @@ _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Something wrong with the input: a stable code, its place, and a sentence with the expected value."""
+    """Something wrong with the input.
+
+    Attributes:
+        code: stable name, such as "truncated".
+        place: page and byte, line or index.
+        text: the value and what is expected.
+        number: number of such lines or objects, of which this is the first.
+    """
 
     code: str
     place: str
     text: str
+    number: int = 1
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text} ({self.code})"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Objects that say nothing that is used.
+
+    Attributes:
+        name: name of all such objects, with the word that has a plural first, such as "record of other types".
+        kind: kind of these, such as "SMF 30".
+        number: number of these.
+        size: bytes of them all.
+        is_counted: True if `Feed.object_count` has them, too.
+    """
+
+    name: str
+    kind: str
+    number: int = 1
+    size: int = 0
+    is_counted: bool = False
+
+
+Item = Event | Complaint | Passed
+"""Anything that a feed yields."""
 
 
 @dataclass(slots=True)
@@ -101,7 +136,7 @@ class Peak:
 
 @dataclass(slots=True)
 class PassedOver:
-    """Objects that are of the format, but say nothing that is used: their number by kind, and their bytes."""
+    """Objects of one name that were passed over: their number by kind, and their bytes."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
@@ -160,9 +195,10 @@ class UnknownName:
 
 @dataclass(slots=True)
 class Intake:
-    """Reports of feeds besides events. One for all pages and feeds of a command.
+    """Accounting of feeds, one for all pages and feeds of a command.
 
-    estate: None to learn what is there (`mqtwin estate import`): then no name is unknown.
+    Attributes:
+        estate: None to learn what is there (`mqtwin estate import`): then no name is unknown.
     """
 
     estate: Estate | None = None
@@ -176,7 +212,6 @@ class Intake:
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
     inputs: list[InputCount] = field(default_factory=list)  # in their order
-    dynamic: Counter[str] = field(default_factory=Counter)  # objects on dynamic queues by queue manager
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
@@ -188,18 +223,11 @@ class Intake:
         self.idle = IdleStores(self.estate)
 
     def complain(self, code: str, place: str, text: str, *, number: int = 1) -> None:
-        """Report something wrong with the input.
-
-        Args:
-            code: stable name, such as "truncated".
-            place: page and byte, line or index.
-            text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
-            number: number of such lines or objects, of which this is the first.
-        """
-        place, text = (_CONTROL.sub(_escaped, words[:_MAX_WORDS]) for words in (place, text))
+        """Report something wrong with the input; see `Complaint`. Control characters are escaped: it stays one line."""
+        complaint = Complaint(code, _one_line(place), _one_line(text))
         if code in NOT_UNDERSTOOD and self.inputs:
-            self._count_not_understood(Complaint(code, place, text), number)
-        self.latest[code] = Complaint(code, place, text)
+            self._count_not_understood(complaint, number)
+        self.latest[code] = complaint
         if self.counts[code] < MAX_EXAMPLES:
             self.complaints.append(self.latest[code])
         self.counts[code] += number
@@ -231,55 +259,26 @@ class Intake:
         own_lines = [own for own in self.inputs if not own.is_mostly_read]
         return [_CONTROL.sub(_escaped, own.line_for_not_understood()) for own in own_lines[:MAX_EXAMPLES]]
 
-    def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1, is_counted: bool = False) -> None:
-        """Count objects that say nothing that is used.
-
-        Args:
-            name: name of all such objects, with the word that has a plural first, such as "record of other types".
-            kind: kind of these, such as "SMF 30".
-            size: bytes of them all.
-            number: number of these.
-            is_counted: True if `Feed.object_count` has them, too.
-        """
-        passed = self.passed_over.setdefault(name, PassedOver())
-        passed.kinds[kind if kind in passed.kinds or len(passed.kinds) < MAX_KINDS else "another kind"] += number
-        passed.bytes += size
+    def pass_over(self, passed: Passed) -> None:
+        """Count objects that say nothing that is used, for the present input."""
+        self._note_passed(passed)
         if self.inputs:
-            self.inputs[-1].passed_over += number
-            self.inputs[-1].within += number * is_counted
+            self.inputs[-1].passed_over += passed.number
+            self.inputs[-1].within += passed.number * passed.is_counted
 
-    def note_dynamic(self, qmgr: str, *, is_object: bool = False) -> None:
-        """Count an event of a dynamic queue that the estate lacks, by queue manager: each such name is a new one.
+    def _note_passed(self, passed: Passed) -> None:
+        entry = self.passed_over.setdefault(passed.name, PassedOver())
+        kind = passed.kind if passed.kind in entry.kinds or len(entry.kinds) < MAX_KINDS else "another kind"
+        entry.kinds[kind] += passed.number
+        entry.bytes += passed.size
 
-        Args:
-            qmgr: queue manager.
-            is_object: True if the event is all that an object of the input says.
-        """
-        if is_object and self.inputs:
-            self.inputs[-1].passed_over += 1
-            self.inputs[-1].within += 1
-        self.dynamic[qmgr if qmgr in self.dynamic or len(self.dynamic) < MAX_KINDS else "another queue manager"] += 1
-
-    def is_consistent(self, measured: Mapping[str, Any], store: str, place: str) -> bool:
-        """Return False, with a complaint, for fields of a MEASURE that contradict each other.
-
-        Args:
-            measured: measurements of a row.
-            store: what the row is about.
-            place: where it stands.
-        """
-        text = contradiction(measured)
-        if text is not None:
-            self.complain("inconsistent", place, f"{store}: {text}")
-        return text is None
-
-    def claim(self, qmgr: str, queue: str, source: str) -> bool:
-        """Return True if `source` is the first to report puts and gets of a queue; another one counts them twice."""
+    def claim(self, qmgr: str, queue: str, source: str) -> Complaint | None:
+        """Return a complaint if another source already reports puts and gets of a queue: two count them twice."""
         first = self._sources.setdefault((qmgr, queue), source)
-        if first != source:
-            text = f"puts and gets of {queue} of {qmgr} come from {first} already; those of {source} are left out"
-            self.complain("two-sources", f"{qmgr}/{queue}", text)
-        return first == source
+        if first == source:
+            return None
+        text = f"puts and gets of {queue} of {qmgr} come from {first} already; those of {source} are left out"
+        return Complaint("two-sources", f"{qmgr}/{queue}", text)
 
     def cover(
         self,
@@ -339,23 +338,27 @@ class Intake:
         peak.entries, peak.elements = max(peak.entries, entries), max(peak.elements, elements)
         peak.full += full
 
+    def account(self, items: Iterable[Item]) -> Iterator[Event]:
+        """Yield the events of what a feed yields; count everything else."""
+        for item in items:
+            if isinstance(item, Complaint):
+                self.complain(item.code, item.place, item.text, number=item.number)
+            elif isinstance(item, Passed):
+                self.pass_over(item)
+            else:
+                yield item
+
     def sift(
-        self, events: Iterable[Event], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
+        self, items: Iterable[Item], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
     ) -> Iterator[Event]:
         """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
 
         Args:
-            events: events of a feed.
+            items: what a feed yields.
             aside: called with each event that names something the estate lacks.
             is_end: True if they are the last ones.
         """
-        yield from self._known(events, aside)
-        for heartbeat in self.idle.heartbeats(is_end=is_end):
-            self.events += 1
-            yield heartbeat
-
-    def _known(self, events: Iterable[Event], aside: Callable[[Event], None] | None) -> Iterator[Event]:
-        for event in events:
+        for event in self.account(items):
             error = _wrong(event)
             if error is not None:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
@@ -366,6 +369,9 @@ class Intake:
                 self.aside += 1
                 if aside is not None:
                     aside(event)
+        for heartbeat in self.idle.heartbeats(is_end=is_end):
+            self.events += 1
+            yield heartbeat
 
     def _is_known(self, event: Event) -> bool:
         if self.estate is None:
@@ -382,6 +388,11 @@ class Intake:
             self.note_unknown(qmgr, int(event["time"]), queue=queue, store=store)
             return False
         return True
+
+    def group_of(self, qmgr: str) -> str | None:
+        """Return the queue-sharing group of a queue manager: that of the estate, else the one seen; or None."""
+        config = None if self.estate is None else self.estate.queue_managers.get(qmgr)
+        return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
 
     def check_queue(self, qmgr: str, queue: str, time: int) -> None:
         """Count a queue of which data tell what is no event, such as its depth, if the estate lacks it."""
@@ -402,7 +413,7 @@ class Intake:
             store: its name.
         """
         if queue is not None and is_dynamic(queue):
-            self.note_dynamic(qmgr or "?")
+            self._note_passed(Passed(DYNAMIC, qmgr or "?"))  # each such name is a new one
             return
         entry = self.unknown.get((qmgr, queue or store or ""))
         if entry is None:
@@ -414,8 +425,7 @@ class Intake:
 
     def lines_for_passed_over(self) -> list[str]:
         """Return a text per name of objects that were passed over: their number, bytes and kinds."""
-        dynamic = {_DYNAMIC: PassedOver(self.dynamic)} if self.dynamic else {}
-        return [_passed_line(name, passed) for name, passed in sorted((self.passed_over | dynamic).items())]
+        return [_passed_line(name, passed) for name, passed in sorted(self.passed_over.items())]
 
     def lines_for_unknown(self) -> list[str]:
         """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it.
@@ -432,6 +442,18 @@ class Intake:
         line = self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
         label = "/".join(part or "" for part in parts)
         return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
+
+
+def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:
+    """Return a complaint about fields of a MEASURE that contradict each other, or None.
+
+    Args:
+        measured: measurements of a row.
+        store: what the row is about.
+        place: where it stands.
+    """
+    text = contradiction(measured)
+    return None if text is None else Complaint("inconsistent", place, f"{store}: {text}")
 
 
 def with_resync(event: Event) -> Event:
@@ -471,6 +493,10 @@ def _plural(name: str, number: int) -> str:
     """Return the name of objects, whose words before "of" have a plural with s."""
     first, middle, rest = name.partition(" of ")
     return name if number == 1 else f"{first}s{middle}{rest}"
+
+
+def _one_line(text: str) -> str:
+    return _CONTROL.sub(_escaped, text[:_MAX_WORDS])
 
 
 def _escaped(match: re.Match[str]) -> str:

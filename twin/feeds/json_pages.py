@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Page
 
 MAX_OBJECT_BYTES = 64 << 20
@@ -17,23 +17,26 @@ _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}]')  # possessive: what has no e
 _BEGIN = re.compile(rb'\{\s{0,20}"(?:eventSource|commandResponse)"')  # of an object that is no part of another
 
 
-def json_objects(page: Page, intake: Intake) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the outermost objects of a page with their places; what is no object is a complaint.
+def json_objects(page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]:
+    """Yield the outermost objects of a page with their places; anything else is a complaint.
 
     Args:
         page: JSON text. Brackets and commas of an array around the objects are skipped.
-        intake: takes complaints.
     """
     decoder = msgspec.json.Decoder(dict[str, Any])
-    for start, end in _spans(page, intake):
+    for span in _spans(page):
+        if isinstance(span, Complaint):
+            yield span
+            continue
+        start, end = span
         place = f"{page.name}, byte {start}"
         try:
             yield decoder.decode(bytes(page.data[start:end])), place
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            intake.complain("bad-json", place, f"{error}; expected: a JSON object")
+            yield Complaint("bad-json", place, f"{error}; expected: a JSON object")
 
 
-def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
+def _spans(page: Page) -> Iterator[tuple[int, int] | Complaint]:
     """Yield start and end of the outermost objects; an object that begins within another one ends that."""
     depth = start = 0
     seen = False
@@ -41,7 +44,7 @@ def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
         text = token.group()
         if text == b"{":
             if depth and _BEGIN.match(page.data, token.start()):
-                intake.complain("truncated", f"{page.name}, byte {start}", "another object begins before its end")
+                yield Complaint("truncated", f"{page.name}, byte {start}", "another object begins before its end")
                 depth = 0
             if not depth:
                 start, seen = token.start(), True
@@ -52,12 +55,12 @@ def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
                 yield start, token.end()
         if depth and token.end() - start > MAX_OBJECT_BYTES:
             place = f"{page.name}, byte {start}"
-            intake.complain("truncated", place, f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
+            yield Complaint("truncated", place, f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
             depth = 0
     if depth:
-        intake.complain("truncated", f"{page.name}, byte {start}", "the end is missing; expected: a whole JSON object")
+        yield Complaint("truncated", f"{page.name}, byte {start}", "the end is missing; expected: a whole JSON object")
     elif not seen and page.data[:1]:
-        intake.complain("foreign", page.name, "no JSON object in it; expected: JSON")
+        yield Complaint("foreign", page.name, "no JSON object in it; expected: JSON")
 
 
 def json_documents(page: Page) -> Iterator[tuple[bytes, str]]:

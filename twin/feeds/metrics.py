@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, NamedTuple, cast
 
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import QueueFile
 from twin.events import Event, Measured
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Complaint, Item, Passed, contradicts
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
-from twin.feeds.protocol import FeedOptions
+from twin.feeds.protocol import Feed
 
 MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
 MAX_VALUE = 2.0**53  # exact in a double
@@ -29,10 +29,43 @@ MAX_COLLECTIONS = 100_000  # times of collections that wait for the rest of thei
 _LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
 _EARLIEST = 0.9  # poll intervals; no poll comes sooner, but collections have times of their own
 _GAP = 3  # poll intervals without a collection
+MAX_KIND = 40  # characters of the kind of what is passed over
+OTHER_METRICS = "sample of other metrics"
 _REPEATED = "collection of unchanged values"
-_PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
 
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
+
+
+class Row(NamedTuple):
+    """A value in the data of a source, and the field that it becomes.
+
+    Attributes:
+        name: name of a metric, column or attribute.
+        field: field of a MEASURE, or metric of `MetricEvents`; "scm.used" is a field in another one.
+        unit: the field's value for each 1 of the source's, such as bytes for a megabyte.
+    """
+
+    name: str
+    field: str
+    unit: int = 1
+
+
+def measured_of(rows: Iterable[Row], values: Mapping[str, float | None]) -> Measured:
+    """Return the fields that have values; -1 and other negative ones stand for none."""
+    measured: dict[str, Any] = {}
+    for name, path, unit in rows:
+        value = values.get(name)
+        if value is not None and value >= 0:
+            outer, _, inner = path.rpartition(".")
+            part = measured.setdefault(outer, {}) if outer else measured
+            part[inner] = int(value) * unit
+    return cast("Measured", measured)
+
+
+def kind_of(name: str) -> str:
+    """Return the first two words of the name of a metric: what it is about."""
+    return "_".join(name.split("_")[:2])[:MAX_KIND] or "?"
+
 
 PUTS = ("mqput_mqput1_count",)
 PUT_BYTES = ("mqput_bytes",)
@@ -44,15 +77,18 @@ EXPIRED = ("expired_messages",)
 ROLLED_BACK = ("rolled_back_mqput_count",)
 COUNTS = {*PUTS, *PUT_BYTES, *PERSISTENT, *NONPERSISTENT, *DESTRUCTIVE, *GETS, *EXPIRED, *ROLLED_BACK}
 _DIRECT_PCT = "queue_avoided_puts_percentage"
-_PAGES: Mapping[str, _PageField] = {
-    "pages_total": "pages_total",
-    "pages_unused": "pages_unused",
-    "pages_persistent": "pages_persistent",
-    "pages_nonpersistent": "pages_nonpersistent",
-    "expansion_count": "expansions",
-}
-NAMES = {*COUNTS, *_PAGES, _DIRECT_PCT, "depth", "qfile_current_size"}  # metrics that are read
-_MIB = 1 << 20
+PAGES = (
+    Row("pages_total", "pages_total"),
+    Row("pages_unused", "pages_unused"),
+    Row("pages_persistent", "pages_persistent"),
+    Row("pages_nonpersistent", "pages_nonpersistent"),
+    Row("expansion_count", "expansions"),
+)
+QUEUE_FILE = (
+    Row("depth", "messages"),
+    Row("qfile_current_size", "file_bytes", 1 << 20),  # megabytes, rounded up
+)
+NAMES = {*COUNTS, _DIRECT_PCT, *(row.name for row in (*PAGES, *QUEUE_FILE))}  # metrics that are read
 
 Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
 
@@ -84,10 +120,12 @@ class Collected:
             return
         self.values.setdefault((kind, qmgr, name), {})[metric] = value
 
-    def note_platform(self, qmgr: str, platform: str) -> None:
-        """Keep the platform of a queue manager, as collectors name it; "" is none."""
-        if platform:
-            self.platforms[qmgr] = platform.upper() in {"ZOS", "MVS"}
+    def note_platform(self, qmgr: str, text: str) -> str:
+        """Keep the platform of a queue manager, as collectors name it; return it as the estate does; "" is none."""
+        if not text:
+            return ""
+        self.platforms[qmgr] = is_zos = text.upper() in {"ZOS", "MVS"}
+        return "zos" if is_zos else "distributed"
 
     def merge(self, later: Collected) -> None:
         """Add the values of another part of the same collection; its own win."""
@@ -149,27 +187,24 @@ class MetricEvents:
     """Events of what was collected again and again. It keeps the time and the counters of each object.
 
     Args:
+        feed: reader of the source.
         source: name in tables of coverage.
-        intake: intake of the feed.
-        options: options of the feed.
         may_repeat: True if the source may write the values of an earlier collection again.
     """
 
-    def __init__(self, source: str, intake: Intake, options: FeedOptions, *, may_repeat: bool = True) -> None:
+    def __init__(self, feed: Feed, source: str, *, may_repeat: bool = True) -> None:
         self._source = source
         self._may_repeat = may_repeat
-        self._intake = intake
-        self._options = options
+        self._feed, self._intake, self._options = feed, feed.intake, feed.options
         self._times: dict[Key, int] = {}
         self._counters: dict[tuple[Key, str], float] = {}
-        self._without_size: set[tuple[str, str]] = set()  # queue managers and queues of which this was said
         self._polls: dict[str, _Poll] = {}  # by queue manager that repeats its values
 
-    def events(self, collected: Collected) -> Iterator[Event]:
+    def events(self, collected: Collected) -> Iterator[Item]:
         """Yield the events; what is not younger than the last values of an object is left out."""
         if not TIME_LOW <= collected.time < TIME_HIGH:
             text = f"time {collected.time}; expected: the years 2000 to 2100"
-            self._intake.complain("bad-time", collected.place, text)
+            yield Complaint("bad-time", collected.place, text)
             return
         by_qmgr: dict[str, Values] = {}
         for key, values in sorted(collected.values.items()):
@@ -178,8 +213,11 @@ class MetricEvents:
             if not self._repeats(qmgr, collected):
                 yield from self._objects(own, collected.time, collected)
                 continue
-            for time, polled in self._polled(qmgr, own, collected.time):
-                yield from self._objects(polled, time, collected)
+            for polled in self._polled(qmgr, own, collected.time):
+                if isinstance(polled, Passed):
+                    yield polled
+                else:
+                    yield from self._objects(polled[1], polled[0], collected)
 
     def notes(self) -> list[str]:
         """Return a text per queue manager whose poll interval was taken from its values."""
@@ -197,7 +235,7 @@ class MetricEvents:
         config = None if self._intake.estate is None else self._intake.estate.queue_managers.get(qmgr)
         return collected.platforms.get(qmgr, config is not None and config.platform == "zos")
 
-    def _polled(self, qmgr: str, values: Values, time: int) -> Iterator[tuple[int, Values]]:
+    def _polled(self, qmgr: str, values: Values, time: int) -> Iterator[tuple[int, Values] | Passed]:
         """Yield the time and values of each poll that a collection shows: its own, and earlier ones with equal values.
 
         An earlier one is certain where a collection after it, which had the old values, is followed by another such
@@ -223,7 +261,7 @@ class MetricEvents:
             yield poll.last, poll.values
         poll.seen = time
         if not is_changed:
-            self._intake.pass_over(_REPEATED, qmgr, is_counted=True)
+            yield Passed(_REPEATED, qmgr, is_counted=True)
             added = {key: values[key] for key in values.keys() - poll.values.keys()}
             poll.values |= added
             yield time, added
@@ -233,12 +271,12 @@ class MetricEvents:
         poll.values, poll.last, poll.changed = values, time, time
         yield time, values
 
-    def _objects(self, objects: Values, time: int, collected: Collected) -> Iterator[Event]:
+    def _objects(self, objects: Values, time: int, collected: Collected) -> Iterator[Item]:
         for key, values in objects.items():
             last = self._times.get(key)
             if last is not None and time <= last:
                 text = f"{key[1]}/{key[2]} is not younger than before; it is left out"
-                self._intake.complain("again", collected.place, text)
+                yield Complaint("again", collected.place, text)
                 continue
             if last is None and len(self._times) >= MAX_OBJECTS:
                 continue
@@ -263,18 +301,22 @@ class MetricEvents:
 
     def _flows(
         self, key: Key, values: Mapping[str, float], interval: tuple[int, int], place: str, *, is_measured: bool
-    ) -> Iterator[Event]:
+    ) -> Iterator[Item]:
         _, qmgr, queue = key
         count, gets = _sum(values, PUTS), _sum(values, DESTRUCTIVE)
         gets = _sum(values, GETS) if gets is None else gets
-        if (count is None and gets is None) or not self._intake.claim(qmgr, queue, self._source):
+        if count is None and gets is None:
+            return
+        other = self._intake.claim(qmgr, queue, self._source)
+        if other is not None:
+            yield other
             return
         count, gets, expired = count or 0, gets or 0, _sum(values, EXPIRED) or 0
         rolled_back = _sum(values, ROLLED_BACK) or 0
         largest = max(count, gets, expired, rolled_back)
         if largest > MAX_COUNT:
             text = f"{queue}: {largest:,} messages in an interval; expected: at most {MAX_COUNT:,}"
-            self._intake.complain("impossible-count", place, text)
+            yield Complaint("impossible-count", place, text)
             return
         size = _sum(values, PUT_BYTES)
         if size is None and count:
@@ -285,9 +327,8 @@ class MetricEvents:
             else:
                 words = f"{length} bytes each are taken, as --length says"
             size = count * length
-            if (qmgr, queue) not in self._without_size:
-                self._without_size.add((qmgr, queue))
-                self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
+            text = f"puts of {queue} without bytes, {words}"
+            yield from self._feed.once(Complaint("no-size", place, text), f"{qmgr}/{queue}")
         puts = _by_persistence(count, size or 0, _sum(values, PERSISTENT), _sum(values, NONPERSISTENT))
         direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
         flows = Flows(
@@ -318,35 +359,26 @@ class MetricEvents:
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
             self._intake.check_queue(key[1], key[2], time)
             return
-        measured: Measured = {}
-        if "depth" in values:
-            measured["messages"] = int(values["depth"])
-        if values.get("qfile_current_size", -1) >= 0:
-            measured["file_bytes"] = int(values["qfile_current_size"]) * _MIB  # megabytes, rounded up
+        measured = measured_of(QUEUE_FILE, values)
         if measured:
             yield {"time": time, "qmgr": key[1], "op": "MEASURE", "store": store, "measured": measured}
 
-    def _page_set(self, key: Key, values: Mapping[str, float], time: int, place: str) -> Iterator[Event]:
+    def _page_set(self, key: Key, values: Mapping[str, float], time: int, place: str) -> Iterator[Item]:
         _, qmgr, name = key
         if not name.isascii() or not name.isdigit():
             return
-        measured: Measured = {}
-        for metric, field_name in _PAGES.items():
-            if values.get(metric, -1) >= 0:
-                measured[field_name] = int(values[metric])
+        measured = measured_of(PAGES, values)
         if "pages_persistent" in measured and "pages_nonpersistent" in measured:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
-        if not measured or not self._intake.is_consistent(measured, f"page set {name} of {qmgr}", place):
+        if not measured:
             return
-        total = measured.get("pages_total")
-        self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=total)
-        yield {
-            "time": time,
-            "qmgr": qmgr,
-            "op": "MEASURE",
-            "store": f"{qmgr}/PS{int(name):02d}",
-            "measured": measured,
-        }
+        wrong = contradicts(measured, f"page set {name} of {qmgr}", place)
+        if wrong is not None:
+            yield wrong
+            return
+        self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=measured.get("pages_total"))
+        store = f"{qmgr}/PS{int(name):02d}"
+        yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
 
 
 def _differ(values: Values, earlier: Values) -> bool:

@@ -6,23 +6,32 @@ steps: entries are right to half a percent of the maximum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from typing_extensions import override
 
-from twin.events import Event, Measured
+from twin.events import Measured
 from twin.events.fields import microseconds
 from twin.events.measured import DataSetMeasured
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.json_pages import json_documents
-from twin.feeds.metrics import Collected, MetricEvents
+from twin.feeds.metrics import Collected, MetricEvents, Row
+from twin.feeds.names import group_of, member_of
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.stores import group_of, member_of
 
 _PRODUCT = "kmq"
 _MAX_NAME = 40  # characters of the name of a table that is passed over
+_PAGE_SETS, _QUEUES, _STRUCTURES, _DATA_SETS = "qmps_lh", "qmq_lh", "qsg_cfstr", "lh_smds"
+METRICS = {
+    _PAGE_SETS: (
+        Row("allocated_data_pages", "pages_total"),
+        Row("persistent_pages", "pages_persistent"),
+        Row("non_persistent_pages", "pages_nonpersistent"),
+    ),
+    _QUEUES: (Row("messages_put", "mqput_mqput1_count"), Row("messages_read", "mqget_count")),
+}
 
 
 class _BadRowError(ValueError):
@@ -36,42 +45,51 @@ class OdpFeed(Feed):
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
-        self._metrics = MetricEvents("OMEGAMON", intake, options, may_repeat=False)
-        self._tables: dict[str, Callable[[Mapping[str, Any], int, str], Iterator[Event]]] = {
-            "qsg_cfstr": self._structure,
-            "lh_smds": self._smds,
-            "qmps_lh": self._page_set,
-            "qmq_lh": self._queue,
-        }
+        self._metrics = MetricEvents(self, "OMEGAMON", may_repeat=False)
 
     @override
-    def take(self, page: Page) -> Iterable[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         for line, place in json_documents(page):
             try:
                 row = msgspec.json.decode(line, type=dict[str, Any])
-                read = self._tables.get(str(row.get("table_name", "")).removeprefix(f"{_PRODUCT}."))
-                if row.get("product_code") != _PRODUCT or read is None:
-                    self.intake.pass_over("row of other tables", _table_of(row))
+                table = str(row.get("table_name", "")).removeprefix(f"{_PRODUCT}.")
+                if row.get("product_code") != _PRODUCT or table not in (*METRICS, _STRUCTURES, _DATA_SETS):
+                    yield Passed("row of other tables", _table_of(row))
                     continue
                 self.object_count += 1
-                yield from read(row, _time(row), place)
+                yield from self._row(table, row, _time(row), place)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                self.intake.complain("unreadable", place, f"no JSON: {error}; expected: a row of OMEGAMON")
+                yield Complaint("unreadable", place, f"no JSON: {error}; expected: a row of OMEGAMON")
             except _BadRowError as error:
-                self.intake.complain("bad-row", place, str(error))
+                yield Complaint("bad-row", place, str(error))
 
-    def _structure(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
+    def _row(self, table: str, row: Mapping[str, Any], time: int, place: str) -> Iterator[Item]:
+        if table in METRICS:
+            collected = Collected(time, place)
+            qmgr, is_queue = _qmgr(row, self.options), table == _QUEUES
+            name = _text(row, "queue_name") if is_queue else str(int(_number(row, "page_set_id")))
+            for attribute, metric, _ in METRICS[table]:
+                collected.add("queue" if is_queue else "pageset", qmgr, name, metric, _number(row, attribute))
+            yield from self._metrics.events(collected)
+            return
+        qmgr, store, measured, pct = self._structure(row) if table == _STRUCTURES else self._smds(row)
+        wrong = contradicts({"percentage": {"used": pct, "max": 100}}, store, place)
+        if wrong is not None:
+            yield wrong
+        else:
+            yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+
+    def _structure(self, row: Mapping[str, Any]) -> tuple[str, str, Measured, float]:
+        """Return queue manager, store, what is measured, and the percentage that it rests on."""
         store = f"{_text(row, 'qsg_name')}/{_text(row, 'cf_structure_name')}"
         maximum, pct = _number(row, "maximum_list_entries"), _number(row, "percent_list_entries_used")
         size = _number(row, "maximum_kilobytes_storage")
-        measured: Measured = {"ents_max": int(maximum), "ents_used": round(maximum * pct / 100)}
         self.intake.facts.add("structure", store, "OMEGAMON", size=int(size) * 1024)
-        if not self.intake.is_consistent(_percent(pct), store, place):
-            return
         qmgr = member_of(self.intake.estate, store) or _qmgr(row, self.options)
-        yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+        return qmgr, store, {"ents_max": int(maximum), "ents_used": round(maximum * pct / 100)}, pct
 
-    def _smds(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
+    def _smds(self, row: Mapping[str, Any]) -> tuple[str, str, Measured, float]:
+        """Return the same of a shared message data set."""
         qmgr = _qmgr(row, self.options)
         group = group_of(self.intake.estate, qmgr) or row.get("qsg_name")
         if not group:
@@ -82,28 +100,7 @@ class OdpFeed(Feed):
             "blocks_total": int(total),
             "blocks_used": round(total * pct / 100),
         }
-        store = f"{group}/{_text(row, 'cf_structure_name')}"
-        if not self.intake.is_consistent(_percent(pct), store, place):
-            return
-        yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": {"smds": {qmgr: dataset}}}
-
-    def _page_set(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
-        collected = Collected(time, place)
-        qmgr, name = _qmgr(row, self.options), str(int(_number(row, "page_set_id")))
-        for metric, attribute in (
-            ("pages_total", "allocated_data_pages"),
-            ("pages_persistent", "persistent_pages"),
-            ("pages_nonpersistent", "non_persistent_pages"),
-        ):
-            collected.add("pageset", qmgr, name, metric, _number(row, attribute))
-        yield from self._metrics.events(collected)
-
-    def _queue(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
-        collected = Collected(time, place)
-        qmgr, name = _qmgr(row, self.options), _text(row, "queue_name")
-        collected.add("queue", qmgr, name, "mqput_mqput1_count", _number(row, "messages_put"))
-        collected.add("queue", qmgr, name, "mqget_count", _number(row, "messages_read"))
-        yield from self._metrics.events(collected)
+        return qmgr, f"{group}/{_text(row, 'cf_structure_name')}", {"smds": {qmgr: dataset}}, pct
 
 
 def _table_of(row: Mapping[str, Any]) -> str:
@@ -116,10 +113,6 @@ def _time(row: Mapping[str, Any]) -> int:
     if time is None:
         raise _BadRowError(f"write_time is {row.get('write_time')}; expected: an RFC 3339 date-time")
     return time
-
-
-def _percent(pct: float) -> dict[str, dict[str, float]]:
-    return {"percentage": {"used": pct, "max": 100}}
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

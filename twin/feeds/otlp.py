@@ -1,23 +1,31 @@
-"""Spans of puts and gets as events, each once and in the order of time: see `twin.feeds.ordering`.
+"""Spans of puts and gets as events, each once and in the order of time.
 
 Spans show the messages that carry trace context, and of these the share that applications sample. `coverage.py` adds
 what statistics count beyond them.
+
+A collector of spans delivers batches late, out of order and, after a retry, twice [OpenTelemetry: Collector, Exporter
+Helper]. So events are held until others are `late_s` younger, and a span is known by trace id and span id among the
+last ones. One that comes later than that is passed on at once, with a complaint: the twin takes it at its own clock.
+The result is a function of the records in their order; `SpanOrder.pack` keeps all of it for a later process.
 """
 
 from __future__ import annotations
 
+import heapq
 import mmap
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 from typing_extensions import override
 
 from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
-from twin.feeds.intake import Intake
-from twin.feeds.ordering import SpanOrder
+from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
@@ -30,6 +38,12 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAX_REQUEST_BYTES = 64 << 20  # unpacked
 NO_QUEUE_MANAGER = "no-queue-manager"
 OTHER_EMITTER = "spans-of-"
+MAX_KEYS = 200_000  # spans that are remembered
+MAX_HELD = 200_000  # spans that wait for older ones
+MAX_AHEAD_US = 86_400_000_000  # beyond the others: a wrong clock, which must not make the others late
+MAX_MEANS = 10_000  # queues whose mean length is kept
+DEFAULT_LENGTH = 1024  # bytes of a message whose size neither its span nor an earlier one of the queue tells [assumed]
+_KEY_BYTES = 8
 
 
 class Stored(NamedTuple):
@@ -175,62 +189,58 @@ class OtlpFeed(Feed):
         super().__init__(intake, options)
         self._events = SpanEvents(intake.estate, options)
         self._calls = 0
-        self._is_emitter_said = False
         self._order = SpanOrder(options.late_s, options.length)
 
     @override
-    def take(self, page: Page) -> Iterable[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         late: list[Event] = []
         self.page_latest = 0
         for value, place in requests_of(page):
             try:
                 spans = read_spans(value)
             except UnreadableSpansError as error:
-                self.intake.complain("unreadable", place, str(error))
+                yield Complaint("unreadable", place, str(error))
                 continue
             if spans.signal is not None:
-                self.intake.pass_over(_SIGNALS, spans.signal)
+                yield Passed(_SIGNALS, spans.signal)
                 continue
             self.object_count += len(spans.calls) + spans.others.total()
             self._calls += len(spans.calls)
             for kind, number in spans.others.items():
-                self.intake.pass_over(_OTHERS, kind, number=number, is_counted=True)
+                yield Passed(_OTHERS, kind, number, is_counted=True)
             for call in spans.calls:
                 if call.time > page.before:
-                    self._add(call, place, late)
+                    yield from self._add(call, place, late)
         yield from late
         for event in self._order.due():
             self.passed = self._order.passed
             yield event
 
     @override
-    def finish(self) -> Iterable[Event]:
+    def finish(self) -> Iterator[Item]:
         if self.object_count and not self._calls:
             text = f"none of {self.object_count:,} spans is of a put or get on MQ; expected: {self.reads}"
-            self.intake.complain("no-spans", _SOURCE, text)
+            yield Complaint("no-spans", _SOURCE, text)
         for event in self._order.rest():
             self.passed = self._order.passed
             yield event
 
-    def _add(self, call: Call, place: str, late: list[Event]) -> None:
+    def _add(self, call: Call, place: str, late: list[Event]) -> Iterator[Item]:
+        """Take a call; yield what is wrong with it. late: takes an event that is not to be held."""
         try:
             event = self._events.event(call)
         except LeftOutError as error:
-            self._leave_out(call, place, error)
+            yield from self._leave_out(call, place, error)
             return
         if call.emitter == Emitter.QUEUE_MANAGER:
             self.intake.facts.add("queue_manager", event["qmgr"], place, platform="zos")
         if self._events.is_dropped(event, call):
-            self.intake.note_dynamic(event["qmgr"], is_object=True)
+            yield Passed(DYNAMIC, event["qmgr"], is_counted=True)
             return
-        codes: list[str] = []
-
-        def complain(code: str, text: str) -> None:
-            codes.append(code)
-            self.intake.complain(code, place, text)
-
-        passed_on = self._order.add(call.key, event, complain)
-        if "duplicate" in codes:
+        wrong: dict[str, str] = {}  # text by code
+        passed_on = self._order.add(call.key, event, wrong.__setitem__)
+        yield from (Complaint(code, place, text) for code, text in wrong.items())
+        if "duplicate" in wrong:
             return
         puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
         self.intake.cover(_SOURCE, event["qmgr"], event["queue"], (call.time, call.time), puts=puts, gets=gets)
@@ -239,17 +249,15 @@ class OtlpFeed(Feed):
         else:
             late.append(passed_on)
 
-    def _leave_out(self, call: Call, place: str, error: LeftOutError) -> None:
+    def _leave_out(self, call: Call, place: str, error: LeftOutError) -> Iterator[Item]:
         """Report a call that becomes no event. Of another emitter's only the first is a complaint; all are counted."""
         if error.code == NO_QUEUE_MANAGER:
-            self.intake.complain(error.code, place, str(error))
+            yield Complaint(error.code, place, str(error))
             if not self._events.has_queue(call.queue):
                 self.intake.note_unknown("", call.time, queue=call.queue)
             return
-        self.intake.pass_over(_OTHER_EMITTER, f"the {_words(call.emitter)}", is_counted=True)
-        if not self._is_emitter_said:
-            self._is_emitter_said = True
-            self.intake.complain(error.code, place, f"{error}. Others like it are counted")
+        yield Passed(_OTHER_EMITTER, f"the {_words(call.emitter)}", is_counted=True)
+        yield from self.once(Complaint(error.code, place, f"{error}. Others like it are counted"))
 
 
 def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
@@ -303,3 +311,140 @@ def _length_prefixed(page: Page) -> Iterator[tuple[bytes, str]]:
 
 def _words(emitter: Emitter) -> str:
     return "queue manager" if emitter == Emitter.QUEUE_MANAGER else "application"
+
+
+# --- order of time ---------------------------------------------------------------------------------------------------
+
+Complain = Callable[[str, str], None]
+"""Called with the code and the text of a complaint."""
+
+_Held = tuple[int, int, bytes, int, Event]  # heap: time, put before get, key, number, event
+
+
+class _Memory(msgspec.Struct, array_like=True):
+    """Packed form of a `SpanOrder`. means: messages and bytes by queue; keys: oldest first, without separators."""
+
+    latest: int
+    passed: int
+    number: int
+    keys: bytes
+    held: list[_Held]
+    means: dict[str, list[int]]
+
+
+class SpanOrder:
+    """Events of spans from one or more queues that are waiting, and the spans that came before.
+
+    Attributes:
+        latest: microseconds, of all spans.
+        passed: microseconds; no event up to here is held.
+    """
+
+    def __init__(self, late_s: float, length: int | None, max_keys: int = MAX_KEYS) -> None:
+        """Start without spans.
+
+        Args:
+            late_s: seconds by which a span may come later than younger ones.
+            length: bytes of a message whose size its span does not tell; None: the mean of the queue.
+            max_keys: number of spans that are remembered.
+        """
+        self._late_us = round(late_s * 1e6)
+        self._late_s = late_s
+        self._length = length
+        self._max_keys = max_keys
+        self._keys: OrderedDict[bytes, None] = OrderedDict()
+        self._held: list[_Held] = []
+        self._means: dict[str, list[int]] = {}
+        self._number = 0
+        self.latest = 0
+        self.passed = 0
+
+    @property
+    def held(self) -> int:
+        """Number of events that wait."""
+        return len(self._held)
+
+    def add(self, key: bytes, event: Event, complain: Complain) -> Event | None:
+        """Take the event of a span; a PUT without a length gets one.
+
+        Args:
+            key: trace id and span id.
+            event: a PUT or GET.
+            complain: takes what is wrong: `duplicate`, `no-size`, `ahead`, `late`.
+
+        Returns:
+            The event, if it is not to be held; else None.
+        """
+        short = blake2b(key, digest_size=_KEY_BYTES).digest()
+        if short in self._keys:
+            complain("duplicate", f"span {key[16:].hex()} of trace {key[:16].hex()} again")
+            return None
+        self._keys[short] = None
+        if len(self._keys) > self._max_keys:
+            self._keys.popitem(last=False)
+        if event["op"] == "PUT":
+            event = {**event, "length": self._length_of(event, complain)}
+        time: int = event["time"]
+        if self.latest and time > self.latest + MAX_AHEAD_US:
+            text = f"a span of {event['queue']} is {(time - self.latest) / 1e6:.0f} s ahead of those before it"
+            complain("ahead", f"{text}; expected: at most a day")
+            return event
+        if time < self.passed:
+            text = f"a span of {event['queue']} is {(self.latest - time) / 1e6:.0f} s late; expected: at most "
+            complain("late", text + f"{self._late_s:g} s, --late")
+            return event
+        self.latest = max(self.latest, time)
+        heapq.heappush(self._held, (time, int(event["op"] == "GET"), key, self._number, event))
+        self._number += 1
+        return None
+
+    def due(self) -> Iterator[Event]:
+        """Yield, and no longer hold, the events that wait no more; call it after each record."""
+        limit = self.latest - self._late_us
+        while self._held and (self._held[0][0] <= limit or len(self._held) > MAX_HELD):
+            yield self._pop()
+
+    def rest(self) -> Iterator[Event]:
+        """Yield, and no longer hold, all events, at the end of the input."""
+        while self._held:
+            yield self._pop()
+
+    def pack(self) -> bytes:
+        """Return everything that is kept, as bytes."""
+        return msgspec.msgpack.encode(
+            _Memory(self.latest, self.passed, self._number, b"".join(self._keys), self._held, self._means)
+        )
+
+    def unpack(self, data: bytes) -> None:
+        """Go on from what `pack` returned."""
+        memory = msgspec.msgpack.decode(data, type=_Memory)
+        starts = range(0, len(memory.keys), _KEY_BYTES)
+        self._keys = OrderedDict.fromkeys(memory.keys[start : start + _KEY_BYTES] for start in starts)
+        self._held, self._means, self._number = list(memory.held), memory.means, memory.number
+        self.latest, self.passed = memory.latest, memory.passed
+
+    def _pop(self) -> Event:
+        time, _, _, _, event = heapq.heappop(self._held)
+        self.passed = max(self.passed, time)
+        return event
+
+    def _length_of(self, event: Event, complain: Complain) -> int:
+        queue = event["queue"]
+        mean = self._means.get(queue)
+        length: int | None = event.get("length")
+        if length is not None:
+            if mean is None and len(self._means) < MAX_MEANS:
+                mean = self._means[queue] = [0, 0]
+            if mean is not None:
+                mean[0] += 1
+                mean[1] += length
+            return length
+        if self._length is not None:
+            length = self._length
+        elif mean is not None:
+            length = mean[1] // mean[0]
+        else:
+            length = DEFAULT_LENGTH
+        text = f"a span of {queue} tells no size, {length} bytes are assumed; expected: --length, or statistics"
+        complain("no-size", text)
+        return length

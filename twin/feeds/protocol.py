@@ -1,7 +1,8 @@
-"""Protocol of a feed: pages in, events out.
+"""Protocol of a feed: pages of bytes in, events and complaints out; and the formats that have one.
 
-A feed never raises an error for its input: what it cannot read is a complaint of its `Intake`, and it goes on behind
-it. It emits each event that its data speak of, also of names that the estate lacks: `Intake.sift` puts those aside.
+A feed never raises an error for its input: what it cannot read is a complaint, and it continues behind that. It yields
+each event that its data show, also of names that the estate lacks: `Intake.sift` puts those aside. What it keeps
+between pages is bounded, so that a page may come from a file, a topic or a server.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import ClassVar
+from importlib import import_module
+from typing import ClassVar, NamedTuple
 
-from twin.events import Event
-from twin.feeds.intake import Intake
+from twin.errors import UsageError
+from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
+
+_MAX_SAID = 10_000  # complaints that are made once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,12 @@ class FeedOptions:
 
 
 class Feed(ABC):
-    """Reader of one format. It keeps what goes on from page to page; pages come in the order of their source.
+    """Reader of one format. Pages come in the order of their source.
 
     Attributes:
         reads: what is of the format, for the complaint about a page in which nothing is.
+        intake: takes facts, covered time and unknown names; what a feed yields is counted there.
+        options: facts that the data lack.
         object_count: number of objects of the format so far, whatever they say.
         passed: microseconds; no event up to here is held back.
         page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
@@ -60,22 +66,33 @@ class Feed(ABC):
     reads: ClassVar[str]
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        """Start without input.
-
-        Args:
-            intake: takes names, coverage and complaints.
-            options: facts that the data lack.
-        """
+        """Start without input."""
         self.intake = intake
         self.options = options
         self.object_count = 0
         self.passed = 0
         self.page_latest = 0
+        self._complained: set[tuple[str, str]] = set()
+
+    @abstractmethod
+    def take(self, page: Page) -> Iterable[Item]:
+        """Yield the events of a page, in any order, and what is wrong or passed over in it."""
+
+    def finish(self) -> Iterable[Item]:
+        """Yield the events that were held back for later pages, at the end of the input."""
+        return ()
+
+    def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
+        """Yield a complaint, unless one of its code about this subject was yielded before."""
+        key = (complaint.code, subject)
+        if key not in self._complained and len(self._complained) < _MAX_SAID:
+            self._complained.add(key)
+            yield complaint
 
     def flow_events(
         self, source: str, flows: Flows, place: str, *, is_one_length: bool = False, is_common: bool = True
-    ) -> Iterator[Event]:
-        """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.
+    ) -> Iterator[Item]:
+        """Yield the events of counts of an interval, and report its coverage; impossible counts are a complaint.
 
         Args:
             source: data, such as "QQST".
@@ -86,7 +103,7 @@ class Feed(ABC):
         """
         wrong = implausible(flows)
         if wrong is not None:
-            self.intake.complain("bad-value", place, wrong)
+            yield Complaint("bad-value", place, wrong)
             return
         stored = [puts.count for puts in flows.puts if not puts.direct]
         self.intake.cover(
@@ -103,10 +120,45 @@ class Feed(ABC):
             self.intake.idle.note_read(flows.qmgr, flows.queue, flows.end, has_events=flows.has_events)
         yield from events_of(flows, self.options.slice_s)
 
-    @abstractmethod
-    def take(self, page: Page) -> Iterable[Event]:
-        """Return the events of a page; they may be out of order. Never raises an error for wrong input."""
 
-    def finish(self) -> Iterable[Event]:
-        """Return the events that were held back for later pages, at the end of the input."""
-        return ()
+class Format(NamedTuple):
+    """A format, in the order of docs/feeds.md.
+
+    Attributes:
+        name: on the command line.
+        reader: module of this package, and class.
+        is_file: True if `mqtwin import` takes it.
+        is_live: True if `mqtwin collect` takes it.
+    """
+
+    name: str
+    reader: str
+    is_file: bool = True
+    is_live: bool = False
+
+
+FORMATS: Mapping[str, Format] = {
+    own.name: own
+    for own in (
+        Format("smf", "smf:SmfFeed"),
+        Format("display", "display:DisplayFeed"),
+        Format("rest", "display:RestFeed"),
+        Format("amqsevt", "amqsevt:AmqsevtFeed"),
+        Format("otlp", "otlp:OtlpFeed", is_live=True),
+        Format("dds", "rmf:DdsFeed", is_live=True),
+        Format("m3", "rmf:M3Feed", is_live=True),
+        Format("prometheus", "prometheus:PrometheusFeed", is_live=True),
+        Format("mq_json", "prometheus:MqJsonFeed", is_live=True),
+        Format("odp", "odp:OdpFeed", is_live=True),
+        Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
+    )
+}
+
+
+def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> Feed:
+    """Return the feed of a format. UsageError: there is no such format."""
+    if name not in FORMATS:
+        raise UsageError(f"{name}: no such format; expected: {', '.join(sorted(FORMATS))}")
+    module, _, reader = FORMATS[name].reader.partition(":")
+    feed: Feed = getattr(import_module(f"twin.feeds.{module}"), reader)(intake, options or FeedOptions())
+    return feed

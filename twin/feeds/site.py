@@ -15,15 +15,13 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.estate.toml_text import toml_string
+from twin.estate.sources import toml_string
 from twin.events import Event
 from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
 from twin.feeds.facts import EstateFacts
-from twin.feeds.file_types import describe_file
-from twin.feeds.formats import FORMATS, make_feed
-from twin.feeds.importing import import_files, read_pages, recorded
+from twin.feeds.importing import describe_file, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
-from twin.feeds.protocol import FeedOptions, Page
+from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 

@@ -13,7 +13,7 @@ An event's time is the STORE CLOCK value of QWHS, which is UTC; the local times 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from hashlib import blake2b
 
 from typing_extensions import override
@@ -21,7 +21,7 @@ from typing_extensions import override
 from twin.capacity.page_sets import allocated_pages
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
@@ -47,7 +47,6 @@ _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_
 _MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes
 _MAX_DIGESTS = 200_000  # of records, to notice a second copy
 _MAX_POOLS = 10_000  # (queue manager, pool) of which the page sets are known
-_MAX_SAID = 10_000  # complaints that are made once
 _STATUS = {1: "defined and never used", 2: "offline", 3: "not defined", 4: "suspended"}  # QIS1 [IBM: MQUSAGE_PS_...]
 
 
@@ -57,53 +56,39 @@ class SmfFeed(Feed):
     reads = "SMF 115 or 116 of MQ, transferred in binary"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        """Start without input."""
         super().__init__(intake, options)
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
-        self._noted: set[tuple[str, str]] = set()
         self._accounted = False  # records of the other source of puts and gets were seen
 
     @override
-    def take(self, page: Page) -> Iterator[Event]:
+    def take(self, page: Page) -> Iterator[Item]:
         """Yield the events of a data set; damaged records are complaints."""
-        for record in records(page, self._complain, self.intake.pass_over):
+        for record in records(page):
+            if not isinstance(record, SmfRecord):
+                self.object_count += isinstance(record, Complaint) and record.code == "damaged"  # a record of MQ
+                yield record
+                continue
             self.object_count += 1
-            if not self._is_copy(record):
-                self._note_queue_manager(record)
-                yield from self._events(record)
+            digest = blake2b(record.data[4:], digest_size=8).digest()
+            if digest in self._digests:
+                yield Complaint("copy", record.place, "the same record was read before; it counts once")
+                continue
+            self._digests[digest] = None
+            if len(self._digests) > _MAX_DIGESTS:
+                self._digests.popitem(last=False)
+            yield from self._note_queue_manager(record)
+            yield from self._events(record)
 
     @override
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[Item]:
         """Complain if puts and gets of the other source were left out and this one had none."""
         if self._accounted and not any(source == "QQST" for source, _, _ in self.intake.coverage):
             text = "puts and gets are in accounting records (116) only; expected: --flows accounting, or STATQ(ON)"
-            self.intake.complain("no-statistics", "SMF 116", text)
-        return iter(())
+            yield Complaint("no-statistics", "SMF 116", text)
 
-    def _complain(self, code: str, place: str, text: str) -> None:
-        self.object_count += code == "damaged"  # a record of MQ
-        self.intake.complain(code, place, text)
-
-    def _complain_once(self, code: str, name: str, place: str, text: str) -> None:
-        """Complain once about what each interval repeats. name: name of its subject."""
-        if (code, name) not in self._noted and len(self._noted) < _MAX_SAID:
-            self._noted.add((code, name))
-            self.intake.complain(code, place, text)
-
-    def _is_copy(self, record: SmfRecord) -> bool:
-        """Return True, with a complaint, if the same record was read before."""
-        digest = blake2b(record.data[4:], digest_size=8).digest()
-        if digest in self._digests:
-            self.intake.complain("copy", record.place, "the same record was read before; it counts once")
-            return True
-        self._digests[digest] = None
-        if len(self._digests) > _MAX_DIGESTS:
-            self._digests.popitem(last=False)
-        return False
-
-    def _note_queue_manager(self, record: SmfRecord) -> None:
+    def _note_queue_manager(self, record: SmfRecord) -> Iterator[Complaint]:
         self.intake.facts.add("queue_manager", record.qmgr, record.place, platform="zos")
         group = self._group(record)
         if group:
@@ -111,20 +96,14 @@ class SmfFeed(Feed):
         lpar, end = self._lpars.get(record.qmgr, (record.lpar, 0))
         if lpar != record.lpar and record.end - (record.duration_us or 0) < end:
             text = f"{record.qmgr} reports from {lpar} and {record.lpar} at once; expected: one queue manager per name"
-            self.intake.complain("two-lpars", record.place, text)
+            yield Complaint("two-lpars", record.place, text)
         self._lpars[record.qmgr] = record.lpar, max(end, record.end)
 
     def _group(self, record: SmfRecord) -> str:
-        """Return the queue-sharing group: that of the record, else that of the estate, else the one seen; or ""."""
-        if record.group:
-            return record.group
-        estate = self.intake.estate
-        known = None if estate is None else estate.queue_managers.get(record.qmgr)
-        if known is not None and known.queue_sharing_group:
-            return known.queue_sharing_group
-        return self.intake.facts.group_of(record.qmgr) or ""
+        """Return the queue-sharing group of a record, or ""."""
+        return record.group or self.intake.group_of(record.qmgr) or ""
 
-    def _events(self, record: SmfRecord) -> Iterator[Event]:
+    def _events(self, record: SmfRecord) -> Iterator[Item]:
         task: TaskTimes | None = None
         for eyecatcher, data in record.sections:
             if eyecatcher == QEST:
@@ -134,7 +113,7 @@ class SmfFeed(Feed):
                 continue
             if len(data) < section.min_bytes:
                 text = f"section {eyecatcher} of {len(data)} bytes; expected: at least {section.min_bytes}"
-                self.intake.complain("damaged", record.place, text)
+                yield Complaint("damaged", record.place, text)
                 continue
             values = section.read(data)
             if isinstance(values, TaskTimes):
@@ -142,27 +121,27 @@ class SmfFeed(Feed):
             else:
                 yield from self._read(record, values, task, len(data))
 
-    def _read(self, record: SmfRecord, values: SectionValues, task: TaskTimes | None, length: int) -> Iterable[Event]:
-        """Return the events of a section. task: the one before it; length: bytes of the section."""
+    def _read(self, record: SmfRecord, values: SectionValues, task: TaskTimes | None, length: int) -> Iterator[Item]:
+        """Yield the events of a section. task: the one before it; length: bytes of the section."""
         match values:
             case PageSetUsage():
-                return self._page_set(record, values)
+                yield from self._page_set(record, values)
             case DataSetUsage():
-                return self._data_set(record, values)
+                yield from self._data_set(record, values)
             case BufferPool():
-                return self._buffer_pool(record, values)
+                yield from self._buffer_pool(record, values)
             case QueueUse():
-                return self._queue_accounting(record, values, task)
+                yield from self._queue_accounting(record, values, task)
             case QueueStatistics():
-                return self._queue_statistics(record, values, length)
+                yield from self._queue_statistics(record, values, length)
             case Calls():
+                interval = yield from self._interval(record)
                 puts = values.puts + values.put1s
-                self.intake.cover("QMST", record.qmgr, "*", self._interval(record), puts=puts, gets=values.gets)
-        return ()
+                self.intake.cover("QMST", record.qmgr, "*", interval, puts=puts, gets=values.gets)
 
     # --- measurements ------------------------------------------------------------------------------------------------
 
-    def _page_set(self, record: SmfRecord, values: PageSetUsage) -> Iterator[Event]:
+    def _page_set(self, record: SmfRecord, values: PageSetUsage) -> Iterator[Item]:
         number, total = values.page_set, values.total
         used = values.persistent + values.nonpersistent
         if number > 99 or values.unused + used != total:
@@ -170,12 +149,12 @@ class SmfFeed(Feed):
                 f"page set {number} has {total} pages, {values.unused} unused and {used} used; "
                 "expected: page set 0 to 99, and a total that is their sum"
             )
-            self.intake.complain("inconsistent", record.place, text)
+            yield Complaint("inconsistent", record.place, text)
             return
         if not total and not used:
             status = _STATUS.get(values.status or 0, "without pages")
             text = f"page set {number} of {record.qmgr} is {status} (QIS1 status {values.status}); not measured"
-            self._complain_once("offline", f"{record.qmgr}/{number}", record.place, text)
+            yield from self.once(Complaint("offline", record.place, text), f"{record.qmgr}/{number}")
             return
         pool = values.buffer_pool
         if len(self._pools) < _MAX_POOLS:
@@ -199,7 +178,7 @@ class SmfFeed(Feed):
             measured["expansions"] = values.expansions
         yield self._measure(record, f"{record.qmgr}/PS{number:02d}", measured)
 
-    def _data_set(self, record: SmfRecord, values: DataSetUsage) -> Iterator[Event]:
+    def _data_set(self, record: SmfRecord, values: DataSetUsage) -> Iterator[Item]:
         """Yield the MEASURE of a shared message data set of this queue manager.
 
         The blocks in use count those of the space map only if that makes the total of the fields true.
@@ -207,11 +186,11 @@ class SmfFeed(Feed):
         group, structure, total = self._group(record), values.structure, values.blocks_total
         if not total and not values.blocks_used:
             text = f"the SMDS of {record.qmgr} for {structure} is not open (QESD without blocks); not measured"
-            self._complain_once("offline", f"{record.qmgr}/{structure}", record.place, text)
+            yield from self.once(Complaint("offline", record.place, text), f"{record.qmgr}/{structure}")
             return
         if not group or not structure:
             text = f"{record.qmgr} has an SMDS of {structure!r} but no known queue-sharing group; expected: an estate"
-            self.intake.complain("no-group", record.place, text)
+            yield Complaint("no-group", record.place, text)
             self.intake.facts.ungrouped.add(record.qmgr)
             return
         used = values.blocks_used
@@ -222,7 +201,7 @@ class SmfFeed(Feed):
                 f"SMDS of {structure}: {used} blocks in use, {values.blocks_free} free, {values.blocks_map} of "
                 f"its space map; expected: {total}"
             )
-            self.intake.complain("inconsistent", record.place, text)
+            yield Complaint("inconsistent", record.place, text)
             return
         store = f"{group}/{structure}"
         self.intake.facts.add("structure", store, record.place, offload="SMDS")
@@ -231,11 +210,11 @@ class SmfFeed(Feed):
         dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used, "messages": values.messages}
         yield self._measure(record, store, {"smds": {record.qmgr: dataset}})
 
-    def _buffer_pool(self, record: SmfRecord, values: BufferPool) -> Iterator[Event]:
+    def _buffer_pool(self, record: SmfRecord, values: BufferPool) -> Iterator[Item]:
         pool, buffers, stealable = values.pool, values.buffers, values.stealable
         if stealable > buffers:
             text = f"buffer pool {pool} has {stealable} stealable buffers of {buffers}; expected: at most all"
-            self.intake.complain("inconsistent", record.place, text)
+            yield Complaint("inconsistent", record.place, text)
             return
         if not buffers:
             return
@@ -259,26 +238,32 @@ class SmfFeed(Feed):
 
     # --- puts and gets -----------------------------------------------------------------------------------------------
 
-    def _queue_statistics(self, record: SmfRecord, values: QueueStatistics, length: int) -> Iterator[Event]:
+    def _queue_statistics(self, record: SmfRecord, values: QueueStatistics, length: int) -> Iterator[Item]:
         """Yield the events of a queue and interval, as counted by this queue manager.
 
         A put to a waiting getter counts as put and as get [assumed, as for distributed queue managers]; it stored
         nothing and is nonpersistent.
         """
         if values.puts is None:
-            self._note_no_counts(record, length)
+            text = (
+                f"{record.qmgr} has QQST of {length} bytes, as of MQ 9.3.0 to 9.3.2, without counts of puts and gets; "
+                "expected: MQ 9.3.3, or SMF 116 with --flows accounting"
+            )
+            yield from self.once(Complaint("no-counts", record.place, text), record.qmgr)
         queue = values.queue
         if not queue:
             return
         self._note_queue(record, queue, values, values.group)
         if values.flags & QQST_PARTIAL:
-            self.intake.complain("partial", record.place, f"{queue}: the interval is partial; its counts are taken")
+            yield Complaint("partial", record.place, f"{queue}: the interval is partial; its counts are taken")
         if values.puts is None:
             return
         if self.options.flows != "statistics":
             self._accounted = True
             return
-        if not self.intake.claim(record.qmgr, queue, "QQST"):
+        other = self.intake.claim(record.qmgr, queue, "QQST")
+        if other is not None:
+            yield other
             return
         fast = min(values.fast_puts, values.puts_np + values.put1s_np)
         fast_bytes = min(values.fast_bytes, values.put_bytes_np + values.put1_bytes_np)
@@ -294,24 +279,18 @@ class SmfFeed(Feed):
             ),
             Puts(count=fast, bytes=fast_bytes, direct=True),
         )
+        start, end = yield from self._interval(record)
         flows = Flows(
             qmgr=record.qmgr,
             queue=queue,
-            start=self._interval(record)[0],
-            end=record.end,
+            start=start,
+            end=end,
             puts=net(puts, values.puts_backed_out),
             gets=max(0, values.gets - fast - values.gets_backed_out),
             expired=values.expired + backed_out_later(puts, values.puts_backed_out),
         )
         one_length = values.min_length is not None and values.min_length == values.max_length
         yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)
-
-    def _note_no_counts(self, record: SmfRecord, length: int) -> None:
-        text = (
-            f"{record.qmgr} has QQST of {length} bytes, as of MQ 9.3.0 to 9.3.2, without counts of puts and gets; "
-            "expected: MQ 9.3.3, or SMF 116 with --flows accounting"
-        )
-        self._complain_once("no-counts", record.qmgr, record.place, text)
 
     def _note_queue(self, record: SmfRecord, queue: str, values: QueueStatistics | QueueUse, group: str = "") -> None:
         """Keep the store of a queue. group: queue-sharing group of the section; "": it names none."""
@@ -326,7 +305,7 @@ class SmfFeed(Feed):
             facts.add("storage_class", f"{record.qmgr}/PS{page_set:02d}", record.place, page_set=page_set)
             facts.add("queue", f"{record.qmgr}/{queue}", record.place, storage_class=f"PS{page_set:02d}")
 
-    def _queue_accounting(self, record: SmfRecord, values: QueueUse, task: TaskTimes | None) -> Iterator[Event]:
+    def _queue_accounting(self, record: SmfRecord, values: QueueUse, task: TaskTimes | None) -> Iterator[Item]:
         """Yield the events of a queue that a task used; the interval is the task's, or from open to close.
 
         Puts to a waiting getter count as stored: their gets are in the record of another task and cannot be told apart.
@@ -338,7 +317,9 @@ class SmfFeed(Feed):
         if self.options.flows != "accounting":
             self._accounted |= bool(values.valid_puts or values.valid_gets)
             return
-        if not self.intake.claim(record.qmgr, queue, "WQ"):
+        other = self.intake.claim(record.qmgr, queue, "WQ")
+        if other is not None:
+            yield other
             return
         persistent = min(values.puts_p + values.put1s_p, values.valid_puts)
         nonpersistent = values.valid_puts - persistent
@@ -349,7 +330,7 @@ class SmfFeed(Feed):
         start = max(task.start if task else 0, values.opened)
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"{queue}: its interval is {end - start} microseconds; expected: 0 to 24 hours. Its end is taken"
-            self.intake.complain("interval", record.place, text)
+            yield Complaint("interval", record.place, text)
             start = end
         flows = Flows(
             qmgr=record.qmgr,
@@ -369,11 +350,12 @@ class SmfFeed(Feed):
 
     # --- times -------------------------------------------------------------------------------------------------------
 
-    def _interval(self, record: SmfRecord) -> tuple[int, int]:
+    @staticmethod
+    def _interval(record: SmfRecord) -> Generator[Complaint, None, tuple[int, int]]:
         duration = record.duration_us or 0
         if duration > _MAX_INTERVAL_US:
             text = f"an interval of {duration} microseconds; expected: at most 24 hours. Its end is taken"
-            self.intake.complain("interval", record.place, text)
+            yield Complaint("interval", record.place, text)
             duration = 0
         return record.end - duration, record.end
 

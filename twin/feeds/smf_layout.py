@@ -102,11 +102,9 @@ class PageSetUsage(msgspec.Struct, frozen=True):
     unused: Annotated[int, 20, "I"]
     persistent: Annotated[int, 24, "I"]
     nonpersistent: Annotated[int, 28, "I"]
-    full_count: Annotated[int, 32, "I"]
     expansions: Annotated[int | None, 92, "H"]
     method: Annotated[int, 95, "B"]
     status: Annotated[int | None, 96, "B"]
-    flags: Annotated[int, 100, "I"]
 
 
 QIS1 = Section("QIS1", PageSetUsage, min_bytes=32)
@@ -117,16 +115,11 @@ class DataSetUsage(msgspec.Struct, frozen=True):
     """A shared message data set."""
 
     structure: Annotated[str, 8, "t12"]
-    number: Annotated[int, 20, "I"]
     blocks_total: Annotated[int, 24, "I"]
     blocks_map: Annotated[int, 28, "I"]
-    blocks_data: Annotated[int, 32, "I"]
     blocks_used: Annotated[int, 36, "I"]
     blocks_free: Annotated[int, 40, "I"]
     messages: Annotated[int, 44, "I"]
-    failed: Annotated[int, 80, "I"]
-    max_messages: Annotated[int, 84, "I"]
-    max_used_blocks: Annotated[int, 88, "I"]
     ci_size: Annotated[int, 224, "I"]
 
 
@@ -141,9 +134,6 @@ class StructurePeaks(msgspec.Struct, frozen=True):
     """Peaks of a structure: a slot of QEST."""
 
     structure: Annotated[str, 0, "t12"]
-    number: Annotated[int, 12, "I"]
-    single_calls: Annotated[int, 16, "I"]
-    multiple_calls: Annotated[int, 20, "I"]
     full_count: Annotated[int, 48, "I"]
     max_entries: Annotated[int, 52, "I"]
     max_elements: Annotated[int, 56, "I"]
@@ -159,10 +149,6 @@ class Calls(msgspec.Struct, frozen=True):
     gets: Annotated[int, 16, "I"]
     puts: Annotated[int, 20, "I"]
     put1s: Annotated[int, 24, "I"]
-    persistent: Annotated[int, 72, "Q"]
-    nonpersistent: Annotated[int, 80, "Q"]
-    persistent_bytes: Annotated[int, 88, "Q"]
-    nonpersistent_bytes: Annotated[int, 96, "Q"]
 
 
 QMST = Section("QMST", Calls, min_bytes=28)
@@ -174,10 +160,7 @@ class BufferPool(msgspec.Struct, frozen=True):
 
     pool: Annotated[int, 8, "I"]
     buffers: Annotated[int, 12, "I"]
-    lowest_stealable: Annotated[int, 16, "I"]
     stealable: Annotated[int, 20, "I"]
-    pages_new: Annotated[int, 28, "I"]
-    short_of_storage: Annotated[int, 68, "I"]
 
 
 QPST = Section("QPST", BufferPool, min_bytes=24)
@@ -190,20 +173,13 @@ class QueueStatistics(msgspec.Struct, frozen=True):
     queue: Annotated[str, 8, "t48"]
     flags: Annotated[int, 56, "I"]
     page_set: Annotated[int, 60, "h"]
-    buffer_pool: Annotated[int, 62, "h"]
     group: Annotated[str, 64, "t4"]
     structure: Annotated[str, 68, "t12"]
-    depth: Annotated[int, 80, "I"]
-    depth_high: Annotated[int, 120, "I"]
-    depth_low: Annotated[int, 124, "I"]
     puts: Annotated[int | None, 128, "Q"]
-    put1s: Annotated[int, 136, "Q"]
     puts_np: Annotated[int, 144, "Q"]
     puts_p: Annotated[int, 152, "Q"]
     put1s_np: Annotated[int, 160, "Q"]
     put1s_p: Annotated[int, 168, "Q"]
-    put_bytes: Annotated[int, 176, "Q"]
-    put1_bytes: Annotated[int, 184, "Q"]
     put_bytes_np: Annotated[int, 192, "Q"]
     put_bytes_p: Annotated[int, 200, "Q"]
     put1_bytes_np: Annotated[int, 208, "Q"]
@@ -226,9 +202,6 @@ QQST_SHARED, QQST_PARTIAL = 0x80000000, 0x40000000
 class TaskTimes(msgspec.Struct, frozen=True):
     """A task, to which the queues behind it belong."""
 
-    queues: Annotated[int, 44, "I"]
-    commits: Annotated[int, 488, "I"]
-    backouts: Annotated[int, 508, "I"]
     start: Annotated[int, 664, "clock"]
     end: Annotated[int, 672, "clock"]
 
@@ -240,26 +213,20 @@ WTAS = Section("WTAS", TaskTimes, min_bytes=48)
 class QueueUse(msgspec.Struct, frozen=True):
     """The use of a queue by a task."""
 
-    version: Annotated[int, 8, "I"]
     open_name: Annotated[str, 32, "t48"]
     base_name: Annotated[str, 80, "t48"]
     opened: Annotated[int, 128, "clock"]
     closed: Annotated[int, 136, "clock"]
     expired: Annotated[int, 292, "I"]
-    puts: Annotated[int, 316, "I"]
-    put1s: Annotated[int, 376, "I"]
     page_set: Annotated[int, 476, "i"]
     structure: Annotated[str, 480, "t12"]
     put_bytes: Annotated[int, 496, "Q"]
-    get_bytes: Annotated[int, 504, "Q"]
     valid_puts: Annotated[int, 512, "I"]
     valid_gets: Annotated[int, 516, "I"]
     max_length: Annotated[int | None, 532, "I"]
     min_length: Annotated[int | None, 536, "I"]
-    gets_p: Annotated[int, 576, "I"]
     puts_p: Annotated[int, 580, "I"]
     put1s_p: Annotated[int, 584, "I"]
-    max_depth: Annotated[int, 588, "I"]
     destructive_gets: Annotated[int | None, 596, "I"]
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from twin.feeds.intake import Complaint, Passed
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
 
@@ -36,8 +37,6 @@ _BARE_HEADER = re.compile(rb"[\x40-\x7f\xc0-\xff][\x73\x74].{4}[\x00\x01].." + _
 _HEADER = re.compile(rb"..[\x00\x01]\x00" + _BARE_HEADER.pattern, re.DOTALL)
 _MAX_DUMP_HEADER = 32  # bytes
 
-Complain = Callable[[str, str, str], None]
-PassOver = Callable[[str, str, int], None]
 _OTHERS = "record of other types"
 
 
@@ -119,37 +118,32 @@ class SmfRecord:
     sections: tuple[tuple[str, bytes], ...]  # eyecatcher and bytes
 
 
-def _ignore(_name: str, _kind: str, _size: int) -> None:
-    pass
-
-
-def records(page: Page, complain: Complain, pass_over: PassOver = _ignore) -> Iterator[SmfRecord]:
-    """Yield the records of MQ in a page, in their order; what is damaged is a complaint.
-
-    Args:
-        page: a data set.
-        complain: takes code, place and text.
-        pass_over: takes name, kind and bytes of each record that is not of MQ.
-    """
+def records(page: Page) -> Iterator[SmfRecord | Complaint | Passed]:
+    """Yield the records of MQ in a data set, in their order; what is damaged is a complaint."""
     framing = framing_of(page.data)
     if framing is not None:
-        complain("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
+        yield Complaint("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
     if framing is not None and framing.length_bytes:
-        pieces = _whole(page, complain, _framed(page, framing, complain))
+        pieces: Iterator[tuple[int, bytes] | Complaint | Passed] = _whole(page, _framed(page, framing))
     elif _has_rdw(page):
-        pieces = _whole(page, complain, _segments(page, complain))
+        pieces = _whole(page, _segments(page))
     else:
-        pieces = _without_rdw(page, complain, pass_over)
-    for position, data in pieces:
+        pieces = _without_rdw(page)
+    for piece in pieces:
+        if isinstance(piece, Complaint | Passed):
+            yield piece
+            continue
+        position, data = piece
         if len(data) <= _RDW + 1 or data[5] not in MQ_TYPES:
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
-            pass_over(_OTHERS, kind, len(data))
+            yield Passed(_OTHERS, kind, size=len(data))
             continue
         place = f"{page.name}, byte {position}"
         try:
             yield _parse(data, place)
         except (ValueError, struct.error) as error:
-            complain("damaged", place, f"{error}; expected: a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}")
+            text = f"{error}; expected: a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}"
+            yield Complaint("damaged", place, text)
 
 
 def smf_types(head: bytes) -> tuple[list[int], bool]:
@@ -163,7 +157,10 @@ def smf_types(head: bytes) -> tuple[list[int], bool]:
         content, end = framing.content(head, 0)
         return [head[content + 1 + _RDW * _rdw_at(head, content, end)]], False
     page, types = Page(head, ""), set()
-    for _, segment, data in _segments(page, lambda *_: None):
+    for piece in _segments(page):
+        if isinstance(piece, Complaint):
+            continue
+        _, segment, data = piece
         if segment in (_WHOLE, _FIRST):
             if not is_header(data[_RDW:]):
                 break
@@ -200,32 +197,38 @@ def _has_rdw(page: Page) -> bool:
     return bool(segment <= _MIDDLE and zero == 0 and _RDW <= length <= len(page.data) and _may_end(page, length))
 
 
-def _whole(page: Page, complain: Complain, segments: Iterator[tuple[int, int, bytes]]) -> Iterator[tuple[int, bytes]]:
+_Segment = tuple[int, int, bytes]  # position, kind, bytes with RDW
+
+
+def _whole(page: Page, segments: Iterator[_Segment | Complaint]) -> Iterator[tuple[int, bytes] | Complaint]:
     """Yield (position, record with RDW); segments are put together."""
     parts: list[bytes] = []
     first = 0
-    for position, segment, data in segments:
+    for piece in segments:
+        if isinstance(piece, Complaint):
+            yield piece
+            continue
+        position, segment, data = piece
         if segment in (_WHOLE, _FIRST) and parts:
-            complain("segments", f"{page.name}, byte {first}", _NO_LAST)
+            yield Complaint("segments", f"{page.name}, byte {first}", _NO_LAST)
             parts = []
         if segment == _WHOLE:
             yield position, data
         elif segment == _FIRST:
             first, parts = position, [data]
         elif not parts:
-            complain(
-                "segments", f"{page.name}, byte {position}", "the first segment is missing; expected: all segments"
-            )
+            text = "the first segment is missing; expected: all segments"
+            yield Complaint("segments", f"{page.name}, byte {position}", text)
         else:
             parts.append(data[_RDW:])
             if sum(map(len, parts)) > _MAX_BYTES:
-                complain("segments", f"{page.name}, byte {first}", f"more than {_MAX_BYTES} bytes in one record")
+                yield Complaint("segments", f"{page.name}, byte {first}", f"more than {_MAX_BYTES} bytes in one record")
                 parts = []
             elif segment == _LAST:
                 yield first, b"".join(parts)
                 parts = []
     if parts:
-        complain("segments", f"{page.name}, byte {first}", _NO_LAST)
+        yield Complaint("segments", f"{page.name}, byte {first}", _NO_LAST)
 
 
 def framing_of(data: bytes | mmap.mmap) -> Framing | None:
@@ -256,26 +259,32 @@ def _rdw_at(data: bytes, start: int, end: int) -> bool:
     return (not end or start + length == end) and is_header(data[start + _RDW :])
 
 
-def _framed(page: Page, framing: Framing, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (position, segment, bytes with RDW) of records that a transfer has put their lengths in front of."""
+def _framed(page: Page, framing: Framing) -> Iterator[_Segment | Complaint]:
+    """Yield the records that a transfer has put their lengths in front of."""
     data, size = page.data, len(page.data)
     position = 0
     while position < size and not framing.is_end(data, position):
         content, end = framing.content(data, position)
         if not content or end > size:
-            complain("truncated", f"{page.name}, byte {position}", _cut("record", end - position, size - position))
+            text = _cut("record", end - position, size - position)
+            yield Complaint("truncated", f"{page.name}, byte {position}", text)
             return
         record = bytes(data[content:end])
         has_rdw = len(record) > _RDW and not record[3] and record[2] <= _MIDDLE
         if has_rdw and int.from_bytes(record[:2], "big") == len(record):
             yield position, record[2], record
         else:
-            yield position, _WHOLE, struct.pack(">HBB", min(len(record) + _RDW, 0xFFFF), _WHOLE, 0) + record
+            yield position, _WHOLE, _rdw(len(record)) + record
         position = end
 
 
-def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (position, segment, bytes with RDW); behind wrong bytes it goes on at the next record of MQ.
+def _rdw(length: int) -> bytes:
+    """Return the RDW of a whole record of a length."""
+    return struct.pack(">HBB", min(length + _RDW, 0xFFFF), _WHOLE, 0)
+
+
+def _segments(page: Page) -> Iterator[_Segment | Complaint]:
+    """Yield the segments; behind wrong bytes it continues at the next record of MQ.
 
     A block descriptor word, in front of records of variable length as they are on disk, is read over.
     """
@@ -287,7 +296,8 @@ def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]
         if block_end and block_end <= size:
             position += _RDW
         elif block_end:
-            complain("truncated", f"{page.name}, byte {position}", _cut("block", block_end - position, size - position))
+            text = _cut("block", block_end - position, size - position)
+            yield Complaint("truncated", f"{page.name}, byte {position}", text)
             position, size = position + _RDW, size - _cut_record(data, position + _RDW)
             continue
         if size - position >= _RDW:
@@ -299,13 +309,14 @@ def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]
                 position, follows = end, True
                 continue
             if _is_cut(data, position, follows):
-                complain("truncated", f"{page.name}, byte {position}", _cut("record", length, size - position))
+                text = _cut("record", length, size - position)
+                yield Complaint("truncated", f"{page.name}, byte {position}", text)
                 return
         follows = False
         match = _HEADER.search(data, position + 1)
         following = size if match is None else match.start()
         text = f"{following - position} bytes are no record of SMF; expected: a record descriptor word"
-        complain("foreign", f"{page.name}, byte {position}", text)
+        yield Complaint("foreign", f"{page.name}, byte {position}", text)
         position = following
 
 
@@ -367,7 +378,7 @@ def _is_alone(record: bytes) -> bool:
     return _HEADER.match(record) is not None and _HEADER.search(record, 1) is None
 
 
-def _without_rdw(page: Page, complain: Complain, pass_over: PassOver) -> Iterator[tuple[int, bytes]]:
+def _without_rdw(page: Page) -> Iterator[tuple[int, bytes] | Complaint | Passed]:
     """Yield (position, record with an RDW in front) of a dump without RDW; its other records are passed over.
 
     The length of a record is the end of its last section: offsets count the missing RDW.
@@ -380,10 +391,7 @@ def _without_rdw(page: Page, complain: Complain, pass_over: PassOver) -> Iterato
         if len(head) == 2 and head[0] & 0x40 and head[1] in MQ_TYPES:
             length = _length_of(bytes(data[position : position + _MIN_RECORD + 8 * _MAX_TRIPLETS])) - _RDW
         if length > 0 and position + length <= size:
-            yield (
-                position,
-                struct.pack(">HBB", min(length + _RDW, 0xFFFF), 0, 0) + bytes(data[position : position + length]),
-            )
+            yield position, _rdw(length) + bytes(data[position : position + length])
             position += length
             continue
         match = _BARE_HEADER.search(data, position + 1)
@@ -392,9 +400,9 @@ def _without_rdw(page: Page, complain: Complain, pass_over: PassOver) -> Iterato
         is_other = is_header(bytes(data[position : position + 10])) and head[1] not in MQ_TYPES
         if not (is_dump_header or is_other):
             text = f"{following - position} bytes are no record of SMF; expected: SMF 115 or 116"
-            complain("foreign", f"{page.name}, byte {position}", text)
+            yield Complaint("foreign", f"{page.name}, byte {position}", text)
         else:
-            pass_over(_OTHERS, f"SMF {head[1]}", following - position)
+            yield Passed(_OTHERS, f"SMF {head[1]}", size=following - position)
         position = following
 
 
@@ -428,27 +436,18 @@ def _parse(data: bytes, place: str) -> SmfRecord:
     if not (count and offset >= _TRIPLETS and offset + length <= len(data) and length >= 4):
         raise ValueError(f"its QWHS is at {offset} with {length} bytes, the record has {len(data)}")
     qwhs = data[offset : offset + length]
-    header_us = _header_us(hundredths, date)
+    header_us = end = _header_us(hundredths, date)
+    duration, sections = None, tuple[tuple[str, bytes], ...]()
     own = struct.unpack_from(">H", qwhs)[0]
     if own < 4:  # subtypes 5, 6 and 7 have a stub
-        return _record(data, place, subtype, header_us, (header_us, None), _qwhx(qwhs[4:]), ())
-    if len(qwhs) < 36 or own < 36:
+        own = 4
+    elif len(qwhs) < 36 or own < 36:
         raise ValueError(f"its QWHS has {len(qwhs)} bytes")
-    end = clock_us(qwhs[16:24])
-    duration = struct.unpack_from(">Q", qwhs, 44)[0] if own >= _QWHS_WITH_TIMES <= len(qwhs) else None
-    sections = tuple(_sections(data, qwhs[6]))
-    return _record(data, place, subtype, header_us, (end, duration or None), _qwhx(qwhs[own:]), sections)
-
-
-def _record(
-    data: bytes,
-    place: str,
-    subtype: int,
-    header_us: int,
-    times: tuple[int, int | None],
-    qwhx: tuple[str, str],
-    sections: tuple[tuple[str, bytes], ...],
-) -> SmfRecord:
+    else:
+        end = clock_us(qwhs[16:24])
+        duration = struct.unpack_from(">Q", qwhs, 44)[0] if own >= _QWHS_WITH_TIMES <= len(qwhs) else None
+        sections = tuple(_sections(data, qwhs[6]))
+    group, version = _qwhx(qwhs[own:])
     return SmfRecord(
         data=data,
         place=place,
@@ -457,10 +456,10 @@ def _record(
         lpar=ebcdic(data[14:18]),
         qmgr=ebcdic(data[18:22]),
         header_us=header_us,
-        end=times[0],
-        duration_us=times[1],
-        group=qwhx[0],
-        version=qwhx[1] or ebcdic(data[24:27]),
+        end=end,
+        duration_us=duration or None,
+        group=group,
+        version=version or ebcdic(data[24:27]),
         sections=sections,
     )
 

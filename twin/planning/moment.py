@@ -12,7 +12,7 @@ from twin.estate.errors import known_hint
 from twin.estate.settings import Setting, changed_config, check_scm
 from twin.events import EventError
 from twin.events.fields import FIELD
-from twin.playback.replays import Player, chunks_until, decoded_chunks, play
+from twin.playback.replays import play
 from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
@@ -104,10 +104,8 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
         limit = None if time is None else int(FIELD["time"].checked(time))
     except EventError as error:
         raise UsageError(f"--at: {error.detail}") from None
-    player, chunks = Player(estate), decoded_chunks(recording, estate)
-    for _ in play(chunks if limit is None else chunks_until(chunks, limit), player):
-        pass
-    if store not in player.twins:
+    twins = play(recording, estate, until=limit).twins
+    if store not in twins:
         by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
-    return player.twins[store]
+    return twins[store]

@@ -1,7 +1,7 @@
 """Proof of advice: a recording replayed with each plan, its puts as requests.
 
 A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, as
-`mqtwin replay --demands` does with the changed estate (`twin.playback.demands`). A plan holds if no put is refused, a
+`mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
 smaller size if no more are than without it, each with a margin if one is asked for. What does not hold is made larger
 until it does, or left out.
 Described in docs/what-if.md.
@@ -37,9 +37,8 @@ from twin.planning.advise import (
 from twin.planning.levers import sizes, with_size
 from twin.planning.moment import Moment, moment_of
 from twin.planning.whatif import FillOutcome
-from twin.playback.demands import StoreRefusals
-from twin.playback.replays import Player, chunks_of, decoded_chunks, play
-from twin.playback.samples import STEP, Samples, Usage, split_by_step, usage_of
+from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chunks, play
+from twin.playback.samples import STEP, Alerts, Samples, Usage, usage_of
 from twin.playback.timeline import Timeline
 from twin.stores.open import open_message_store
 from twin.units import as_text
@@ -305,11 +304,11 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
 
 
 def pieces_of(recording: str | Path, estate: Estate, store: str) -> Iterator[Decoded]:
-    """Yield the events of a store in a recording, by the STEP. UsageError: it cannot be read, or has none."""
+    """Yield the events of a store in a recording. UsageError: it cannot be read, or has none."""
     count = 0
     for own in chunks_of(decoded_chunks(recording, estate), estate, store):
         count += len(own)
-        yield from split_by_step(own)
+        yield own
     if not count:
         raise UsageError(f"{recording} has no event of {store}; expected: a recording of it")
 
@@ -330,12 +329,9 @@ def replay_with(
     config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
     estate = replace(estate, stores={**estate.stores, store: config})
     twin = open_message_store(estate, store, forecasts=False) if since is None else since.with_settings(settings)
-    player, samples, full = Player(estate, {store: twin}, demands=True), Samples(estate, usage_of), dict[str, None]()
-    for piece, alerts in play(pieces, player):
-        samples.add(piece, player.twins)
-        for alert in alerts:
-            if alert.condition == Condition.FULL:
-                full |= dict.fromkeys((alert.resource, *alert.resources))
+    samples, alerts = Samples(estate, usage_of), Alerts()
+    player = play(pieces, estate, samples, alerts, player=Player(estate, {store: twin}, demands=True))
+    full = [alert for alert in alerts.alerts if alert.condition == Condition.FULL]
     refusals, sampled = player.refusals.get(store, StoreRefusals()), samples.by_store[store]
     first_full = refusals.replayed.first_full
     fullest = [round(max(usage.values(), default=0.0), 3) for usage in sampled.values()]
@@ -346,7 +342,7 @@ def replay_with(
         puts=refusals.replayed.puts,
         refused=refusals.replayed.full,
         first_full=None if first_full is None else as_text(first_full),
-        full=tuple(full),
+        full=tuple(dict.fromkeys(name for alert in full for name in (alert.resource, *alert.resources))),
         unserved_gets=refusals.unserved_gets,
         peak_pct=max(fullest, default=0.0),
         fullest=max(peak, key=lambda resource: peak[resource], default=None),

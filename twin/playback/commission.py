@@ -8,7 +8,7 @@ counts of puts and gets of each queue.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from twin.conditions import Pool
 from twin.estate import Estate, Structure, as_estate
 from twin.events import Decoded
 from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
-from twin.playback.replays import Player, decoded_chunks, play
+from twin.playback.replays import play
+from twin.playback.samples import Applied, Observer
 from twin.playback.verdicts import (
     Check,
     Fitness,
@@ -36,7 +37,6 @@ from twin.playback.verdicts import (
 from twin.records import StateRecord
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.stores.warm_up import warm
 from twin.units import as_text
 
 _HOUR = 3600 * SECOND
@@ -89,9 +89,9 @@ def commission(
         ['2 stores: no number of `seq` is missing']
     """
     described = as_estate(estate)
-    warm()
-    seen = observe(recording, described)
-    since = None if hours is None or seen.end is None else seen.end - round(hours * _HOUR)
+    seen = Observation(described)
+    play(recording, described, seen)
+    since = None if hours is None or seen.end_time is None else seen.end_time - round(hours * _HOUR)
     stores = [_store(described, name, seen, since) for name in described.stores]
     heard = {route.qmgr for route, events in zip(described.routes, seen.heard.tolist(), strict=True) if events}
     silent = sorted(described.queue_managers.keys() - heard)
@@ -103,7 +103,7 @@ def commission(
         verdict=worst(checks),
         checks=tuple(checks),
         begin=None if begin is None else as_text(begin),
-        end=None if seen.end is None else as_text(seen.end),
+        end=None if seen.end_time is None else as_text(seen.end_time),
         silent_queue_managers=tuple(silent),
         stores=tuple(stores),
         job=job,
@@ -174,8 +174,7 @@ class Observed:
     baseline: Mapping[str, object] | None = None
 
 
-@dataclass(slots=True)
-class Observation:
+class Observation(Observer):
     """A recording, as its events and measurements show the twins.
 
     Attributes:
@@ -187,81 +186,69 @@ class Observation:
         calls: operations on queues, by route.
         numbered: those of them with `seq`, by route.
         counted: those of them that stand for several messages, by route.
-        begin, end: earliest and latest event time, microseconds; None without events.
+        begin, end_time: earliest and latest event time, microseconds; None without events.
     """
 
-    stores: dict[str, Observed]
-    states: dict[str, StateRecord]
-    tolerances: dict[str, float]
-    unknown: int
-    heard: Array
-    calls: Array
-    numbered: Array
-    counted: Array
-    begin: int | None = None
-    end: int | None = None
+    def __init__(self, estate: Estate) -> None:
+        self.stores: defaultdict[str, Observed] = defaultdict(Observed)
+        self.states: dict[str, StateRecord] = {}
+        self.tolerances: dict[str, float] = {}
+        self.unknown = 0
+        self.heard, self.calls, self.numbered, self.counted = np.zeros((4, len(estate.routes)), np.int64)
+        self.begin: int | None = None
+        self.end_time: int | None = None
+        self._estate = estate
 
     def causes(self, store: str) -> list[str]:
         """Return the likely causes of the drift of a store with a measurement, most certain first."""
         return _causes(self.stores[store], self.states[store], self.unknown)
 
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows behind each MEASURE."""
+        return (np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist()
 
-def observe(path: str | Path, estate: Estate) -> Observation:
-    """Play a recording and return what its events and measurements show. UsageError: it cannot be read to its end."""
-    player = Player(estate)
-    seen: defaultdict[str, Observed] = defaultdict(Observed)
-    heard, calls, numbered, counted = np.zeros((4, len(estate.routes)), np.int64)
-    result = Observation(seen, {}, {}, 0, heard, calls, numbered, counted)
+    def after(self, applied: Applied) -> None:
+        """Compare the twin with a measurement, which can only be the last event of a piece."""
+        piece, last = applied.piece, len(applied.piece) - 1
+        if last not in piece.extras or piece.events["op"][last] != _MEASURE:
+            return
+        store = self._estate.routes[int(piece.events["route"][last])].store
+        twin = applied.twins[store]
+        if isinstance(twin, MessageStore):
+            _note(self.stores[store], twin, msgspec.json.decode(piece.extras[last]))
+            self.tolerances[store] = twin.config.drift_tolerance_pct
 
-    def count(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
-        for decoded in chunks:
-            result.unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
-            _count_calls(decoded, estate, seen)
-            _count_events(decoded, result)
-            yield decoded
+    def end_chunk(self, decoded: Decoded) -> None:
+        """Count the events of a chunk."""
+        self.unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
+        if len(decoded):
+            self._count_calls(decoded.events)
+            self._count_events(decoded.events)
 
-    for piece, _ in play(count(decoded_chunks(path, estate)), player, _split_by_measure):
-        last = len(piece) - 1
-        if last in piece.extras and piece.events["op"][last] == _MEASURE:
-            store = estate.routes[int(piece.events["route"][last])].store
-            twin = player.twins[store]
-            if isinstance(twin, MessageStore):
-                _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
-                result.tolerances[store] = twin.config.drift_tolerance_pct
-    result.stores, result.states = dict(sorted(seen.items())), player.states()
-    return result
+    def end(self, applied: Applied) -> None:
+        """Keep the last state records."""
+        self.states = {name: twin.state() for name, twin in applied.twins.items()}
 
+    def _count_calls(self, events: Array) -> None:
+        """Count the puts and gets that storage noticed, by store and queue. events: EVENT[n]."""
+        for op in (_PUT, _GET):
+            rows = events[(events["op"] == op) & (events["reason"] == 0)]
+            counts = np.bincount(rows["route"], np.maximum(rows["count"], 1), minlength=1) if rows.size else np.zeros(0)
+            for index in np.flatnonzero(counts).tolist():
+                route = self._estate.routes[index]
+                counter = self.stores[route.store].puts if op == _PUT else self.stores[route.store].gets
+                counter[route.queue or ""] += int(counts[index])
 
-def _split_by_measure(decoded: Decoded) -> Iterator[Decoded]:
-    """Split events behind each MEASURE."""
-    return decoded.split((np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist())
-
-
-def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, Observed]) -> None:
-    """Count the puts and gets that storage noticed, by store and queue."""
-    events = decoded.events
-    for op in (_PUT, _GET):
-        rows = events[(events["op"] == op) & (events["reason"] == 0)]
-        counts = np.bincount(rows["route"], np.maximum(rows["count"], 1), minlength=1) if rows.size else np.zeros(0)
-        for index in np.flatnonzero(counts).tolist():
-            route = estate.routes[index]
-            counter = seen[route.store].puts if op == _PUT else seen[route.store].gets
-            counter[route.queue or ""] += int(counts[index])
-
-
-def _count_events(decoded: Decoded, seen: Observation) -> None:
-    """Count the events of each route, and their times."""
-    events, size = decoded.events, len(seen.heard)
-    if not events.size:
-        return
-    begin, end = int(events["time"].min()), int(events["time"].max())
-    seen.begin = begin if seen.begin is None else min(begin, seen.begin)
-    seen.end = end if seen.end is None else max(end, seen.end)
-    seen.heard += np.bincount(events["route"], minlength=size)
-    calls = events[events["op"] <= layout.CLEAR]
-    seen.calls += np.bincount(calls["route"], minlength=size)
-    seen.numbered += np.bincount(calls["route"][calls["seq"] >= 0], minlength=size)
-    seen.counted += np.bincount(calls["route"][calls["count"] > 1], minlength=size)
+    def _count_events(self, events: Array) -> None:
+        """Count the events of each route, and their times. events: EVENT[n]."""
+        size, begin, end = len(self.heard), int(events["time"].min()), int(events["time"].max())
+        self.begin = begin if self.begin is None else min(begin, self.begin)
+        self.end_time = end if self.end_time is None else max(end, self.end_time)
+        self.heard += np.bincount(events["route"], minlength=size)
+        calls = events[events["op"] <= layout.CLEAR]
+        self.calls += np.bincount(calls["route"], minlength=size)
+        self.numbered += np.bincount(calls["route"][calls["seq"] >= 0], minlength=size)
+        self.counted += np.bincount(calls["route"][calls["count"] > 1], minlength=size)
 
 
 def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,15 +19,35 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from kernels.event_loop import (
+    MQRC_NO_MSG_AVAILABLE,
+    MQRC_Q_FULL,
+    MQRC_Q_SPACE_NOT_AVAILABLE,
+    MQRC_STORAGE_MEDIUM_FULL,
+)
+from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
+from twin.estate.past_rises import StoreHistory
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
-from twin.playback.demands import StoreRefusals, as_demands, count_unserved
-from twin.playback.samples import Samples, Usage, forecast_table, split_by_step, usage_of, usage_table
+from twin.forecast.rises import kept_rises
+from twin.playback.samples import (
+    Alerts,
+    Applied,
+    Letters,
+    Observer,
+    Samples,
+    Usage,
+    count_events,
+    forecast_table,
+    usage_of,
+    usage_table,
+)
 from twin.recordings.files import Chunk, open_recording
 from twin.records import ReplayedLetter, StateRecord
+from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
 from twin.stores.reports import Report
@@ -36,6 +56,10 @@ from twin.stores.warm_up import warm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
+_REFUSALS = (*STORE_FULL, MQRC_Q_FULL)
 
 
 @dataclass(slots=True, repr=False)
@@ -113,6 +137,60 @@ class Replayed:
         return self.samples
 
 
+@dataclass(slots=True)
+class Refusals:
+    """Puts of a store, and those that were refused. Counts are messages, `first_full` microseconds since 1970."""
+
+    puts: int = 0  # messages asked to be put
+    full: int = 0  # with 2192, of distributed queue managers 2056
+    queue_full: int = 0  # with 2053
+    first_full: int | None = None  # time of the first of them
+
+    def add(self, events: Array) -> None:
+        """Count the refused puts among events, EVENT[n], in order of time."""
+        puts = events[events["op"] == PUT]
+        full = puts[np.isin(puts["reason"], STORE_FULL)]
+        self.puts += int(puts["count"].sum())
+        self.full += int(full["count"].sum())
+        self.queue_full += int(puts["count"][puts["reason"] == MQRC_Q_FULL].sum())
+        if self.first_full is None and full.size:
+            self.first_full = int(full["time"][0])
+
+
+@dataclass(slots=True)
+class StoreRefusals:
+    """Refusals of a store as recorded, and by the given estate in the replay.
+
+    unserved_gets: gets of the recording whose message was refused, or had not come.
+    """
+
+    recorded: Refusals = field(default_factory=Refusals)
+    replayed: Refusals = field(default_factory=Refusals)
+    unserved_gets: int = 0
+
+
+def as_demands(block: EventBlock) -> EventBlock:
+    """Return a block whose refused puts are tried again, one message per event."""
+    events = block.events
+    single = (events["op"] != PUT) & ((events["op"] != GET) | (events["flags"] & FLAG_HAS_MSGID != 0))
+    copies = np.where(single, 1, events["count"])
+    rows = np.repeat(np.arange(events.size), copies)
+    demands = np.ascontiguousarray(events[rows])
+    is_first = np.diff(rows, prepend=-1) != 0
+    is_copy = copies[rows] > 1
+    demands["count"][is_copy] = 1
+    demands["seq"][~is_first] = -1  # a number is taken once
+    demands["reason"][(demands["op"] == PUT) & np.isin(demands["reason"], _REFUSALS)] = 0
+    starts = np.cumsum(copies) - copies
+    extras = {int(starts[row]): text for row, text in block.extras.items()}
+    return EventBlock(block.store, demands, extras)
+
+
+def count_unserved(events: Array) -> int:
+    """Return the gets among events, EVENT[n] after they were applied, that found no message."""
+    return int(((events["op"] == GET) & (events["reason"] == MQRC_NO_MSG_AVAILABLE)).sum())
+
+
 class Player:
     """Twins of an estate that apply a recording in pieces; the pieces do not change the results.
 
@@ -135,7 +213,8 @@ class Player:
             twins: twins by store name.
             earlier: twins of an earlier estate; each stays as it is until its next event, as in a job that was started
                 again with another estate.
-            demands: True takes puts as demands, which the estate may refuse; `refusals` then has the outcome.
+            demands: True takes puts as demands, those with 2192, 2056 or 2053 too: the estate decides which fit. Gets,
+                ends of units of work and expiries happen as recorded; `refusals` then has the outcome.
         """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
@@ -236,45 +315,107 @@ def replay(
     """
     described = as_estate(estate)
     warm()
-    player = Player(described, demands=demands)
     replayed = Replayed(samples=Samples(described, usage_of) if course else None)
     replayed.sources = Path(path), estate if isinstance(estate, Estate) else Path(estate)
-    began = time.monotonic()
-
-    def cut(decoded: Decoded) -> Iterator[Decoded]:
-        for piece in split_by_step(decoded) if course else (decoded,):
-            yield from piece.split(range(0, len(piece), chunk_events or len(piece) or 1))
-
-    chunks = decoded_chunks(path, described, on_chunk)
+    reasons: Counter[str] = Counter()
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
-    for piece, alerts in play(_noted(chunks, replayed, on_dead_letter), player, cut):
-        replayed.alerts += alerts
-        if replayed.samples is not None:
-            replayed.samples.add(piece, player.twins)
-    replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
-    replayed.states = player.states()
-    replayed.refusals = dict(sorted(player.refusals.items()))
+
+    def note(reject: Reject) -> None:
+        replayed.first_reject = replayed.first_reject or reject
+        reasons[str(reject.reason)] += 1
+        on_dead_letter(reject)
+
+    alerts, letters, player = Alerts(), Letters(note), Player(described, demands=demands)
+    observers: list[Observer] = [alerts, letters, _Pieces(chunk_events)]
+    observers += [] if replayed.samples is None else [replayed.samples]
+    began = time.monotonic()
+    play(path, described, *observers, player=player, on_chunk=on_chunk)
     replayed.seconds = time.monotonic() - began
+    replayed.alerts, replayed.states = alerts.alerts, player.states()
+    replayed.events, replayed.dead_letters = letters.events, letters.dead_letters
+    replayed.reasons = dict(reasons.most_common())
+    replayed.refusals = dict(sorted(player.refusals.items()))
     return replayed
 
 
-def play(
-    chunks: Iterable[Decoded], player: Player, cut: Callable[[Decoded], Iterable[Decoded]] | None = None
-) -> Iterator[tuple[Decoded, list[Alert]]]:
-    """Apply all events of a source to the twins of a player; yield each piece with its alerts once it is applied.
+class _Pieces(Observer):
+    """Cuts chunks into pieces of at most some events; None: it does not."""
 
-    The last piece has no events: its alerts are those of shared stores that waited for silent sources.
+    def __init__(self, max_events: int | None) -> None:
+        self._max_events = max_events
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows at which a piece begins."""
+        return range(0, len(decoded), self._max_events or len(decoded) or 1)
+
+
+def play(
+    source: str | Path | Iterable[Decoded],
+    estate: Estate,
+    *observers: Observer,
+    player: Player | None = None,
+    until: int | None = None,
+    on_chunk: Callable[[Chunk, int], None] | None = None,
+) -> Player:
+    """Apply all events of a source to the twins of an estate, before the eyes of observers; return the player.
+
+    The pieces in which events are applied are those that all observers together ask for; they change no result.
 
     Args:
-        chunks: the events, such as `decoded_chunks`.
-        player: the twins.
-        cut: splits a chunk into pieces, in order; None: a chunk is a piece.
+        source: the recording, or its events.
+        estate: the estate.
+        observers: those that watch.
+        player: the twins to go on with; None: new ones.
+        until: time of the last events that are played, microseconds; None: all are.
+        on_chunk: called after each chunk of a recording, with the chunk and the number of events so far.
+
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     warm()
-    for decoded in chunks:
-        for piece in (decoded,) if cut is None else cut(decoded):
-            yield piece, player.feed(piece)
-    yield merge(()), player.catch_up()
+    player = Player(estate) if player is None else player
+    for decoded in decoded_chunks(source, estate, on_chunk) if isinstance(source, (str, Path)) else source:
+        events = decoded if until is None else decoded.until(until)
+        for piece in events.split(sorted({row for observer in observers for row in observer.cuts(events)})):
+            for observer in observers:
+                observer.before(piece, player.twins)
+            applied = Applied(piece, player.feed(piece), player.twins)
+            for observer in observers:
+                observer.after(applied)
+        for observer in observers:
+            observer.end_chunk(decoded)
+    last = Applied(merge(()), player.catch_up(), player.twins)
+    for observer in observers:
+        observer.end(last)
+    return player
+
+
+def learn(
+    recordings: Sequence[str | Path], estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None
+) -> dict[str, StoreHistory]:
+    """Return what the stores of an estate remember after some recordings: how rises ended, and puts by the hour.
+
+    A store remembers the history of its estate, too, if it still has room for it.
+
+    Args:
+        recordings: files (`.ndjson`, `.ndjson.zst`, `.arrow`), the oldest first. Each is played from empty stores.
+        estate: the estate.
+        on_chunk: as for `replay`.
+
+    Raises:
+        UsageError: a file is missing, has an unknown suffix, or cannot be read to its end.
+    """
+    letters = Letters()
+    for path in recordings:
+        player = play(decoded_chunks(path, estate, on_chunk, letters.events), estate, letters)
+        learned = {
+            name: StoreHistory(kept_rises(twin.tables.store, twin.qmgrs), twin.monitor.memory.puts.as_history())
+            for name, twin in player.twins.items()
+            if isinstance(twin, MessageStore)
+        }
+        known = {name: past for name, past in learned.items() if past != StoreHistory()}
+        estate = replace(estate, history={**estate.history, **known})
+    return dict(estate.history)
 
 
 def decoded_chunks(
@@ -316,21 +457,6 @@ def chunks_until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
         yield decoded.until(limit)
 
 
-def _noted(chunks: Iterable[Decoded], replayed: Replayed, on_reject: Callable[[Reject], None]) -> Iterator[Decoded]:
-    """Yield the chunks of a recording, and note the events and the dead letters of each once it is applied."""
-    reasons: Counter[str] = Counter()
-    for decoded in chunks:
-        yield decoded
-        replayed.events += count_events(decoded)
-        for reject in decoded.rejects:
-            on_reject(reject)
-        if replayed.first_reject is None and decoded.rejects:
-            replayed.first_reject = decoded.rejects[0]
-        replayed.dead_letters += len(decoded.rejects)
-        reasons.update(str(reject.reason) for reject in decoded.rejects)
-    replayed.reasons = dict(reasons.most_common())
-
-
 _ALERT_COLUMNS = {
     "time": pa.timestamp("us", tz="UTC"),
     **dict.fromkeys(("store", "resource", "condition", "change", "level", "severity"), pa.string()),
@@ -368,11 +494,3 @@ def dead_letter(reject: Reject) -> ReplayedLetter:
         return msgspec.structs.replace(letter, value=reject.value.decode())
     except UnicodeDecodeError:
         return msgspec.structs.replace(letter, value_base64=reject.value)
-
-
-def count_events(decoded: Decoded) -> int:
-    """Return the number of accepted lines or rows; one that concerns several stores counts once."""
-    if not len(decoded):
-        return 0
-    is_next = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
-    return 1 + int(np.count_nonzero(is_next))

@@ -1,4 +1,4 @@
-"""Samples of stores over time, as Arrow tables: usage of each resource, and what was forecast.
+"""What watches a recording while it is played, and samples of stores over time: usage and forecasts, as Arrow tables.
 
 Stores are sampled every 30 seconds of event time: z/OS samples a structure about once per minute (structure full
 monitoring), other monitors sample every 15 to 60 seconds. Usage of a data set or page set is relative to its maximum:
@@ -8,17 +8,18 @@ one that expands at 90 % is in no danger.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kernels import layout
 from kernels.clock import SECOND
+from twin.alerts.episodes import Alert
 from twin.estate import Estate
-from twin.events import Decoded
+from twin.events import Decoded, Reject
 from twin.forecast.outlook import Forecast
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
@@ -32,7 +33,81 @@ Usage = Mapping[str, float]
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-class Samples(Generic[T]):
+class Applied(NamedTuple):
+    """A piece of a recording just after the twins applied it.
+
+    Attributes:
+        piece: the events; none at the end.
+        alerts: those that it caused, by store, in order.
+        twins: by store.
+    """
+
+    piece: Decoded
+    alerts: Sequence[Alert]
+    twins: Mapping[str, Twin]
+
+
+class Observer:
+    """What watches a recording while it is played: each method does nothing unless it is replaced."""
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows of a chunk at which a piece begins, ascending."""
+        del decoded
+        return ()
+
+    def before(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
+        """Take a piece, which has events, just before the twins apply it."""
+
+    def after(self, applied: Applied) -> None:
+        """Take a piece just after the twins applied it."""
+
+    def end_chunk(self, decoded: Decoded) -> None:
+        """Take a chunk, with its dead letters, once all of its pieces are applied."""
+
+    def end(self, applied: Applied) -> None:
+        """Take the end, like a piece without events; its alerts are of shared stores that waited for silent sources."""
+        self.after(applied)
+
+
+class Alerts(Observer):
+    """All alerts of a recording, by time, then store, then in the order of the store once it has ended."""
+
+    def __init__(self) -> None:
+        self.alerts: list[Alert] = []
+
+    def after(self, applied: Applied) -> None:
+        """Keep the alerts."""
+        self.alerts += applied.alerts
+
+    def end(self, applied: Applied) -> None:
+        """Keep the alerts, and sort all."""
+        self.alerts += applied.alerts
+        self.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
+
+
+class Letters(Observer):
+    """Counts of the lines or rows of a recording.
+
+    Attributes:
+        events: number of accepted ones, duplicates included.
+        dead_letters: number of refused ones.
+    """
+
+    def __init__(self, on_reject: Callable[[Reject], None] | None = None) -> None:
+        """Begin at zero. on_reject: called with each dead letter."""
+        self.events = self.dead_letters = 0
+        self._on_reject = on_reject
+
+    def end_chunk(self, decoded: Decoded) -> None:
+        """Count a chunk."""
+        self.events += count_events(decoded)
+        self.dead_letters += len(decoded.rejects)
+        if self._on_reject is not None:
+            for reject in decoded.rejects:
+                self._on_reject(reject)
+
+
+class Samples(Observer, Generic[T]):
     """Samples of the stores that hold messages. They do not depend on the pieces in which events are applied.
 
     Attributes:
@@ -47,10 +122,14 @@ class Samples(Generic[T]):
         self._take = take
         self._store_of = np.array([route.store for route in estate.routes])
 
-    def add(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
-        """Sample the stores of events that have been applied; see `split_by_step`."""
-        for name in np.unique(self._store_of[np.unique(piece.events["route"])]).tolist():
-            twin = twins[name]
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows at which a STEP begins."""
+        return step_cuts(decoded)
+
+    def after(self, applied: Applied) -> None:
+        """Sample the stores of the piece."""
+        for name in np.unique(self._store_of[np.unique(applied.piece.events["route"])]).tolist():
+            twin = applied.twins[name]
             if not isinstance(twin, MessageStore):  # shared stores have no usage of their own
                 continue
             clock = int(twin.tables.store.scalars[0]["clock"])
@@ -64,9 +143,17 @@ def usage_of(twin: MessageStore) -> Usage:
     return {str(resource): pct for resource, pct in twin.usage_of_maximum().items()}
 
 
-def split_by_step(decoded: Decoded) -> Iterator[Decoded]:
-    """Split events where two consecutive times lie in different STEPs."""
-    return decoded.split((np.flatnonzero(np.diff(decoded.events["time"] // STEP)) + 1).tolist())
+def step_cuts(decoded: Decoded, step: int = STEP) -> list[int]:
+    """Return the rows whose time lies in another STEP than that of the row before."""
+    return (np.flatnonzero(np.diff(decoded.events["time"] // step)) + 1).tolist()
+
+
+def count_events(decoded: Decoded) -> int:
+    """Return the number of accepted lines or rows; one that concerns several stores counts once."""
+    if not len(decoded):
+        return 0
+    is_next = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
+    return 1 + int(np.count_nonzero(is_next))
 
 
 def usage_table(samples: Samples[Usage]) -> pa.Table:

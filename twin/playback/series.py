@@ -6,7 +6,7 @@ Whatever is compared with the twin's alerts reads these samples, so that nothing
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,22 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.clock import SECOND
-from kernels.event_loop import MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
+from kernels.event_loop import MQRC_Q_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, as_estate
-from twin.events import Decoded
 from twin.forecast.outlook import Forecast
-from twin.playback.replays import Player, chunks_until, decoded_chunks
+from twin.playback.replays import STORE_FULL
 from twin.playback.replays import play as play_recording
-from twin.playback.samples import STEP, Samples, Usage, split_by_step, usage_of
+from twin.playback.samples import STEP, Alerts, Applied, Letters, Observer, Samples, Usage, usage_of
 from twin.recordings.files import Chunk
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin
-
-_MQRC_Q_SPACE_NOT_AVAILABLE = 2056
-_STORE_FULL = (MQRC_STORAGE_MEDIUM_FULL, _MQRC_Q_SPACE_NOT_AVAILABLE)  # reasons of puts that a full store refuses
 
 
 class _Sample(NamedTuple):
@@ -67,78 +63,66 @@ class PlayedRecording:
     twins: Mapping[str, Twin]  # as they are at the end, by store
 
 
+class _Refused(Observer):
+    """Times of refused puts, in pieces i8[n], by store: `full` with reason 2192 or 2056, `queue_full` with 2053."""
+
+    def __init__(self, estate: Estate) -> None:
+        self.full: defaultdict[str, list[Array]] = defaultdict(list)
+        self.queue_full: defaultdict[str, list[Array]] = defaultdict(list)
+        self.events = 0  # of all stores
+        self._store_of = np.array([route.store for route in estate.routes])
+
+    def after(self, applied: Applied) -> None:
+        """Add the refused puts of a piece."""
+        self.events += len(applied.piece)
+        events = applied.piece.events[applied.piece.events["reason"] != 0]
+        if not events.size:  # as nearly always, and asking for the reasons takes longer
+            return
+        for by_store, reasons in ((self.full, STORE_FULL), (self.queue_full, (MQRC_Q_FULL,))):
+            refused = events[(events["op"] == PUT) & np.isin(events["reason"], reasons)]
+            owners = self._store_of[refused["route"]]
+            for name in np.unique(owners).tolist():
+                by_store[name].append(refused["time"][owners == name].copy())
+
+
 def play(
     path: str | Path,
     estate: Estate | str | Path,
-    on_chunk: Callable[[Chunk, int], None] | None = None,
-    *,
+    *observers: Observer,
     until: int | None = None,
-    on_piece: Callable[[Decoded, Mapping[str, Twin]], None] = lambda *_: None,
+    on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> PlayedRecording:
     """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP.
 
     Args:
         path: the recording.
         estate: the estate, or its file.
-        on_chunk: as for `twin.playback.replays.replay`.
+        observers: further observers.
         until: time of the last events that are played, microseconds; None: all are.
-        on_piece: called with each piece of events, none longer than a STEP, and the twins that applied it.
+        on_chunk: as for `twin.playback.replays.replay`.
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     estate = as_estate(estate)
-    player, samples = Player(estate), Samples(estate, _sample)
-    dead_letters = 0
-
-    def counted(chunks: Iterable[Decoded]) -> Iterator[Decoded]:
-        nonlocal dead_letters
-        for decoded in chunks:
-            dead_letters += len(decoded.rejects)
-            yield decoded
-
-    chunks = counted(decoded_chunks(path, estate, on_chunk))
-    refused: defaultdict[str, list[Array]] = defaultdict(list)
-    queue_full: defaultdict[str, list[Array]] = defaultdict(list)
-    alerts: list[Alert] = []
-    events = 0
-    stores = np.array([route.store for route in estate.routes])
-    for piece, opened in play_recording(
-        chunks if until is None else chunks_until(chunks, until), player, split_by_step
-    ):
-        on_piece(piece, player.twins)
-        alerts += opened
-        samples.add(piece, player.twins)
-        for by_store, reasons in ((refused, _STORE_FULL), (queue_full, (MQRC_Q_FULL,))):
-            for name, times in _refused(piece, stores, reasons):
-                by_store[name].append(times)
-        events += len(piece)
-    alerts.sort(key=lambda alert: (alert.time, alert.store))
+    samples, refused, alerts, letters = Samples(estate, _sample), _Refused(estate), Alerts(), Letters()
+    own = (*observers, samples, refused, alerts, letters)
+    player = play_recording(path, estate, *own, until=until, on_chunk=on_chunk)
     return PlayedRecording(
         series={
-            name: _series(name, steps, refused[name], queue_full[name])
+            name: _series(name, steps, refused.full[name], refused.queue_full[name])
             for name, steps in sorted(samples.by_store.items())
         },
-        alerts=alerts,
+        alerts=alerts.alerts,
         forecasts=samples.forecasts,
-        events=events,
-        dead_letters=dead_letters,
+        events=refused.events,
+        dead_letters=letters.dead_letters,
         twins=player.twins,
     )
 
 
 def _sample(twin: MessageStore) -> _Sample:
     return _Sample(usage_of(twin), int(twin.tables.store.scalars[0]["bytes"]))
-
-
-def _refused(decoded: Decoded, stores: Array, reasons: Sequence[int]) -> Iterable[tuple[str, Array]]:
-    """Return (store, times i8[n]) of the puts with one of the reasons."""
-    events = decoded.events[decoded.events["reason"] != 0]
-    if not events.size:  # as nearly always, and asking for the reasons takes longer
-        return []
-    full = events[(events["op"] == PUT) & np.isin(events["reason"], reasons)]
-    owners = stores[full["route"]]
-    return [(name, full["time"][owners == name].copy()) for name in np.unique(owners).tolist()]
 
 
 def _series(name: str, steps: Mapping[int, _Sample], refused: Sequence[Array], queue_full: Sequence[Array]) -> Series:

@@ -8,7 +8,7 @@ the distance doubles.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,14 +21,13 @@ from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.events import Decoded, Decoder, Reject
-from twin.playback.replays import Player, count_events
-from twin.playback.samples import STEP, split_by_step
+from twin.playback.replays import Player, chunks_of, play
+from twin.playback.samples import STEP, Alerts, Applied, Letters, Observer, count_events, step_cuts
 from twin.recordings.files import Chunk, open_recording
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_store
 from twin.stores.shared_store import SharedStore
-from twin.stores.warm_up import warm
 
 MAX_SAMPLES = 20_000  # state records of all stores
 MAX_COPIES = 128
@@ -71,7 +70,7 @@ class _Copy:
 
 
 @dataclass(slots=True)
-class _Sampled:
+class Sampled:
     """State records of a store as JSON, by the time of their sample, microseconds, ascending."""
 
     times: list[int] = field(default_factory=list)
@@ -87,6 +86,132 @@ class _Sampled:
         chosen = _last_of_each(self.times, period)
         self.times = [self.times[place] for place in chosen]
         self.records = [self.records[place] for place in chosen]
+
+
+class States(Observer):
+    """State records of the stores, sampled at a period of event time.
+
+    Attributes:
+        times: moments with samples, microseconds since 1970, ascending: each the time of the latest event before it.
+        by_store: the samples of each store.
+    """
+
+    def __init__(self, estate: Estate, latest: int, changed: Iterable[str]) -> None:
+        """Begin without samples.
+
+        Args:
+            estate: the estate.
+            latest: time of the latest event before, microseconds; NEVER: there is none.
+            changed: stores with events since the last sample.
+        """
+        self.times: list[int] = []
+        self.by_store: dict[str, Sampled] = {}
+        self._latest = latest
+        self._changed = set(changed)
+        self._period = STEP
+        self._store_of = np.array([route.store for route in estate.routes])
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows at which a STEP begins."""
+        return step_cuts(decoded)
+
+    def before(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
+        """Sample the stores where a period ends."""
+        now = max(self._latest, int(piece.events["time"].max()))
+        if self._latest != NEVER and now // self._period > self._latest // self._period:
+            self._sample(twins)
+        self._latest = now
+        self._changed |= set(self._store_of[np.unique(piece.events["route"])].tolist())
+
+    def end(self, applied: Applied) -> None:
+        """Sample the stores at the end."""
+        if self._latest != NEVER:
+            self._sample(applied.twins)
+
+    def _sample(self, twins: Mapping[str, Twin]) -> None:
+        """Take the state records of the stores with events since the last sample, and of all that others report to."""
+        shared = {name for name, twin in twins.items() if isinstance(twin, SharedStore)}
+        for name in self._changed | shared:
+            sampled = self.by_store.setdefault(name, Sampled())
+            sampled.times.append(self._latest)
+            sampled.records.append(msgspec.json.encode(twins[name].state()))
+        self._changed.clear()
+        self.times.append(self._latest)
+        while sum(len(sampled.times) for sampled in self.by_store.values()) > MAX_SAMPLES + len(self.by_store):
+            self._period *= 2
+            self.times = [self.times[place] for place in _last_of_each(self.times, self._period)]
+            for sampled in self.by_store.values():
+                sampled.thin(self._period)
+
+
+class Copies(Observer):
+    """Copies of all twins now and then, and the pieces of events between them."""
+
+    def __init__(self, recording: Path, estate: Estate, latest: int, twins: Mapping[str, Twin]) -> None:
+        """Begin with a copy of the twins as they are. latest: as for `States`."""
+        self._recording = recording
+        self._estate = estate
+        self._copies: list[_Copy] = []
+        self._latest = latest
+        self._first_times: list[int] = []  # earliest event time by chunk; of a chunk without events the latest possible
+        self._distance = 1  # pieces from one copy to the next
+        self._pieces = self._events = 0
+        self._chunk: list[Decoded] = []  # pieces of the present chunk
+        self._decoded: list[list[Decoded]] | None = []  # pieces by chunk; None: there are too many to keep
+        self._copy(twins)
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows at which a STEP begins."""
+        return step_cuts(decoded)
+
+    def before(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
+        """Copy the twins, where it is time to, and keep the piece."""
+        if self._pieces and self._pieces % self._distance == 0:
+            self._copy(twins)
+        self._latest = max(self._latest, int(piece.events["time"].max()))
+        self._pieces += 1
+        self._chunk.append(piece)
+
+    def end_chunk(self, decoded: Decoded) -> None:
+        """Keep the pieces of the chunk as long as there is room."""
+        self._first_times.append(int(decoded.events["time"].min()) if len(decoded) else -NEVER)
+        self._events += count_events(decoded)
+        if self._decoded is not None:
+            self._decoded.append(self._chunk)
+            if self._events > MAX_DECODED:
+                self._decoded = None
+        self._chunk = []
+
+    def copy_before(self, time: int) -> _Copy:
+        """Return the last copy that has seen no event later than a time, microseconds."""
+        return self._copies[max(0, bisect_right(self._copies, time, key=lambda own: own.latest) - 1)]
+
+    def until(self, copy: _Copy, time: int) -> Iterator[Decoded]:
+        """Yield the events after a copy until a time, by piece; it ends with the last chunk that has any."""
+        last = max((number for number, first in enumerate(self._first_times) if first <= time), default=-1)
+        for number, own in enumerate(islice(self.chunks(copy.chunk), max(0, last + 1 - copy.chunk)), copy.chunk):
+            pieces = [piece.until(time) for piece in (own[copy.piece :] if number == copy.chunk else own)]
+            yield from (piece for piece in pieces if len(piece))
+
+    def chunks(self, first: int) -> Iterator[list[Decoded]]:
+        """Yield the pieces of each chunk. first: number of the first chunk."""
+        if self._decoded is not None:
+            yield from self._decoded[first:]
+            return
+        decoder = Decoder(self._estate)
+        for chunk in islice(open_recording(self._recording), first, None):
+            decoded = chunk.decode(decoder)
+            yield list(decoded.split(step_cuts(decoded)))
+
+    def _copy(self, twins: Mapping[str, Twin]) -> None:
+        copied = {name: _copied(twin) for name, twin in twins.items()}
+        self._copies.append(_Copy(len(self._first_times), len(self._chunk), self._latest, copied))
+        while len(self._copies) > MAX_COPIES or (self._copied_bytes() > MAX_COPIED_BYTES and len(self._copies) > 1):
+            self._copies = self._copies[::2]
+            self._distance *= 2
+
+    def _copied_bytes(self) -> int:
+        return sum(twin.memory_bytes for copy in self._copies for twin in copy.twins.values())
 
 
 class Timeline:
@@ -131,22 +256,28 @@ class Timeline:
     ) -> None:
         self.recording = Path(recording)
         self.estate = as_estate(estate)
-        self.times: list[int] = []
-        self.alerts: list[Alert] = []
-        self.events = self.dead_letters = 0
         self.rejects: list[Reject] = []
-        self._sampled: dict[str, _Sampled] = {}
-        self._period = STEP
-        self._copies: list[_Copy] = []
-        self._first_times: list[int] = []  # earliest event time by chunk; of a chunk without events the latest possible
-        self._distance = 1  # pieces from one copy to the next
-        self._decoded: list[list[Decoded]] | None = []  # pieces by chunk; None: there are too many to keep
-        self._store_of = np.array([route.store for route in self.estate.routes])
-        warm()
-        self._play(Player(self.estate, twins), begin, on_chunk, on_reject)
+        player = Player(self.estate, twins)
+        alerts, letters = Alerts(), Letters(self._rejected(on_reject))
+        alerts.alerts += [record for twin in player.twins.values() for record in twin.episodes.last_records()]
+        self._states = States(self.estate, begin, player.twins)
+        self._copies = Copies(self.recording, self.estate, begin, player.twins)
+        play(self.recording, self.estate, self._states, self._copies, alerts, letters, player=player, on_chunk=on_chunk)
+        self.times, self.alerts = self._states.times, alerts.alerts
+        self.events, self.dead_letters = letters.events, letters.dead_letters
         if not self.times:
             raise UsageError(f"{recording} has no event of this estate; expected: one of its stores")
-        self.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
+
+    def _rejected(self, on_reject: Callable[[Reject], None] | None) -> Callable[[Reject], None]:
+        """Return what keeps the first dead letters and passes all on."""
+
+        def note(reject: Reject) -> None:
+            if len(self.rejects) < MAX_REJECTS:
+                self.rejects.append(reject)
+            if on_reject is not None:
+                on_reject(reject)
+
+        return note
 
     def sample_before(self, time: int) -> int:
         """Return the last of `times` until a time, microseconds; the first where there is none."""
@@ -154,14 +285,14 @@ class Timeline:
 
     def states(self, time: int) -> dict[str, bytes]:
         """Return the last sampled state record of each store until a time, microseconds: JSON by store, sorted."""
-        records = ((name, sampled.last(time)) for name, sampled in sorted(self._sampled.items()))
+        records = ((name, sampled.last(time)) for name, sampled in sorted(self._states.by_store.items()))
         return {name: record for name, record in records if record is not None}
 
     def samples(self) -> Iterator[tuple[int, str, bytes]]:
         """Yield (time, store, state record as JSON) of all samples by time, then store."""
         rows = (
             (time, name, record)
-            for name, sampled in self._sampled.items()
+            for name, sampled in self._states.by_store.items()
             for time, record in zip(sampled.times, sampled.records, strict=True)
         )
         yield from sorted(rows)
@@ -175,116 +306,20 @@ class Timeline:
 
         It is that of a replay of those events (`twin.planning.moment.twin_at`), sooner.
         """
-        copy = self._copy_before(time)
+        copy = self._copies.copy_before(time)
         is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
         names = [name for name in copy.twins if is_shared or name == store]
         twins = {name: copy.twins[name].open(self.estate, name) for name in names}
-        player, own = Player(self.estate, twins), self._store_of == store
-        for piece in self._until(copy, time):
-            rows = np.flatnonzero(own[piece.events["route"]])
-            player.feed(piece if is_shared else piece.take(rows))
-        if is_shared:
-            player.catch_up()
-        return player.twins.get(store)
+        pieces = self._copies.until(copy, time)
+        own = pieces if is_shared else chunks_of(pieces, self.estate, store)
+        return play(own, self.estate, player=Player(self.estate, twins)).twins.get(store)
 
     def events_since(self, store: str, time: int) -> Iterator[Decoded]:
         """Yield the events of a store that are later than a time, microseconds, to the end, by the STEP."""
-        copy, own = self._copy_before(time), self._store_of == store
-        for pieces in self._chunks(copy.chunk):
-            for piece in pieces:
-                rows = np.flatnonzero(own[piece.events["route"]] & (piece.events["time"] > time))
-                yield from split_by_step(piece.take(rows))
-
-    # --- playing ---------------------------------------------------------------------------------------------------
-
-    def _play(
-        self,
-        player: Player,
-        latest: int,
-        on_chunk: Callable[[Chunk, int], None] | None,
-        on_reject: Callable[[Reject], None] | None,
-    ) -> None:
-        decoder, pieces = Decoder(self.estate), 0
-        changed = set(player.twins)  # stores with events since the last sample
-        self.alerts += [record for twin in player.twins.values() for record in twin.episodes.last_records()]
-        self._copy(player, 0, 0, latest)
-        for number, chunk in enumerate(open_recording(self.recording)):
-            decoded = chunk.decode(decoder)
-            own = list(split_by_step(decoded))
-            self._first_times.append(int(decoded.events["time"].min()) if len(decoded) else -NEVER)
-            for place, piece in enumerate(own):
-                now = max(latest, int(piece.events["time"].max()))
-                if latest != NEVER and now // self._period > latest // self._period:
-                    self._sample(player, changed, latest)
-                if pieces and pieces % self._distance == 0:
-                    self._copy(player, number, place, latest)
-                latest = now
-                pieces += 1
-                self.alerts += player.feed(piece)
-                changed |= set(self._store_of[np.unique(piece.events["route"])].tolist())
-            self._count(decoded, own, on_reject)
-            if on_chunk is not None:
-                on_chunk(chunk, self.events)
-        self.alerts += player.catch_up()
-        if latest != NEVER:
-            self._sample(player, changed, latest)
-
-    def _count(self, decoded: Decoded, pieces: list[Decoded], on_reject: Callable[[Reject], None] | None) -> None:
-        """Count the events and dead letters of a chunk, and keep its pieces as long as there is room."""
-        self.events += count_events(decoded)
-        self.dead_letters += len(decoded.rejects)
-        self.rejects += decoded.rejects[: max(0, MAX_REJECTS - len(self.rejects))]
-        if on_reject is not None:
-            for reject in decoded.rejects:
-                on_reject(reject)
-        if self._decoded is not None:
-            self._decoded.append(pieces)
-            if self.events > MAX_DECODED:
-                self._decoded = None
-
-    def _sample(self, player: Player, changed: set[str], time: int) -> None:
-        """Take the state records of the stores with events since the last sample, and of all that others report to."""
-        shared = {name for name, twin in player.twins.items() if isinstance(twin, SharedStore)}
-        for name in changed | shared:
-            sampled = self._sampled.setdefault(name, _Sampled())
-            sampled.times.append(time)
-            sampled.records.append(msgspec.json.encode(player.twins[name].state()))
-        changed.clear()
-        self.times.append(time)
-        while sum(len(sampled.times) for sampled in self._sampled.values()) > MAX_SAMPLES + len(self._sampled):
-            self._period *= 2
-            self.times = [self.times[place] for place in _last_of_each(self.times, self._period)]
-            for sampled in self._sampled.values():
-                sampled.thin(self._period)
-
-    def _copy(self, player: Player, chunk: int, piece: int, latest: int) -> None:
-        self._copies.append(_Copy(chunk, piece, latest, {name: _copied(twin) for name, twin in player.twins.items()}))
-        while len(self._copies) > MAX_COPIES or (self._copied_bytes() > MAX_COPIED_BYTES and len(self._copies) > 1):
-            self._copies = self._copies[::2]
-            self._distance *= 2
-
-    def _copied_bytes(self) -> int:
-        return sum(twin.memory_bytes for copy in self._copies for twin in copy.twins.values())
-
-    def _copy_before(self, time: int) -> _Copy:
-        """Return the last copy that has seen no event later than a time, microseconds."""
-        return self._copies[max(0, bisect_right(self._copies, time, key=lambda own: own.latest) - 1)]
-
-    def _until(self, copy: _Copy, time: int) -> Iterator[Decoded]:
-        """Yield the events after a copy until a time, by piece; it ends with the last chunk that has any."""
-        last = max((number for number, first in enumerate(self._first_times) if first <= time), default=-1)
-        for number, own in enumerate(islice(self._chunks(copy.chunk), max(0, last + 1 - copy.chunk)), copy.chunk):
-            pieces = [piece.until(time) for piece in (own[copy.piece :] if number == copy.chunk else own)]
-            yield from (piece for piece in pieces if len(piece))
-
-    def _chunks(self, first: int) -> Iterator[list[Decoded]]:
-        """Yield the pieces of each chunk. first: number of the first chunk."""
-        if self._decoded is not None:
-            yield from self._decoded[first:]
-            return
-        decoder = Decoder(self.estate)
-        for chunk in islice(open_recording(self.recording), first, None):
-            yield list(split_by_step(chunk.decode(decoder)))
+        pieces = (piece for chunk in self._copies.chunks(self._copies.copy_before(time).chunk) for piece in chunk)
+        for piece in chunks_of(pieces, self.estate, store):
+            later = piece.take(np.flatnonzero(piece.events["time"] > time))
+            yield from later.split(step_cuts(later))
 
 
 def _copied(twin: Twin) -> _CopiedTwin:

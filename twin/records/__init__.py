@@ -23,7 +23,7 @@ from twin.records.alerts import (
     sentences_of,
 )
 from twin.records.incidents import URGENCIES, Change, Incident, IncidentChange, Incidents, urgency_of
-from twin.records.letters import ReplayedLetter
+from twin.records.letters import LetterHeaders, ReplayedLetter
 from twin.records.states import (
     STATES,
     Baseline,
@@ -94,6 +94,7 @@ __all__ = [
     "IncidentRole",
     "Incidents",
     "IntervalScore",
+    "LetterHeaders",
     "MeasuredLevels",
     "MessageStoreState",
     "Note",

@@ -1,4 +1,7 @@
-"""The record of an alert, as in the alerts topic, and that of a note on one, as in the notes topic: docs/alerts.md."""
+"""The record of an alert, as in the alerts topic, and that of a note on one, as in the notes topic.
+
+`make schemas` writes the texts below the fields into docs/alerts.md and the schemas.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,26 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from twin.conditions import CLEARED, INFO, PAGE, WATCH
+from twin.conditions import (
+    CLEARED,
+    CRITICAL,
+    FULL,
+    INFO,
+    OPENED,
+    OWNED_POOLS,
+    PAGE,
+    UPDATED,
+    WARNING,
+    WATCH,
+    Condition,
+    Pool,
+)
 from twin.errors import UsageError
+from twin.records.bounds import Number, Share, Text, Time, one_of
 from twin.records.states import TimeToFull
 from twin.units import check_time
 
+MAX_DONE = 4  # actions that an incident keeps, the latest
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
 PART = "part"  # role of its other alerts
 ACKNOWLEDGED, ACTED, COMMENT = "acknowledged", "acted", "comment"  # kinds of notes
@@ -21,17 +39,22 @@ _CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, th
 
 
 class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills a resource. share: share of the growth, 0 to 1."""
+    """A queue that fills a resource."""
 
     queue: str
-    share: float
+    """Name of the queue."""
+    share: Share
+    """Its share of the growth."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A step of an action. statement: what to type, without a placeholder; None: `text` says what to look up."""
+    """A step of an action."""
 
-    text: str
+    text: Text
+    """The step."""
     statement: str | None = None
+    """An MQSC, SETXCF, CFRM or control command to type, with real names and no placeholder; null: `text` says what to
+    look up."""
 
     @property
     def line(self) -> str:
@@ -40,25 +63,25 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that helps, as a runbook: docs/alerts.md, "Runbook".
+    """Something that helps, as a runbook: docs/alerts.md, "Runbook"."""
 
-    Attributes:
-        id: a word that stays: getters, offload, alter-size, cfrm-size and the like.
-        summary: what to do.
-        effect: what it changes, by the forecast.
-        precondition: what must be so before.
-        steps: what to do, in order.
-        risk: what it may cost.
-        undo: the way back.
-    """
-
-    id: str
-    summary: str
+    id: Text
+    """A word that stays: getters, offload, alter-size, cfrm-size, scm, scm-lower, scm-install, augmented, ds-expand,
+    ds-copy, volumes, ps-expand, move-queue, max-file-size, file-system, max-depth, start-members and others; new ones
+    may be added."""
+    summary: Text
+    """The action."""
     effect: str | None = None
+    """Its effect by the forecast: "then full in 54 min instead of 11 min", "needs 2.5 gets/s more; at the present
+    rate it stays full"; null where none is known."""
     precondition: str | None = None
+    """Precondition of the steps; null: none."""
     steps: tuple[Step, ...] = ()
+    """The steps, in order."""
     risk: str | None = None
+    """Possible cost; null: none is known."""
     undo: str | None = None
+    """The way back, a statement or a sentence; null: none is needed, or there is none."""
 
     @property
     def heading(self) -> str:
@@ -87,25 +110,24 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was done about a store in an incident, as its events show it: docs/alerts.md, "What was done".
-
-    Attributes:
-        id: id of the action in runbooks that it matches, such as alter-size; "": none.
-        time: its time.
-        text: the change in words.
-        is_refused: True if the model says that the system refused it.
-        before_s, after_s: seconds until the store would be full, just before and just after, if its traffic went on;
-            None: not within eight hours, or `effect` is None.
-        effect: the difference in words; None: it is not known, or there is none to be known of.
-    """
+    """Something that was done about a store in an incident, as its events show it: docs/alerts.md, "What was done"."""
 
     id: str
-    time: str
-    text: str
+    """Id of the [runbook](#runbook)'s action that it matches: alter-size, cfrm-size, scm, offload, ds-expand,
+    ps-expand, max-file-size, file-system, getters; empty: none."""
+    time: Time
+    """Event time of the change."""
+    text: Text
+    """The change in words."""
     is_refused: bool = False
-    before_s: float | None = None
-    after_s: float | None = None
+    """True if the model says that the system refused it."""
+    before_s: Number | None = None
+    """Seconds until full just before it if the traffic goes on, the median of [what-if](what-if.md); null: not within
+    eight hours, or `effect` is null."""
+    after_s: Number | None = None
+    """The same just after it."""
     effect: str | None = None
+    """The difference in words; null: it is not known, or the change was refused."""
 
     def describe(self, clock: str) -> str:
         """Return it in words: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min`.
@@ -118,47 +140,81 @@ class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentRole(msgspec.Struct, frozen=True, kw_only=True):
-    """The incident to which an alert belongs.
+    """The incident to which an alert belongs: what one person has to do about one store.
 
-    Attributes:
-        id: its id.
-        role: ROOT or PART.
-        opened: event time of its first alert.
-        recovered: event time at which puts that were refused succeeded again; None: not yet, or none was refused.
+    A store has one at a time, with at most one open root. An alert may pass to the next incident of its store.
     """
 
-    id: str
-    role: str
-    opened: str
-    recovered: str | None = None
+    id: Text
+    """Id of the incident."""
+    role: Annotated[str, one_of(ROOT, PART)]
+    """root: the alert that says what is wrong and what to do; part: evidence of it."""
+    opened: Time
+    """Event time of its first alert."""
+    recovered: Time | None = None
+    """Event time from which [puts succeed again](#on-the-way-out): ten minutes after the last 2192 or 2056, ten points
+    below the maximum. Once an incident; null: not yet, or none was refused."""
 
 
 NO_INCIDENT = IncidentRole(id="", role=ROOT, opened="")  # the alert is an incident of its own
 
 
-class AlertData(msgspec.Struct, frozen=True, kw_only=True):
-    """`data` of an alert record: docs/alerts.md, Fields."""
+_RESOURCE = "|".join(f"{pool}/.+" if pool in OWNED_POOLS else pool for pool in Pool)
 
-    alert_id: str
-    severity: str
+
+class AlertData(msgspec.Struct, frozen=True, kw_only=True):
+    """`data` of an alert record."""
+
+    alert_id: Text
+    """Id of the episode, from opening to clearing, the key of the record: store, condition, resource, event time of the
+    opening in microseconds; after the store's [clock has gone back](events.md#time), also the number of times."""
+    severity: Annotated[str, one_of(INFO, WARNING, CRITICAL, FULL)]
+    """How bad it is; info: the severity of a watch."""
     store: str
-    resource: str
-    condition: str
-    time: str
-    usage_pct: float | None
+    """The store, for example `QSG1/APP1`."""
+    resource: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^({_RESOURCE})$"})]
+    """Entries, elements, or `smds/QM01` (the data set of that queue manager); pages; file (blocks, if it drifts); scm,
+    augmented; capacity; units (of work in doubt); `queue/ORDERS` (the depth of that queue); `source/QM01` (the silent
+    queue manager)."""
+    condition: Annotated[str, one_of(*Condition)]
+    """The [condition](#conditions)."""
+    time: Time
+    """Event time."""
+    usage_pct: Number | None
+    """Usage of the resource in percent; above 100 when the real system accepted more than the model has room for; null
+    for `source-silent`."""
     time_to_full_s: TimeToFull | None = None
-    full_probability: float | None = None
+    """Of `full-forecast`: seconds until full, given that it becomes full within the horizon; null otherwise, and
+    [on the way out](#on-the-way-out)."""
+    full_probability: Share | None = None
+    """Probability that it is full within the horizon (default: 8 hours): of `full-forecast` as predicted, of `full` 1
+    while puts fail; otherwise null."""
     fillers: tuple[Filler, ...] = ()
-    cause: str = ""
-    actions: tuple[str, ...] = ()  # sentences of `runbook`
+    """Up to five queues that fill the resource, the largest share first; empty for shared stores, whose `cause` names
+    the structures."""
+    cause: Text = ""
+    """Sentences that state resource, number and time."""
+    actions: tuple[str, ...] = ()
+    """The [runbook](#runbook) as sentences."""
     runbook: tuple[Action, ...] = ()
+    """Actions that help, the best first; empty when cleared, and of a forecast while the resource empties."""
     evidence: tuple[str, ...] = ()
-    status: str
-    level: str = ""
-    resources: tuple[str, ...] = ()
+    """Of `full-forecast`: the reasons, as sentences with numbers; otherwise empty."""
+    status: Annotated[str, one_of("open", CLEARED)]
+    """State of the episode: open, or cleared once it is over."""
+    level: Annotated[str, one_of(WATCH, PAGE)] = ""
+    """watch: for information, no reason to wake anybody; page: wake someone. See
+    [two levels](forecast.md#when-it-alerts)."""
+    resources: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ()
+    """The resources that passed the line in the same ten seconds, `resource` first; mostly one."""
     incident: IncidentRole = NO_INCIDENT
-    done: tuple[DoneAction, ...] = ()
-    brief: tuple[str, ...] = ()  # what a page says first, at most three lines; early records have none
+    """The [incident](#incidents) to which the alert belongs."""
+    done: Annotated[tuple[DoneAction, ...], msgspec.Meta(max_length=MAX_DONE)] = ()
+    """[What was done](#what-was-done) in the incident, at most the latest four actions in order of time; of alerts
+    about filling only."""
+    brief: Annotated[tuple[str, ...], msgspec.Meta(max_length=3)] = ()
+    """First lines of a page: what, when and where; why; the first command, where something is to do. Lines of at most
+    100 characters, but for a command."""
 
     def __post_init__(self) -> None:
         """Add what early records do not have; each of their alerts is an incident of its own."""
@@ -180,13 +236,23 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the alerts topic, a CloudEvent in structured mode. value: the bytes from which it was read."""
+    """A record of the alerts topic, a CloudEvent in structured mode.
 
-    id: str
-    type: str
-    subject: str
-    time: str
+    Attributes:
+        value: the bytes from which it was read.
+    """
+
+    id: Text
+    """Id of this record: the alert's id and the record's number within it. The same events give the same ids and
+    content."""
+    type: Annotated[str, one_of(*(f"mqtwin.alert.{change}" for change in (OPENED, UPDATED, CLEARED)))]
+    """The change."""
+    subject: Text
+    """The store."""
+    time: Time
+    """Event time."""
     data: AlertData
+    """The alert."""
     value: bytes = b""
 
     @property
@@ -217,28 +283,26 @@ _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["aler
 _Action = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["action"])]
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["text"])]
 _Who = Annotated[str, msgspec.Meta(min_length=1, max_length=NOTE_CHARACTERS["who"])]
-_DAY, _CLOCK = "[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
-_Time = Annotated[str, msgspec.Meta(pattern=f"^{_DAY}T{_CLOCK}Z$")]
+_DAY = "(20[0-9]{2}|2100)-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
+_Time = Annotated[Time, msgspec.Meta(pattern=f"^{_DAY}T{_CLOCK}Z$")]
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A note on an alert: what somebody did about it, or has to say: docs/alerts.md, "Notes". `new_note` makes one.
-
-    Attributes:
-        alert_id: the alert.
-        kind: what it tells.
-        action: id of the action in the alert's runbook; None of other kinds than `acted`.
-        text: a comment; None: nothing was said.
-        who: who says so; nobody checks that.
-        time: when it was written, RFC 3339, UTC; wall clock.
-    """
+    """A note on an alert: what somebody did about it, or has to say. `new_note` makes one."""
 
     alert_id: _Id
+    """The alert."""
     kind: Literal["acknowledged", "acted", "comment"]
+    """acknowledged: somebody looks after it; acted: an action of its runbook was taken; comment."""
     action: _Action | None
+    """Of acted: id of the action in the alert's runbook; null of others."""
     text: _Text | None
+    """A comment; null: none."""
     who: _Who
+    """Who says so; nobody checks it."""
     time: _Time
+    """When it was written, UTC; wall clock, not event time."""
 
     def __post_init__(self) -> None:
         """Check the time, and what belongs to a kind. ValueError: no such time; it is missing, or too much."""

@@ -1,75 +1,89 @@
-"""The state record of each kind of store, as in the state topic: docs/state.md describes the fields.
+"""The state record of each kind of store, as in the state topic.
 
 A record is written with all fields, in the order of its struct. Null is a usage that was neither counted nor measured,
-or what a store does not have. Fields with a default are those that records of version 0.1.0 lack.
+or what a store does not have. Fields with a default are those that records of version 0.1.0 lack. `make schemas` writes
+the texts below the fields into docs/state.md and schemas/state.schema.json.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
 from twin.units import check_time
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
+Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
     """One of the ten deepest queues."""
 
     name: str
-    depth: int
-    bytes: int
+    """Name of the queue."""
+    depth: Count
+    """Messages."""
+    bytes: Count
+    """Sum of `length`."""
 
 
 class SizePair(msgspec.Struct, frozen=True, kw_only=True):
-    """A size that was last measured other than the twin has it."""
+    """A size whose last measurement differs from the twin."""
 
-    twin: int
-    measured: int
+    twin: Count
+    """The size in the twin."""
+    measured: Count
+    """The size as measured."""
 
 
 class TimeToFull(msgspec.Struct, frozen=True, kw_only=True):
-    """Quantiles of the time until full, seconds, given that the resource becomes full."""
+    """Seconds until full, given that the resource becomes full."""
 
-    p10: float
-    p50: float
-    p90: float
+    p10: Number
+    """Quantile 0.1."""
+    p50: Number
+    """The median."""
+    p90: Number
+    """Quantile 0.9."""
 
 
 class ResourceForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """The forecast for one resource; without `time_to_full_s` where it is not full within the horizon."""
+    """The forecast for one resource."""
 
     resource: str
-    usage_pct: float
-    full_probability: float
+    """The resource, as in alerts."""
+    usage_pct: Number
+    """Percentage in use; of a data set, of its maximum size."""
+    full_probability: Share
+    """Probability that it becomes full within the horizon."""
     time_to_full_s: TimeToFull | None
+    """Seconds until full, given that it becomes full; null: not within the horizon."""
 
 
 class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """The forecast of a store: the resource that is full first, then others that may be."""
+    """The forecast of a store."""
 
-    time: str
-    resources: tuple[ResourceForecast, ...]
+    time: Time
+    """Event time of its computation."""
+    resources: Annotated[tuple[ResourceForecast, ...], msgspec.Meta(min_length=1)]
+    """The resource that is full first, then others that may be; where none is full within the horizon, the fullest."""
 
 
 class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
-    """Levels of a store whose puts and gets nothing reports, which its forecast extends.
+    """Measured levels of a store whose puts and gets nothing reports, which its forecast extends."""
 
-    Attributes:
-        known: their number, of the present rise where there is one; at most `needed`.
-        needed: number from which a forecast can be made.
-        last: time of the last one.
-        is_recent: False once further ones should have come.
-    """
-
-    known: int
-    needed: int
-    last: str
+    known: Count
+    """Levels that can be extended, of the present rise where there is one; at most `needed`."""
+    needed: Positive
+    """Number from which a [forecast](forecast.md) can be made."""
+    last: Time
+    """Time of the last one."""
     is_recent: bool
+    """False once further ones should have come: no forecast is made then."""
 
     @property
     def lacking(self) -> str:
@@ -80,31 +94,31 @@ class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
-    """Looks of about the same probability: their number, those that full followed, and the mean probability."""
+    """Looks of about the same probability."""
 
-    looks: int
-    full: int
-    predicted: float
+    looks: Positive
+    """Looks of this probability."""
+    full: Count
+    """Those that full followed."""
+    predicted: Share
+    """Mean probability."""
 
 
 class HorizonScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How good the probability to be full within a horizon was.
+    """How good the probability to be full within a horizon was."""
 
-    Attributes:
-        horizon_s: the horizon, seconds.
-        looks: looks that are settled.
-        full: those after which the store was full within the horizon.
-        brier: mean squared error of the probability.
-        climatology: that of a rule that always says the share of looks that full followed.
-        bins: by fifths of the probability, those with any looks.
-    """
-
-    horizon_s: int
-    looks: int
-    full: int
-    brier: float
-    climatology: float
+    horizon_s: Positive
+    """The horizon, seconds."""
+    looks: Positive
+    """Looks ahead that are settled, one in five minutes."""
+    full: Count
+    """Those after which the store was full within the horizon."""
+    brier: Share
+    """Mean squared error of the probability."""
+    climatology: Share
+    """The same of a rule that always says the share of looks that full followed."""
     bins: tuple[ProbabilityBin, ...]
+    """By fifths of the probability, those with any looks."""
 
     @property
     def skill(self) -> float | None:
@@ -113,35 +127,47 @@ class HorizonScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntervalScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Intervals p10..p90 of fillings, those that contained the time of full, and the factor by which they are wider."""
+    """Intervals p10 to p90, as published in the last hour before full while full was likely."""
 
-    count: int
-    inside: int
-    coverage: float | None
-    width: float
+    count: Count
+    """Number of intervals."""
+    inside: Count
+    """Those that contained the time of full."""
+    coverage: Share | None
+    """Share of them; 0.8 if the intervals are right; null without any."""
+    width: Annotated[float, msgspec.Meta(ge=0.5, le=3)]
+    """Factor by which the next ones are wider, a [correction](forecast.md#correction-by-outcomes); 1: as they are."""
 
 
 class PageScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Pages: in time before a put was refused, too late, and without any put refused."""
+    """Pages about queues and filling."""
 
-    right: int
-    late: int
-    false: int
+    right: Count
+    """Five minutes or more before full, or with a queue at its MAXDEPTH."""
+    late: Count
+    """Later than that."""
+    false: Count
+    """Over without a put refused."""
 
 
 class ForecastScores(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcomes of the forecasts and pages of a store in the last 30 days, or in `days` since the first outcome."""
+    """Outcomes of the forecasts and pages of a store in the last 30 days of event time."""
 
-    days: int
+    days: Annotated[int, msgspec.Meta(ge=1, le=30)]
+    """Days (UTC) since the first outcome counted, the present one included."""
     horizons: tuple[HorizonScore, ...]
+    """Of the probability to be full within 15, 30, 60 and 120 minutes, as far as `forecast_horizon_s` reaches."""
     intervals: IntervalScore
+    """Intervals p10 to p90, as published in the last hour before full while full was likely."""
     pages: PageScore
+    """Pages about queues and filling."""
 
 
 class PutDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages that applications asked to put per second in the last 15 minutes, refused ones included."""
+    """Demand of applications, puts refused with 2192, 2056 or 2053 included."""
 
-    puts_per_s: float
+    puts_per_s: Number
+    """Messages per second in the last 15 minutes of event time, or since the first event."""
 
     @property
     def units_per_s(self) -> dict[str, float]:
@@ -151,53 +177,89 @@ class PutDemand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElementDemand(PutDemand, frozen=True, kw_only=True):
-    """The same, with the elements that these take as the offload rules in force place them."""
+    """Demand of a structure."""
 
-    elements_per_s: float
+    elements_per_s: Number
+    """Elements that these take per second as the offload rules in force place them."""
 
 
 class PageDemand(PutDemand, frozen=True, kw_only=True):
-    """The same, with the pages that these take."""
+    """Demand of a page set."""
 
-    pages_per_s: float
+    pages_per_s: Number
+    """Pages that these take per second."""
 
 
 class BlockDemand(PutDemand, frozen=True, kw_only=True):
-    """The same, with the blocks that these take."""
+    """Demand of a queue file."""
 
-    blocks_per_s: float
+    blocks_per_s: Number
+    """Blocks of 512 bytes that these take per second."""
 
 
 class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that the state record of every kind has; a record of a kind that is not known here has only these."""
 
     store: str
+    """Name of the store, the key of the record."""
     kind: str
-    time: str | None
-    messages: int | None
-    messages_estimated: int = 0
-    bytes: int | None
-    uncommitted: int | None
-    in_doubt: int | None
-    expired_held: int | None
-    queues: tuple[DeepQueue, ...]
-    events: int
-    duplicates: int
-    gaps: int
-    unmatched_gets: int
-    full_puts: int
-    queue_full_puts: int
-    overfull_puts: int
-    refused_alters: int
+    """structure, page_set, queue_file, coupling_facility, uniform_cluster or queue_manager."""
+    time: Time | None
+    """Latest event time; null before the first event."""
+    messages: MeasuredMessages | None
+    """Messages that hold storage, including uncommitted puts and gets and the rest of a measured baseline."""
+    messages_estimated: Count = 0
+    """Further messages of a baseline of which only pages or blocks were measured: one for each that is left."""
+    bytes: MeasuredCount | None
+    """Sum of `length` of the messages held, without the baseline."""
+    uncommitted: MeasuredMessages | None
+    """Messages whose put or get is not yet committed."""
+    in_doubt: MeasuredMessages | None
+    """Those of them whose unit of work is prepared, and neither committed nor backed out."""
+    expired_held: MeasuredMessages | None
+    """Messages past their [expiry](events.md#expiry) that still hold storage."""
+    queues: Annotated[tuple[DeepQueue, ...], msgspec.Meta(max_length=10)]
+    """The ten deepest queues."""
+    events: MeasuredCount
+    """Events applied, without duplicates and dead letters."""
+    duplicates: MeasuredCount
+    """Events with a sequence number seen before."""
+    gaps: MeasuredCount
+    """Sequence numbers currently missing."""
+    unmatched_gets: MeasuredCount
+    """Held gets, whose message has not arrived, and expired ones."""
+    full_puts: MeasuredCount
+    """Messages refused with reason 2192, or 2056 of a distributed queue manager."""
+    queue_full_puts: MeasuredCount
+    """Messages refused with reason 2053: their queue was at its MAXDEPTH."""
+    overfull_puts: MeasuredCount
+    """Messages that the real system accepted and the model had no room for; stored, except those beyond
+    [what a twin keeps](storage-model.md#what-a-twin-keeps)."""
+    refused_alters: MeasuredCount
+    """ALTER and REBUILD events that changed nothing, and refused attempts of automatic alter."""
     baseline: Baseline | None
+    """Excess of the first MEASURE over the model, or of the last one with resync, then with `resynced_at` and
+    `dropped_messages`; null before it, and in it for what was not measured."""
     measured: tuple[str, ...] = ()
+    """Fields that come from [measurements](#not-measured), sorted; those of a data set as `smds/QM01/blocks_used`."""
     drift_pct: float | None
-    fidelity: float | None = None
+    """Twin minus measurement in percent of the total, for the worst resource; null before a MEASURE."""
+    fidelity: Share | None = None
+    """Share of the measurements of the last 24 hours that the twin [matched](#fidelity) within its tolerance; null:
+    fewer than ten tested it."""
     sizes_measured: dict[str, dict[str, SizePair]] = {}
+    """By resource and field, sizes whose last measurement differs from the twin."""
     limits_unknown: tuple[str, ...] = ()
+    """Resources that expand up to a limit that the estate does not describe (`max_pages`, `max_size` of a data set): it
+    counts as MQ's own, which is no room to count on."""
     levels: MeasuredLevels | None = None
+    """Measured levels of a store whose puts and gets nothing reports; null otherwise, and before a resync."""
     forecast: StateForecast | None
+    """The [forecast](#fields-of-a-forecast); null if nothing rises, or flows or levels are not yet known. While puts
+    are refused: full now."""
     forecast_scores: ForecastScores | None = None
+    """Outcomes of the forecasts and pages of the last 30 days; null before anything is settled, and of shared
+    stores."""
 
     @property
     def lacks_levels(self) -> str:
@@ -207,169 +269,286 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def first(self) -> ResourceForecast | None:
         """The forecast for the resource that is full first; None without a forecast."""
-        return self.forecast.resources[0] if self.forecast is not None and self.forecast.resources else None
+        return self.forecast.resources[0] if self.forecast is not None else None
 
 
 class DataSetState(msgspec.Struct, frozen=True, kw_only=True):
     """A shared message data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD."""
 
-    blocks_total: int
-    blocks_max: int
-    blocks_used: int | None
-    pages_used: int | None
-    messages: int | None
+    blocks_total: MeasuredCount
+    """Blocks of DSBLOCK, space map included."""
+    blocks_max: MeasuredCount
+    """Blocks after all expansions that it can still make, by DSEXPAND, secondary allocation and what its volumes hold;
+    `blocks_total` if it cannot expand."""
+    blocks_used: MeasuredCount | None
+    """Blocks that hold a page, space map included."""
+    pages_used: MeasuredCount | None
+    """Pages of 4 KB in use."""
+    messages: MeasuredMessages | None
+    """Messages in it."""
     status: ExpandStatus
+    """EXPANDST."""
 
 
 class ScmState(msgspec.Struct, frozen=True, kw_only=True):
     """The storage class memory of a structure, named as in RMF and SMF 74.4."""
 
-    max: int
-    used: int | None
-    ents: int | None
-    elems: int | None
-    messages: int | None
-    aug_fixed: int
-    aug_dynamic: int | None
-    prestaged: int
-    prefetched: int
-    faults: int
-    fault_wait_s: float
+    max: MeasuredCount
+    """Maximum for the structure, bytes: SCMMAXSIZE, or its share of the coupling facility's SCM if that is smaller,
+    until its puts show that [others leave more or less](storage-model.md#scm-that-others-use)."""
+    used: MeasuredCount | None
+    """Bytes in use, in 4 KB blocks."""
+    ents: MeasuredCount | None
+    """List entries in it, which `ents_used` leaves out."""
+    elems: MeasuredCount | None
+    """Data elements in it, which `elems_used` leaves out."""
+    messages: MeasuredMessages | None
+    """Messages in it."""
+    aug_fixed: MeasuredCount
+    """Fixed augmented space of the coupling facility, bytes."""
+    aug_dynamic: MeasuredCount | None
+    """Dynamic augmented space, bytes."""
+    prestaged: MeasuredCount
+    """Messages moved out, in total."""
+    prefetched: MeasuredCount
+    """Messages brought back, in total."""
+    faults: MeasuredCount
+    """Gets of a message in it, in total."""
+    fault_wait_s: Number
+    """Wait time of the faults by `scm_read_us`, seconds."""
+
+
+_PENDING = {
+    "properties": {
+        "size": {"type": "integer", "minimum": 1},
+        **{name: {"type": ["integer", "null"], "minimum": 1} for name in ("init_size", "scm_max_size")},
+        "coupling_facility": {"type": ["string", "null"]},
+    },
+    "additionalProperties": True,
+}
 
 
 class StructureState(StateRecord, frozen=True, kw_only=True):
     """The state record of a structure."""
 
     kind: Literal["structure"] = "structure"
-    size: int
-    ents_max: int | None
-    ents_used: int | None
-    elems_max: int | None
-    elems_used: int | None
-    elems_low: int | None
-    elems_high: int | None
-    usage_pct: float | None
+    size: MeasuredCount
+    """Current size in bytes, initially INITSIZE."""
+    ents_max: MeasuredCount | None
+    """List entries in total; null of a structure that
+    [holds no queues](storage-model.md#structures-that-hold-no-queues) until they are measured."""
+    ents_used: MeasuredCount | None
+    """List entries in use, without those in SCM: ENTSUSED of DISPLAY CFSTATUS."""
+    elems_max: MeasuredCount | None
+    """Data elements of 256 bytes in total; null as `ents_max`."""
+    elems_used: MeasuredCount | None
+    """Data elements in use, without those in SCM."""
+    elems_low: MeasuredCount | None
+    """Lower bound of `elems_used`, where lengths are [means](#elements-known-as-an-interval); else `elems_used`."""
+    elems_high: MeasuredCount | None
+    """Upper bound of `elems_used`, likewise."""
+    usage_pct: MeasuredNumber | None
+    """The larger percentage of entries and elements; above 100 after overfull puts."""
     alterable: bool
-    policy_pending: dict[str, int | str | None] | None
-    auto_alters: int | None
-    offloaded_messages: int | None
-    offloaded_bytes: int | None
-    offload_rule: int
+    """False only while data is in SCM or dynamic augmented space is in use: size and ratio cannot be altered. MQSC
+    ALTER CFSTRUCT is taken in any case."""
+    policy_pending: Annotated[dict[str, int | str | None], msgspec.Meta(extra_json_schema=_PENDING)] | None
+    """Attributes of the estate's CFRM policy that wait for a REBUILD, with their values (null: removed); null: none."""
+    auto_alters: MeasuredCount | None
+    """Times that automatic alter changed size or ratio; null without ALLOWAUTOALT(YES)."""
+    offloaded_messages: MeasuredMessages | None
+    """Messages held whose data are in a data set or in Db2."""
+    offloaded_bytes: MeasuredCount | None
+    """Sum of their lengths."""
+    offload_rule: Annotated[MeasuredCount, msgspec.Meta(le=3)]
+    """The highest active offload rule whose threshold is exceeded; 0: none."""
     demand: ElementDemand | None = None
+    """[Demand](#demand) of applications; null: nothing was counted."""
     smds: dict[str, DataSetState]
+    """[Data sets](#fields-of-a-data-set) by queue manager."""
     scm: ScmState | None
+    """[Storage class memory](#fields-of-storage-class-memory); null if the structure has none."""
 
 
 class PageSetState(StateRecord, frozen=True, kw_only=True):
     """The state record of a page set."""
 
     kind: Literal["page_set"] = "page_set"
-    pages_total: int
-    pages_used: int | None
-    pages_persistent: int | None
-    pages_nonpersistent: int | None
-    pages_unused: int | None
-    pages_max: int
-    usage_pct: float | None
-    expansions: int
+    pages_total: MeasuredCount
+    """4 KB pages for messages, without header page and space map: unused + persistent + nonpersistent."""
+    pages_used: MeasuredCount | None
+    """Pages in use."""
+    pages_persistent: MeasuredCount | None
+    """Pages with a persistent message."""
+    pages_nonpersistent: MeasuredCount | None
+    """Pages with nonpersistent messages only."""
+    pages_unused: MeasuredCount | None
+    """Free pages; 0 after overfull puts."""
+    pages_max: MeasuredCount
+    """Pages for messages after all expansions that it can still make; `pages_total` if it cannot expand."""
+    usage_pct: MeasuredNumber | None
+    """Percentage of pages in use; above 100 after overfull puts."""
+    expansions: MeasuredCount
+    """Number of expansions; at most 119."""
     status: ExpandStatus
+    """FAILED: the last expansion failed; MAXIMUM: 119 expansions, or 64 GB. With EXPAND(NONE) it stays NORMAL."""
     demand: PageDemand | None = None
-    buffer_pool: int
-    buffer_pool_pct: float | None
+    """[Demand](#demand) of applications; null: nothing was counted."""
+    buffer_pool: MeasuredCount
+    """Number of the buffer pool."""
+    buffer_pool_pct: MeasuredNumber | None
+    """Percentage of the buffer pool in use, as last measured; null before."""
     buffer_pool_writes: Literal["none", "asynchronous", "synchronous"] | None
+    """Writes of MQ at that percentage: asynchronous from 85 %, synchronous from 95 %; null before it is measured."""
 
 
 class QueueFileState(StateRecord, frozen=True, kw_only=True):
     """The state record of a queue file."""
 
     kind: Literal["queue_file"] = "queue_file"
-    blocks: int | None
-    blocks_free: int | None
-    blocks_allocated: int | None
-    blocks_nonpersistent: int | None
-    blocks_persistent: int | None
-    file_bytes: int | None
-    file_max_bytes: int
-    usage_pct: float | None
+    blocks: MeasuredCount | None
+    """Blocks of 512 bytes, of both buffers and the file: free + allocated + nonpersistent + persistent."""
+    blocks_free: MeasuredCount | None
+    """Free blocks in the buffers."""
+    blocks_allocated: MeasuredCount | None
+    """"Free and allocated": blocks of the file without data, which it keeps until it is truncated; those before the
+    last block with data stay then too."""
+    blocks_nonpersistent: MeasuredCount | None
+    """Blocks with nonpersistent data, in buffer or file."""
+    blocks_persistent: MeasuredCount | None
+    """Blocks with persistent data, in buffer or file."""
+    file_bytes: MeasuredCount | None
+    """Size of the file, with the checkpoints that its own log records bring: 512 x blocks with data in the file, and
+    allocated ones."""
+    file_max_bytes: MeasuredCount
+    """Maximum size of the file in whole blocks: `max_size`, or the space in its file system."""
+    usage_pct: MeasuredNumber | None
+    """Blocks of the file with data, in percent of the maximum; above 100 after overfull puts."""
     demand: BlockDemand | None = None
-    log_records: int
-    checkpoints: int
-    truncations: int
+    """[Demand](#demand) of applications; null: nothing was counted."""
+    log_records: MeasuredCount
+    """Log records written for this queue."""
+    checkpoints: MeasuredCount
+    """Checkpoints that its log records bring by themselves; those of all queues are in the record of the queue
+    manager."""
+    truncations: MeasuredCount
+    """Truncations of the file, at those checkpoints and CLEARs."""
 
 
 class ScmShare(msgspec.Struct, frozen=True, kw_only=True):
-    """SCM that a structure uses of its coupling facility, and what it may still take."""
+    """SCM that a structure uses of its coupling facility, bytes."""
 
-    scm_used: int | None
-    scm_left: int | None
+    scm_used: Count | None
+    """In use; null until it has reported."""
+    scm_left: Count | None
+    """Bytes that it may still take as the others stand now: SCMMAXSIZE, or what they leave; null as `scm_used`."""
 
 
 class StorageShare(msgspec.Struct, frozen=True, kw_only=True):
-    """Storage that a structure has of its coupling facility, what its SIZE promises, and what it may still have."""
+    """Storage that a structure has of its coupling facility, bytes."""
 
-    size: int
-    size_max: int
-    growth_left: int | None
+    size: Count
+    """Allocated."""
+    size_max: Count
+    """SIZE, to which it may grow."""
+    growth_left: Count | None
+    """Growth that is [possible](storage-model.md#storage-that-structures-may-grow-into) if it alone asks: up to SIZE,
+    and what is free; null if that is not known."""
 
 
 class CouplingFacilityState(StateRecord, frozen=True, kw_only=True):
     """The state record of a coupling facility."""
 
     kind: Literal["coupling_facility"] = "coupling_facility"
-    scm_total: int
-    scm_committed: int
-    scm_used: int | None
-    storage_total: int | None = None
-    storage_promised: int | None = None
-    storage_free: int | None
-    storage_measured: int | None = None
-    augmented: int
+    scm_total: MeasuredCount
+    """SCM installed, bytes."""
+    scm_committed: MeasuredCount
+    """Sum of SCMMAXSIZE of its structures, bytes."""
+    scm_used: MeasuredCount | None
+    """SCM in use by all of them, bytes; null until one has reported."""
+    storage_total: Count | None = None
+    """Its storage, bytes; null if the estate does not give its size."""
+    storage_promised: Count | None = None
+    """Sum of what its structures may have, bytes: SIZE of all, those of the CFRM policy that are no stores included,
+    augmented space and dump space."""
+    storage_free: MeasuredCount | None
+    """Bytes used neither by structures (as allocated) nor by augmented space nor by dump space; null if the estate does
+    not give its size."""
+    storage_measured: Count | None = None
+    """Its free storage by the last MEASURE that had it, bytes; null before."""
+    augmented: MeasuredCount
+    """Augmented space, fixed and dynamic, bytes."""
     structures: dict[str, ScmShare]
+    """SCM of each structure that has some, bytes."""
     storage: dict[str, StorageShare] = {}
-    late_reports: int
+    """Storage of each structure, bytes."""
+    late_reports: Count
+    """Reports that were read minutes after those of others, when their tick had been processed."""
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True):
-    """A host of a uniform cluster: its active members, what they can deliver, and its estimated CPU."""
+    """A host of a uniform cluster."""
 
-    members: int
-    capacity: float
-    cpu_pct: float
+    members: Count
+    """Active members on it."""
+    capacity: Number
+    """Messages per second that its CPU carries."""
+    cpu_pct: Number
+    """Estimated CPU for these messages, percent; within 5 percentage points in the published test."""
 
 
 class UniformClusterState(StateRecord, frozen=True, kw_only=True):
     """The state record of a uniform cluster."""
 
     kind: Literal["uniform_cluster"] = "uniform_cluster"
-    members: int | None
-    rate: float | None
-    load: float | None = None
-    capacity: float | None
-    usage_pct: float | None = None
-    members_needed: int | None
+    members: MeasuredCount | None
+    """Queue managers with a put or get in the last minute."""
+    rate: MeasuredNumber | None
+    """Messages put per second by all members, over the last minute."""
+    load: Number | None = None
+    """`rate`, and what it takes to deliver the waiting messages in 15 minutes."""
+    capacity: MeasuredNumber | None
+    """Messages per second that those members can deliver: `members` times `messages_per_second`, or less where a host
+    is full."""
+    usage_pct: MeasuredNumber | None = None
+    """`load` in percent of `capacity`."""
+    members_needed: Annotated[MeasuredCount, msgspec.Meta(extra_json_schema={"minimum": 1})] | None
+    """Members that carry the load."""
     hosts: dict[str, HostState]
-    depth: int | None
-    late_reports: int
+    """Of each host on which the estate places members."""
+    depth: MeasuredMessages | None
+    """Messages waiting in their queues."""
+    late_reports: Count
+    """Reports that were read minutes after those of others, when their tick had been processed."""
 
 
 class FileSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the file of a queue."""
 
     name: str
-    bytes: int
+    """Name of the queue."""
+    bytes: Count
+    """Size of its file."""
 
 
 class QueueManagerState(StateRecord, frozen=True, kw_only=True):
     """The state record of a distributed queue manager: its log and checkpoints."""
 
     kind: Literal["queue_manager"] = "queue_manager"
-    log_records: int
-    checkpoints: int
-    records_to_replay: int | None
-    truncations: int
-    file_bytes: int | None
-    files: tuple[FileSize, ...]
-    late_reports: int
+    log_records: MeasuredCount
+    """Log records of all its queues; the end of a unit of work over several queues is one."""
+    checkpoints: MeasuredCount
+    """Checkpoints taken."""
+    records_to_replay: MeasuredCount | None
+    """Log records since the last checkpoint, which a restart replays."""
+    truncations: MeasuredCount
+    """Files truncated at its checkpoints."""
+    file_bytes: MeasuredCount | None
+    """Size of all its queue files after its checkpoints."""
+    files: Annotated[tuple[FileSize, ...], msgspec.Meta(max_length=10)]
+    """The ten largest queue files."""
+    late_reports: Count
+    """Reports that were read minutes after those of others, when their tick had been processed."""
 
 
 MessageStoreState = StructureState | PageSetState | QueueFileState

@@ -2,12 +2,12 @@
 
 What a change is and how much longer the store had after it is said by `twin.stores.actions`. The store's events are
 played once more. At the first change of an incident a copy of the twin goes on without any change; the puts of the
-recording are made to it as demands (`twin.playback.demands`), so that it refuses what does not fit.
+recording are made to it as demands (`twin.playback.replays.as_demands`), so that it refuses what does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,19 +15,17 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.layout import MEASURE, PUT
-from twin.conditions import Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL
 from twin.estate import Estate
 from twin.events import Decoded, EventBlock
-from twin.playback.demands import as_demands
-from twin.playback.replays import chunks_of, chunks_until, decoded_chunks
+from twin.playback.replays import STORE_FULL, Player, as_demands, chunks_of, decoded_chunks, play
+from twin.playback.samples import Applied, Observer
 from twin.records import DoneAction
 from twin.state.arrays import Array
 from twin.stores.actions import IS_CHANGE, StoreChange, Watched, read_change
 from twin.stores.message_store import MessageStore
-from twin.stores.open import open_message_store
+from twin.stores.open import Twin, open_message_store
 
 MINUTE = 60 * SECOND
-_FULL = (STORAGE_MEDIUM_FULL, Q_SPACE_NOT_AVAILABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +44,7 @@ class RecordedChange:
     change: StoreChange
 
 
-@dataclass(slots=True)
-class ChangeLog:
+class ChangeLog(Observer):
     """The changes in a recording, collected while it is played.
 
     Attributes:
@@ -55,18 +52,20 @@ class ChangeLog:
         measurements: MEASURE events by store.
     """
 
-    estate: Estate
-    changes: list[RecordedChange] = field(default_factory=list)
-    measurements: dict[str, int] = field(default_factory=dict)
-    _sizes: dict[str, int | None] = field(default_factory=dict)  # last measured SIZE, by store
+    def __init__(self, estate: Estate) -> None:
+        self.changes: list[RecordedChange] = []
+        self.measurements: dict[str, int] = {}
+        self._estate = estate
+        self._sizes: dict[str, int | None] = {}  # last measured SIZE, by store
 
-    def add(self, piece: Decoded) -> None:
+    def after(self, applied: Applied) -> None:
         """Add the changes of a piece."""
+        piece = applied.piece
         for row in IS_CHANGE[piece.events["op"]].nonzero()[0].tolist():
-            event, route = piece.events[row], self.estate.routes[int(piece.events["route"][row])]
+            event, route = piece.events[row], self._estate.routes[int(piece.events["route"][row])]
             if event["op"] == MEASURE:
                 self.measurements[route.store] = self.measurements.get(route.store, 0) + 1
-            content, config = piece.extras.get(row, b"{}"), self.estate.stores[route.store]
+            content, config = piece.extras.get(row, b"{}"), self._estate.stores[route.store]
             change, self._sizes[route.store] = read_change(
                 event, content, route.reported or "", config, self._sizes.get(route.store)
             )
@@ -111,9 +110,9 @@ class Untouched:
         demands = as_demands(block)
         self.twin.apply(demands, demands=True)
         self.twin.drain_reports()
-        events = demands.events
-        is_refused = (events["op"] == PUT) & np.isin(events["reason"], _FULL) & (events["time"] <= self.window.until)
-        self.refused.append(events["time"][is_refused].copy())
+        puts = demands.events[demands.events["op"] == PUT]
+        is_refused = np.isin(puts["reason"], STORE_FULL) & (puts["time"] <= self.window.until)
+        self.refused.append(puts["time"][is_refused].copy())
 
     @property
     def refused_at(self) -> Array:
@@ -121,12 +120,55 @@ class Untouched:
         return np.concatenate([np.zeros(0, np.int64), *self.refused])
 
 
-@dataclass(slots=True)
-class Traced:
-    """Effects of the changes of a store by index, None of duplicates; and its untouched twins by incident."""
+class Traced(Observer):
+    """The changes of a store, applied, and beside it its untouched twins.
 
-    effects: dict[int, DoneAction | None] = field(default_factory=dict)
-    untouched: dict[str, Untouched] = field(default_factory=dict)
+    Attributes:
+        effects: what each change brought, by index; None of duplicates.
+        untouched: untouched twins by incident.
+    """
+
+    def __init__(
+        self, estate: Estate, store: str, changes: Sequence[RecordedChange], windows: Sequence[Window]
+    ) -> None:
+        """Begin before the first event. Arguments as of `trace`."""
+        self.effects: dict[int, DoneAction | None] = {}
+        self.untouched: dict[str, Untouched] = {}
+        self._estate = estate
+        self._store = store
+        self._changes = {change.index: change for change in changes}
+        self._windows = windows
+        self._watched: Watched | None = None
+
+    def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows that let each change be a piece of its own."""
+        rows = np.flatnonzero(np.isin(decoded.index, list(self._changes)))
+        return sorted({*rows.tolist(), *(rows + 1).tolist()})
+
+    def before(self, piece: Decoded, twins: Mapping[str, Twin]) -> None:
+        """Copy the twin at the first change of an incident, and apply the piece to untouched twins."""
+        change, twin = self._changes.get(int(piece.index[0])), self._twin(twins)
+        if change is not None:
+            window = next((window for window in self._windows if window.has(change)), None)
+            self._watched = Watched(twin, change.change, is_timed=window is not None)
+            if window is not None and window.incident not in self.untouched:
+                self.untouched[window.incident] = Untouched(window, _copy(self._estate, twin), change.time)
+        for untouched in self.untouched.values():
+            own = piece.until(untouched.window.until)
+            if len(own) and (change is None or not untouched.window.has(change)):
+                untouched.feed(own.blocks(self._estate)[0])
+
+    def after(self, applied: Applied) -> None:
+        """Note what a change brought."""
+        if self._watched is not None:
+            change = self._changes[int(applied.piece.index[0])]
+            self.effects[change.index] = self._watched.done(self._twin(applied.twins), change.time)
+            self._watched = None
+
+    def _twin(self, twins: Mapping[str, Twin]) -> MessageStore:
+        twin = twins[self._store]
+        assert isinstance(twin, MessageStore)
+        return twin
 
 
 def trace(
@@ -147,33 +189,9 @@ def trace(
         windows: its incidents with changes.
         until: time of the last events that are played, microseconds.
     """
-    traced, twin = Traced(), open_message_store(estate, store)
-    by_index = {change.index: change for change in changes}
-    for piece in _pieces(recording, estate, store, by_index, until):
-        change = by_index.get(int(piece.index[0]))
-        [block] = piece.blocks(estate)
-        if change is not None:
-            window = next((window for window in windows if window.has(change)), None)
-            watched = Watched(twin, change.change, is_timed=window is not None)
-            if window is not None and window.incident not in traced.untouched:
-                traced.untouched[window.incident] = Untouched(window, _copy(estate, twin), change.time)
-        for untouched in traced.untouched.values():
-            own = piece.until(untouched.window.until)
-            if len(own) and (change is None or not untouched.window.has(change)):
-                untouched.feed(own.blocks(estate)[0])
-        twin.apply(block)
-        if change is not None:
-            traced.effects[change.index] = watched.done(twin, change.time)
-        twin.drain_reports()
+    traced, player = Traced(estate, store, changes, windows), Player(estate, {store: open_message_store(estate, store)})
+    play(chunks_of(decoded_chunks(recording, estate), estate, store), estate, traced, player=player, until=until)
     return traced
-
-
-def _pieces(recording: str | Path, estate: Estate, store: str, indexes: Iterable[int], until: int) -> Iterator[Decoded]:
-    """Yield the events of a store, each change in a piece of its own."""
-    listed = np.array(list(indexes), np.int64)
-    for own in chunks_of(chunks_until(decoded_chunks(recording, estate), until), estate, store):
-        rows = np.flatnonzero(np.isin(own.index, listed))
-        yield from own.split(np.unique([rows, rows + 1]).tolist())
 
 
 def _copy(estate: Estate, twin: MessageStore) -> MessageStore:

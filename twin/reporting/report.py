@@ -120,7 +120,7 @@ def report(
     described = as_estate(estate)
     end = None if until is None else _time("until", until) - 1
     changes = ChangeLog(described)
-    played = play(recording, described, on_chunk, until=end, on_piece=lambda piece, _: changes.add(piece))
+    played = play(recording, described, changes, until=end, on_chunk=on_chunk)
     if not played.series:
         raise UsageError(
             f"{recording} has no event of this estate in that time; expected: one of a store with messages"

@@ -34,31 +34,44 @@ Tick = Annotated[int, msgspec.Meta(ge=TIME_LOW // TICK, le=TIME_HIGH // TICK)]  
 
 
 class StructureValues(msgspec.Struct, frozen=True, tag="structure"):
-    """Bytes that a structure with storage class memory takes from its coupling facility."""
+    """Use of the coupling facility by a structure with SCM, bytes."""
 
-    size: Amount  # allocated
-    scm_max: Amount  # SCMMAXSIZE
+    size: Amount
+    """Allocated size."""
+    scm_max: Amount
+    """SCMMAXSIZE."""
     scm_used: Amount
+    """SCM in use."""
     aug_fixed: Amount
+    """Fixed augmented space."""
     aug_dynamic: Amount
+    """Dynamic augmented space."""
 
 
 class QueueFileValues(msgspec.Struct, frozen=True, tag="queue_file"):
-    """Traffic of a queue of a uniform cluster's member since its last report, and its depth."""
+    """Traffic of a queue of a uniform cluster's member since its last report."""
 
-    puts: Amount  # messages, including those put to a waiting getter
+    puts: Amount
+    """Messages put, including those put to a waiting getter."""
     gets: Amount
-    depth: Amount  # messages held
+    """Messages got."""
+    depth: Amount
+    """Messages held."""
 
 
 class LogValues(msgspec.Struct, frozen=True, tag="log"):
-    """Log records of a queue since its last report, and blocks of its file."""
+    """Log of a queue since its last report to its queue manager, and its file."""
 
-    records: Amount  # without those of the ends listed
-    ends: bytes  # u8[n], little-endian: the unit of work of each end with a log record, up to 1,024 of them
-    in_file: Amount  # blocks up to the last one with data
-    at_checkpoint: Amount  # blocks that a checkpoint leaves in the file at least
-    file: Amount  # blocks of the file as the queue knows it: without the checkpoints that other queues bring
+    records: Amount
+    """Log records, without those of the ends listed."""
+    ends: bytes
+    """Unit of work of each logged COMMIT or BACKOUT, 8 bytes each, little-endian; 1,024 at most."""
+    in_file: Amount
+    """Blocks up to the last one with data, which no buffer holds."""
+    at_checkpoint: Amount
+    """Blocks that a checkpoint leaves in the file at least."""
+    file: Amount
+    """Blocks of the file, as the queue knows it: without the checkpoints that other queues bring."""
 
 
 Values = StructureValues | QueueFileValues | LogValues

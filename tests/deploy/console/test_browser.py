@@ -106,6 +106,8 @@ def fold_until(model: ConsoleModel, story: list[Moment], time_of_day: str, done:
     return done
 
 
+@pytest.mark.nightly
+@pytest.mark.ci
 def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: list[Moment]):
     model = ConsoleModel(TOPICS)
     done = fold_until(model, story, "00:20")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from streams.kafka.outgoing import Record
+from streams.kafka.publish import Record
 from tests.tools.bench import site
 from tests.tools.bench.rig import Batch, Rig, Say
 from tests.tools.bench.traffic import Traffic

@@ -18,7 +18,7 @@ import msgspec
 import psutil
 
 from streams.kafka.admin import prepare_topics
-from streams.kafka.outgoing import Record
+from streams.kafka.publish import Record
 from streams.kafka.topics import Topics
 from tests.tools.bench import site
 from tests.tools.bench.rig import Rig, Say

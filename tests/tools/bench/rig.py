@@ -20,8 +20,7 @@ from deploy.java.broker import Broker
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from streams.kafka.admin import prepare_topics
-from streams.kafka.outgoing import Record
-from streams.kafka.publish import PublishResult, Sender, publish
+from streams.kafka.publish import PublishResult, Record, Sender, publish
 from streams.kafka.topics import Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_function

@@ -13,13 +13,11 @@ import numpy as np
 from kernels.clock import SECOND
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, as_estate
-from twin.events import Decoded
 from twin.forecast.outlook import Forecast
 from twin.playback import series as plain
-from twin.playback.samples import STEP
+from twin.playback.samples import STEP, Applied, Observer
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin
 
 _TENTH = NormalDist().inv_cdf(0.9)
 _LEAST_SPREAD = 1e-3  # of the logarithm of a time
@@ -100,6 +98,23 @@ class PlayedRecording:
     events: int  # number
 
 
+class _Queues(Observer):
+    def __init__(self, estate: Estate) -> None:
+        self.names: dict[str, tuple[str, ...]] = {}
+        self.holdings: defaultdict[str, dict[int, Array]] = defaultdict(dict)
+        self._store_of = np.array([route.store for route in estate.routes])
+
+    def after(self, applied: Applied) -> None:
+        for name in np.unique(self._store_of[np.unique(applied.piece.events["route"])]).tolist():
+            twin = applied.twins[name]
+            if isinstance(twin, MessageStore):
+                store = twin.tables.store
+                rows = store.queues[: len(twin.queues)]
+                self.names[name] = tuple(twin.queues)
+                step = int(store.scalars[0]["clock"]) // STEP
+                self.holdings[name][step] = np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1)
+
+
 def play(path: str | Path, estate: Estate | str | Path) -> PlayedRecording:
     """Replay a recording with a sample of each store and of its queues per STEP.
 
@@ -107,23 +122,10 @@ def play(path: str | Path, estate: Estate | str | Path) -> PlayedRecording:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     estate = as_estate(estate)
-    store_of = np.array([route.store for route in estate.routes])
-    holdings: defaultdict[str, dict[int, Array]] = defaultdict(dict)
-    queues: dict[str, tuple[str, ...]] = {}
-
-    def look(piece: Decoded, twins: Mapping[str, Twin]) -> None:
-        for name in np.unique(store_of[np.unique(piece.events["route"])]).tolist():
-            twin = twins[name]
-            if isinstance(twin, MessageStore):
-                store = twin.tables.store
-                rows = store.queues[: len(twin.queues)]
-                queues[name] = tuple(twin.queues)
-                step = int(store.scalars[0]["clock"]) // STEP
-                holdings[name][step] = np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1)
-
-    played = plain.play(path, estate, on_piece=look)
+    seen = _Queues(estate)
+    played = plain.play(path, estate, seen)
     return PlayedRecording(
-        series={name: _with_queues(own, queues[name], holdings[name]) for name, own in played.series.items()},
+        series={name: _with_queues(own, seen.names[name], seen.holdings[name]) for name, own in played.series.items()},
         alerts=played.alerts,
         predictions={name: Predictions.from_forecasts(played.forecasts[name]) for name in played.series},
         events=played.events,

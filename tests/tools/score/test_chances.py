@@ -5,7 +5,6 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import given, settings
 
 from tests.support.by_hand import alarm, line
@@ -98,6 +97,8 @@ def test_a_rule_says_yes_by_its_time_or_while_its_alarm_is_open():
 @settings(max_examples=examples(50))
 @given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS, SECONDS), min_size=1, max_size=8))
 def test_interval_scores_are_those_of_scoringrules(rows):
+    import scoringrules  # which compiles for seconds: not in every worker
+
     came = np.array([row[3] for row in rows])
     p10, p50, p90 = np.sort([row[:3] for row in rows], axis=1).T
     weights = {"w_median": 0.5, "w_alpha": np.array([0.1])}
@@ -109,6 +110,8 @@ def test_interval_scores_are_those_of_scoringrules(rows):
 @pytest.mark.parametrize("came", [90.0, 1800.0, 7200.0, 20_000.0, np.inf])
 @pytest.mark.parametrize("probability", [0.3, 1.0])
 def test_the_crps_is_that_of_an_ensemble_in_scoringrules(came, probability):
+    import scoringrules
+
     now = np.zeros(1, np.int64)
     predictions = Predictions(now, np.array([[1200.0, 2400.0, 6000.0]]), np.array([probability]))
     members = np.geomspace(1.0, 1e6, 2001)
@@ -128,6 +131,8 @@ def test_what_is_not_known_does_not_count_in_the_crps():
 @settings(max_examples=examples(50))
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.6, 0.9, 1.0]), st.booleans()), min_size=1, max_size=60))
 def test_the_brier_score_is_that_of_scoringrules_and_the_sum_of_its_parts(rows):
+    import scoringrules
+
     predicted, came = [row[0] for row in rows], np.array([row[1] for row in rows], float)
     counts = [counts_of(predicted, np.where(came, 60.0, np.inf).tolist())]
     for score in brier_scores(Resamples(1), counts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twin.estate import Estate
-from twin.feeds import Event, FeedOptions, Intake, Page, make_feed
+from twin.feeds import Event, Feed, FeedOptions, Intake, Page, make_feed
 from twin.feeds.importing import feed_events
 
 
@@ -15,6 +15,12 @@ def read(name: str, *pages: bytes | Page, estate: Estate | None = None, **option
     feed = make_feed(name, intake, FeedOptions(**options))
     whole = [page if isinstance(page, Page) else Page(page, f"page {i}") for i, page in enumerate(pages)]
     return list(intake.sift(feed_events(feed, whole))), intake
+
+
+def take(feed: Feed, *pages: Page, is_end: bool = True) -> list[Event]:
+    """Return all events of pages, whatever the estate says; is_end: with those that the feed has held back."""
+    events = [event for page in pages for event in feed.intake.account(feed.take(page))]
+    return events + (list(feed.intake.account(feed.finish())) if is_end else [])
 
 
 def total(events: list[Event], op: str, field: str = "count", **having: Any) -> int:

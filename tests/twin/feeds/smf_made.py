@@ -95,13 +95,10 @@ def queue_statistics(length: int = 672, **values: object) -> bytes:
         "group": "QSG1",
         "structure": "APP1",
         "puts": 60,
-        "put1s": 40,
         "puts_np": 30,
         "puts_p": 30,
         "put1s_np": 20,
         "put1s_p": 20,
-        "put_bytes": 6_000,
-        "put1_bytes": 4_007,
         "put_bytes_np": 3_000,
         "put_bytes_p": 3_000,
         "put1_bytes_np": 2_003,
@@ -114,4 +111,4 @@ def queue_statistics(length: int = 672, **values: object) -> bytes:
 
 def data_set(**values: object) -> bytes:
     """Return a QESD section."""
-    return section(QESD, 336, **({"structure": "APP1", "number": 1} | values))
+    return section(QESD, 336, **({"structure": "APP1"} | values))

@@ -8,8 +8,8 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, make_feed
 from twin.feeds.facts import EstateFacts
+from twin.feeds.importing import sort_events
 from twin.feeds.intake import MAX_EXAMPLES
-from twin.feeds.ordering import sort_events
 
 START = 1_795_176_000_000_000
 
@@ -91,11 +91,10 @@ def test_a_complaint_is_one_line_whatever_a_damaged_name_holds():
 
 def test_only_the_first_source_of_a_queue_counts_its_puts_and_gets():
     intake = Intake()
-    assert intake.claim("QM01", "ORDERS", "QQST")
-    assert intake.claim("QM01", "ORDERS", "QQST")
-    assert not intake.claim("QM01", "ORDERS", "WQ")
-    assert intake.claim("QM02", "ORDERS", "WQ")
-    assert dict(intake.counts) == {"two-sources": 1}
+    assert intake.claim("QM01", "ORDERS", "QQST") is None
+    assert intake.claim("QM01", "ORDERS", "QQST") is None
+    assert intake.claim("QM01", "ORDERS", "WQ").code == "two-sources"
+    assert intake.claim("QM02", "ORDERS", "WQ") is None
 
 
 def test_single_calls_have_no_missing_intervals():

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from tests.twin.feeds.read import take
 from twin.events import Decoder
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 from twin.recordings.files import LinesChunk
@@ -85,11 +86,8 @@ def answer(*reports):
 def read(name, estate, *pages, **options):
     intake = Intake(estate)
     feed = make_feed(name, intake, FeedOptions(**options))
-    events = []
-    for i, page in enumerate(pages):
-        page = page if isinstance(page, Page) else Page(page, f"page {i}", NOON + i * 30_000_000)
-        events += feed.take(page)
-    return [*events, *feed.finish()], intake
+    whole = (p if isinstance(p, Page) else Page(p, f"page {i}", NOON + i * 30_000_000) for i, p in enumerate(pages))
+    return take(feed, *whole), intake
 
 
 def test_a_row_of_cfact_measures_a_structure_for_a_connected_queue_manager(site):

@@ -14,8 +14,7 @@ from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, r
 from tests.twin.feeds.test_live_formats import odp
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import FORMATS, Page
-from twin.feeds.file_types import describe_file
-from twin.feeds.importing import import_files
+from twin.feeds.importing import describe_file, import_files
 from twin.feeds.smf_layout import QIS1, QPST
 
 NOON = 1_795_176_000_000_000

@@ -10,11 +10,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.twin.feeds.read import take
 from twin.estate import load_estate
 from twin.feeds.coverage import SpanCoverage
 from twin.feeds.intake import Intake
-from twin.feeds.ordering import DEFAULT_LENGTH
-from twin.feeds.otlp import OtlpFeed
+from twin.feeds.otlp import DEFAULT_LENGTH, OtlpFeed
 from twin.feeds.protocol import FeedOptions, Page
 from twin.feeds.spans import OTLP_JSON, OTLP_PROTO, UnreadableSpansError, read_spans
 
@@ -124,8 +124,7 @@ storage_class = "D"
 def read(estate, *values, **options):
     intake = Intake(estate)
     feed = OtlpFeed(intake, FeedOptions(**options))
-    events = [event for value in values for event in feed.take(Page(value, "spans"))]
-    return [*events, *feed.finish()], intake
+    return take(feed, *(Page(value, "spans") for value in values)), intake
 
 
 @pytest.mark.parametrize("encode", [as_json, as_proto])

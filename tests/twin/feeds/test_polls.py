@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.twin.feeds.read import read, total
+from tests.twin.feeds.read import read, take, total
 from twin.estate import Estate
 from twin.events import Event
 from twin.feeds import FORMATS, Page
@@ -216,7 +216,8 @@ def test_an_answer_of_a_server_waits_for_nothing(estate: Estate) -> None:
     feed = make_feed("prometheus", Intake(estate), FeedOptions(length=1))
     (answer,) = pages_of("range", samples)
     assert isinstance(answer, bytes)
-    events = list(feed.take(Page(answer, "http://x", headers={"content-type": "application/json"})))
+    page = Page(answer, "http://x", headers={"content-type": "application/json"})
+    events = take(feed, page, is_end=False)
     assert total(events, "PUT") == 120
 
 
@@ -226,11 +227,11 @@ def test_a_record_of_mq_json_is_held_until_a_younger_one_comes(estate: Estate) -
     assert FORMATS["mq_json"].is_live
     feed = make_feed("mq_json", Intake(estate), FeedOptions(length=1))
     first, second = (mq_json(s, ("queue", QUEUE, camel(counts(s, s)))) for s in (10, 20))
-    assert list(feed.take(Page(first, "t/0@1"))) == []
+    assert take(feed, Page(first, "t/0@1"), is_end=False) == []
     assert (feed.passed, feed.page_latest) == (0, (START + 10) * SECOND)
-    list(feed.take(Page(second, "t/0@2")))
+    take(feed, Page(second, "t/0@2"), is_end=False)
     assert (feed.passed, feed.page_latest) == ((START + 10) * SECOND, (START + 20) * SECOND)
-    assert total(list(feed.finish()), "PUT") == 20
+    assert total(take(feed), "PUT") == 20
     assert feed.passed == (START + 20) * SECOND
 
 

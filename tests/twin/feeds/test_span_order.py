@@ -1,4 +1,4 @@
-"""Spans each once and in the order of time: `twin.feeds.ordering`."""
+"""Spans each once and in the order of time: `twin.feeds.otlp`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from twin.feeds.ordering import SpanOrder
+from twin.feeds.otlp import SpanOrder
 
 SECOND = 1_000_000
 

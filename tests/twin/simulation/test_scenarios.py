@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,21 +38,33 @@ def first_full_hours(outcome: Outcome) -> float:
     return (outcome.first_full[0] - START) / HOUR
 
 
+class Played(dict[str, tuple[Outcome, Path]]):
+    """Outcome and recording of each scenario, which is simulated when it is first asked for."""
+
+    def __init__(self, estate: Estate, folder: Path) -> None:
+        super().__init__()
+        self.estate = estate
+        self.folder = folder
+
+    def __missing__(self, name: str) -> tuple[Outcome, Path]:
+        path = self.folder / f"{name}.arrow"
+        self[name] = simulate(make_scenario(name), self.estate, path, seed=1), path
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def played(small: Estate, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome, Path]]:
-    folder = tmp_path_factory.mktemp("played")
-    results = {}
-    for name in HERE:
-        path = folder / f"{name}.arrow"
-        results[name] = simulate(make_scenario(name), small, path, seed=1), path
-    return results
+def played(small: Estate, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    return Played(small, tmp_path_factory.mktemp("played"))
+
+
+def of_night(names: Iterable[str], by_day: str) -> list[Any]:
+    """Return names in order as parameters of which all but one are nightly."""
+    return [pytest.param(name, marks=() if name == by_day else pytest.mark.nightly) for name in sorted(names)]
 
 
 @pytest.mark.parametrize("name", sorted(set(HERE) - CLOSE - FAR))
 @pytest.mark.nightly
-def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(
-    played: dict[str, tuple[Outcome, Path]], name: str
-) -> None:
+def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(played: Played, name: str) -> None:
     outcome, _ = played[name]
     assert outcome.first_full is not None
     assert outcome.first_full[1] == "QSG1/APP1"
@@ -58,16 +72,16 @@ def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(
     assert all(item.refused == 0 for store, item in outcome.stores.items() if store != "QSG1/APP1")
 
 
-@pytest.mark.parametrize("name", sorted(FAR))
-def test_what_only_looks_like_a_fill_ends_in_no_2192(played: dict[str, tuple[Outcome, Path]], name: str) -> None:
+@pytest.mark.parametrize("name", of_night(FAR, "short-outages"))
+def test_what_only_looks_like_a_fill_ends_in_no_2192(played: Played, name: str) -> None:
     outcome, _ = played[name]
     assert outcome.first_full is None
     assert outcome.fullest == "QSG1/APP1"
     assert outcome.stores["QSG1/APP1"].peak_pct > 50
 
 
-@pytest.mark.parametrize("name", sorted(CLOSE))
-def test_what_is_harmless_comes_close_and_ends_in_no_2192(played: dict[str, tuple[Outcome, Path]], name: str) -> None:
+@pytest.mark.parametrize("name", of_night(CLOSE, "sawtooth"))
+def test_what_is_harmless_comes_close_and_ends_in_no_2192(played: Played, name: str) -> None:
     outcome, _ = played[name]
     assert outcome.first_full is None
     assert outcome.fullest == "QSG1/APP1"
@@ -76,9 +90,7 @@ def test_what_is_harmless_comes_close_and_ends_in_no_2192(played: dict[str, tupl
 
 @pytest.mark.parametrize("name", HERE)
 @pytest.mark.nightly
-def test_the_twin_finds_nothing_impossible_in_what_is_simulated(
-    played: dict[str, tuple[Outcome, Path]], small: Estate, name: str
-) -> None:
+def test_the_twin_finds_nothing_impossible_in_what_is_simulated(played: Played, small: Estate, name: str) -> None:
     outcome, path = played[name]
     replayed = replay(path, small)
     assert replayed.events == outcome.events
@@ -89,24 +101,22 @@ def test_the_twin_finds_nothing_impossible_in_what_is_simulated(
         assert state.full_puts == outcome.stores[store].refused
 
 
-def test_the_getter_outage_is_full_late_in_the_outage_and_drains_after_it(
-    played: dict[str, tuple[Outcome, Path]], small: Estate
-) -> None:
+def test_the_getter_outage_is_full_late_in_the_outage_and_drains_after_it(played: Played, small: Estate) -> None:
     outcome, path = played["getter-outage"]
     assert 1.5 < first_full_hours(outcome) < 2.45
     assert replay(path, small).states["QSG1/APP1"].messages < 200
 
 
-def test_the_slow_consumer_is_full_before_it_catches_up(played: dict[str, tuple[Outcome, Path]]) -> None:
+def test_the_slow_consumer_is_full_before_it_catches_up(played: Played) -> None:
     assert 2.0 < first_full_hours(played["slow-consumer"][0]) < 4.5
 
 
-def test_only_the_highest_burst_fills(played: dict[str, tuple[Outcome, Path]]) -> None:
+def test_only_the_highest_burst_fills(played: Played) -> None:
     assert 4.0 < first_full_hours(played["burst"][0]) < 4.2
 
 
 def test_growing_messages_make_the_rules_move_the_danger_into_the_data_sets(
-    played: dict[str, tuple[Outcome, Path]],
+    played: Played,
 ) -> None:
     structure = played["growing-message-size"][0].stores["QSG1/APP1"]
     assert structure.offload_rule >= 2
@@ -115,14 +125,14 @@ def test_growing_messages_make_the_rules_move_the_danger_into_the_data_sets(
 
 
 def test_a_data_set_that_cannot_expand_fills_while_the_structure_looks_empty(
-    played: dict[str, tuple[Outcome, Path]],
+    played: Played,
 ) -> None:
     structure = played["smds-cannot-expand"][0].stores["QSG1/APP1"]
     assert structure.peak_pct < 5
     assert structure.peak_smds_pct["QM01"] > 97
 
 
-def test_the_hog_is_one_queue_and_others_get_2192_with_it(played: dict[str, tuple[Outcome, Path]]) -> None:
+def test_the_hog_is_one_queue_and_others_get_2192_with_it(played: Played) -> None:
     outcome, path = played["one-queue-hogging"]
     refused: dict[str, int] = {}
     depth: dict[str, int] = {}

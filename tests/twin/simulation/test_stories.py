@@ -53,8 +53,8 @@ def test_the_offload_rules_stop_a_growth_that_would_fill_the_structure_without_t
     assert late > 1.5 * early
     assert end == pytest.approx(late, rel=0.15)
     text = small_estate(tmp_path).read_text(encoding="utf-8")
-    off = "".join(f'offld{number}_sz = "64K"\n' for number in (1, 2, 3))
-    (tmp_path / "off.toml").write_text(text.replace("cf_level = 5\n", f"cf_level = 5\n{off}"), encoding="utf-8")
+    off = "".join(f', offld{number}_sz = "64K"' for number in (1, 2, 3))
+    (tmp_path / "off.toml").write_text(text.replace("cf_level = 5", f"cf_level = 5{off}"), encoding="utf-8")
     scenario = make_scenario("offload-stops-growth", rate=_rate_of(path))
     without = simulate(scenario, load_estate(tmp_path / "off.toml"), tmp_path / "off.arrow", seed=1)
     assert 1 < first_full_hours(without) < 5
@@ -161,7 +161,7 @@ def test_one_store_fills_and_the_other_does_what_it_always_does(tell: Tell) -> N
 
 
 def test_two_stores_are_needed_for_two(tmp_path: Path) -> None:
-    text = small_estate(tmp_path).read_text(encoding="utf-8").replace('[queue."QSG1/AUDIT"]\nstructure = "APP2"\n', "")
+    text = small_estate(tmp_path).read_text(encoding="utf-8").replace('"QSG1/AUDIT" = {structure = "APP2"}\n', "")
     (tmp_path / "one.toml").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="two-stores: there is only QSG1/APP1; expected: two stores with queues"):
         simulate(make_scenario("two-stores"), load_estate(tmp_path / "one.toml"), tmp_path / "x.arrow")

@@ -1,0 +1,528 @@
+"""Write everything that is made from the types of records: schemas, tables of the pages, the types of a MEASURE.
+
+What a field means stands below it in its class, as a string; bounds and formats are part of its type. The texts may
+have links, as in pages. Pages and modules have the generated parts between two markers; tests/test_schemas.py compares
+them with what is written here.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from deploy.metrics.catalogue import CATALOGUE, RESOURCE, STORE
+from docs.make_asyncapi import asyncapi
+from kernels import OPS
+from kernels.json_scan import TIME_HIGH, TIME_LOW
+from streams.query import report_records
+from streams.query.report_records import ReadMark, ReportFields, ReportRecord
+from twin.events import Reason
+from twin.events.fields import FIELDS, SILENT, Event, Field, Kind
+from twin.events.measured import MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS
+from twin.records import STATES, AlertRecord, LetterHeaders, Note, ReplayedLetter, StateRecord, alerts, letters, states
+from twin.stores import reports
+from twin.stores.reports import LogValues, QueueFileValues, StructureValues
+
+ROOT = Path(__file__).parents[1]
+PAGES, SCHEMAS = ROOT / "docs", ROOT / "schemas"
+Schema = dict[str, Any]
+
+_HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
+_OPTIONAL = {"IncidentRole": ("recovered",)}  # fields that records of early versions lack
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+_ALL = "measured"  # field of an event
+
+
+def outputs() -> dict[Path, str]:
+    """Return the files that have generated parts, with their whole contents."""
+    files = {SCHEMAS / f"{name}.schema.json": _as_json(make()) for name, make in _SCHEMAS.items()}
+    lines = "".join(f"{json.dumps(event)}\n" for event in _examples_of("events.md", "events")[:2])
+    files[SCHEMAS / "asyncapi.yaml"] = yaml.safe_dump(asyncapi(lines), sort_keys=False, width=120, allow_unicode=True)
+    tables = _tables()
+    for page in sorted({page for page, _ in tables}):
+        own = {name: text for (of_page, name), text in tables.items() if of_page == page}
+        files[PAGES / page] = _with_parts(PAGES / page, "<!-- {} -->", own)
+    module = ROOT / "twin" / "events" / "measured.py"
+    files[module] = _with_parts(module, "# --- {} ---", {"types": _measured_types()})
+    return files
+
+
+def _with_parts(path: Path, marker: str, parts: Mapping[str, str]) -> str:
+    """Return the text of a file with its generated parts, each between a line with its name and one that ends it."""
+    text = path.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        first, last = marker.format(f"make schemas: {name}"), marker.format("end")
+        before, head, rest = text.partition(f"{first}\n")
+        _, ended, after = rest.partition(last)
+        assert ended, f"{path.name} lacks {first}"
+        text = f"{before}{head}\n{part}\n\n{ended}{after}"
+    return text
+
+
+def _as_json(schema: Schema) -> str:
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    short = re.compile(r"\[\n\s+([^][{}]*)\n\s+\]")  # lists of words and numbers, on one line
+    return short.sub(lambda match: "[" + re.sub(",\n *", ", ", match[1]) + "]", text) + "\n"
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def texts_of(record: type) -> dict[str, str]:
+    """Return the texts below the fields of a class and of the classes that it extends, by field."""
+    texts = {}
+    for own in reversed(record.__mro__):
+        if own.__module__.startswith(("twin.", "streams.")):
+            [definition] = ast.parse(textwrap.dedent(inspect.getsource(own))).body
+            assert isinstance(definition, ast.ClassDef)
+            for field, below in pairwise(definition.body):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        texts[name] = " ".join(text.split())
+    return texts
+
+
+def _defs(*records: type[msgspec.Struct]) -> dict[str, Schema]:
+    """Return the schemas of records, and of the records in them, by name; with links in their texts."""
+    _, defs = msgspec.json.schema_components(
+        records, schema_hook=lambda _: {"description": "Any value."}, ref_template="#/$defs/{name}"
+    )
+    for name, schema in defs.items():
+        record = next(getattr(home, name) for home in _HOMES if hasattr(home, name))
+        texts = texts_of(record)
+        schema["description"] = " ".join(inspect.getdoc(record).split("\n\nAttributes:")[0].split())
+        del schema["title"]
+        for field in msgspec.structs.fields(record):
+            if field.name == "value" and record is AlertRecord:
+                del schema["properties"]["value"]
+                continue
+            own = {"description": texts[field.name], **_compact(schema["properties"][field.encode_name])}
+            if own.pop("default", "") is None and record.__struct_config__.omit_defaults:
+                own["type"] = own["type"][0]  # absent instead of null
+            schema["properties"][field.encode_name] = own
+        if not record.__struct_config__.omit_defaults:
+            schema["required"] = [own for own in schema["properties"] if own not in _OPTIONAL.get(name, ())]
+    return defs
+
+
+def _compact(schema: Schema) -> Schema:
+    """Return a schema with null among its types instead of beside them, where that is the same."""
+    match schema:
+        case {"anyOf": [{"type": str(kind), **other}, {"type": "null"}], **rest}:
+            return {**rest, "type": [kind, "null"], **other}
+        case {"anyOf": [{"enum": words}, {"type": "null"}], **rest}:
+            return {**rest, "enum": [*words, None]}
+    return schema
+
+
+def _plain(node: Any) -> Any:  # noqa: ANN401 -- JSON
+    """Return a schema whose texts have no links."""
+    if isinstance(node, dict):
+        return {
+            key: _LINK.sub(r"\1", value) if key == "description" and isinstance(value, str) else _plain(value)
+            for key, value in node.items()
+        }
+    return [_plain(value) for value in node] if isinstance(node, list) else node
+
+
+def _document(name: str, title: str, description: str, examples: Sequence[Any], schema: Schema) -> Schema:
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:mqtwin:{name}", "title": title}
+    rest = {key: value for key, value in schema.items() if key != "description"}
+    return _plain({**head, "description": description, **rest, "examples": msgspec.to_builtins(examples)})
+
+
+def _examples_of(page: str, title: str) -> list[Any]:
+    """Return the examples that a page shows under a title, each a JSON text, or a line of JSON texts."""
+    block = re.compile(rf'^```json title="{title}"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+    text = "".join(block.findall((PAGES / page).read_text(encoding="utf-8")))
+    decoder, examples = json.JSONDecoder(), []
+    while text := text.strip():
+        value, end = decoder.raw_decode(text)
+        examples.append(value)
+        text = text[end:]
+    return examples
+
+
+def _when(condition: Schema, consequence: Schema, comment: str = "") -> Schema:
+    return ({"$comment": comment} if comment else {}) | {"if": condition, "then": consequence}
+
+
+# --- schemas ---------------------------------------------------------------------------------------------------------
+
+
+def _state() -> Schema:
+    defs = _defs(StateRecord, *STATES.values())
+    common = defs.pop("StateRecord")
+    common["properties"]["kind"] |= {"enum": list(STATES)}
+    for kind, record in STATES.items():
+        own = defs.pop(record.__name__)
+        own["properties"] = {name: value for name, value in own["properties"].items() if name not in common["required"]}
+        own["required"] = list(own["properties"])
+        defs[kind] = own
+    common["allOf"] = [_when({"properties": {"kind": {"const": kind}}}, {"$ref": f"#/$defs/{kind}"}) for kind in STATES]
+    description = (
+        "The state of one store. The key of the record is the store's name; the last record of a key counts, and a "
+        "batch writes no more than one per store. Fields may be added."
+    )
+    return _document(
+        "state", "State record", description, _examples_of("state.md", "state record"), common | {"$defs": defs}
+    )
+
+
+def _alert() -> Schema:
+    defs = _defs(AlertRecord)
+    record = defs.pop("AlertRecord")
+    record["properties"] = {
+        "specversion": {"const": "1.0"},
+        "source": {"type": "string", "format": "uri-reference", "minLength": 1},
+        "datacontenttype": {"const": "application/json"},
+        **record["properties"],
+    }
+    record["required"] = list(record["properties"])
+
+    def status(word: str) -> Schema:
+        return {"properties": {"data": {"properties": {"status": {"const": word}}}}}
+
+    record |= _when({"properties": {"type": {"const": "mqtwin.alert.cleared"}}}, status("cleared"))
+    record["else"] = status("open")
+    description = (
+        "A CloudEvent 1.0 in structured mode. The key of the record is data.alert_id. The same input gives the same "
+        "ids and content, so a second delivery is harmless."
+    )
+    return _document("alert", "Alert", description, _examples_of("alerts.md", "alert"), record | {"$defs": defs})
+
+
+def _note() -> Schema:
+    note = _defs(Note)["Note"]
+    of_acted = _when({"properties": {"kind": {"const": "acted"}}}, {"properties": {"action": {"type": "string"}}})
+    of_acted["else"] = {"properties": {"action": {"type": "null"}}}
+    of_comment = _when({"properties": {"kind": {"const": "comment"}}}, {"properties": {"text": {"type": "string"}}})
+    note["allOf"] = [of_acted, of_comment]
+    alert_id, who = "QSG1/APP1/full-forecast/smds/QM01/1795137305426826", "ann"
+    examples = [
+        Note(alert_id=alert_id, kind="acknowledged", action=None, text="on it", who=who, time="2026-11-20T01:46:00Z"),
+        Note(alert_id=alert_id, kind="acted", action="getters", text=None, who=who, time="2026-11-20T01:52:10Z"),
+    ]
+    description = (
+        "What somebody did about an alert, or has to say. The key of the record is alert_id. Nobody checks who it is "
+        "from."
+    )
+    return _document("note", "Note", description, examples, note)
+
+
+def _dead_letter() -> Schema:
+    defs = _defs(LetterHeaders, ReplayedLetter)
+    headers, replayed = defs["LetterHeaders"], defs["ReplayedLetter"]
+    for letter in (headers, replayed):
+        letter["properties"]["reason"] = {"$ref": "#/$defs/reason"}
+    replayed["oneOf"] = [{"required": ["value"]}, {"required": ["value_base64"]}]
+    replayed["examples"] = msgspec.to_builtins(
+        [
+            ReplayedLetter("unknown-op", 'op is "PEEK"; expected: one of PUT, GET, COMMIT', 17, value='{"op":"PEEK"}'),
+            ReplayedLetter(
+                "not-json", "JSON is malformed; expected: one JSON object in UTF-8", 18, value_base64=b"\xff"
+            ),
+        ]
+    )
+    reason = {
+        "description": "A stable code.",
+        "oneOf": [{"const": reason.value, "description": reason.sentence} for reason in Reason],
+    }
+    headers["$defs"] = {"reason": reason, "replayed": replayed}
+    examples = _examples_of("events.md", "dead letter headers")
+    return _document("dead-letter", "Headers of a dead letter", headers["description"], examples, headers)
+
+
+def _report() -> Schema:
+    defs = _defs(ReportRecord, ReadMark)
+    record, mark = defs.pop("ReportRecord"), defs.pop("ReadMark")
+    schema = {
+        "type": "object",
+        "required": ["store"],
+        "oneOf": [{"required": ["source", "reports"]}, {"required": ["caught_up"]}],
+        "properties": record["properties"] | mark["properties"],
+        "$defs": defs,
+    }
+    gib, tick = 1 << 30, 179_517_601
+    structure = StructureValues(size=4 * gib, scm_max=8 * gib, scm_used=gib, aug_fixed=8 << 20, aug_dynamic=21_474_836)
+    traffic = QueueFileValues(puts=207_000, gets=207_000, depth=12)
+    log = LogValues(records=3, ends=bytes(range(1, 9)), in_file=40, at_checkpoint=56, file=64)
+    examples = [
+        ReadMark("CF01", caught_up=True),
+        ReportRecord(
+            "CF01", "QSG1/APP1", [ReportFields(tick, tick + 2, structure), ReportFields(tick + 3, tick + 3, None)]
+        ),
+        ReportRecord("UC01", "UC01QM01/REQUEST", [ReportFields(tick, tick, traffic)]),
+        ReportRecord("QMD1", "QMD1/INVOICES", [ReportFields(tick, tick, log)]),
+    ]
+    description = (
+        "The reports of one store to a shared store in one batch. The job writes this topic in one batch and reads it "
+        "in a later one. A second delivery changes nothing. Or a mark (caught_up), whether all events that existed "
+        "have been read."
+    )
+    return _document("report", "Reports", description, examples, schema)
+
+
+# --- the schema of an event ------------------------------------------------------------------------------------------
+
+_KINDS = {
+    Kind.STRING: ("string", "minLength", "maxLength"),
+    Kind.INTEGER: ("integer", "minimum", "maximum"),
+    Kind.NUMBER: ("number", "exclusiveMinimum", "maximum"),
+    Kind.BOOLEAN: ("boolean", "", ""),
+    Kind.OBJECT: ("object", "", ""),
+}
+_DAY = "(1999-12-31|(20[0-9]{2}|2100)-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|2101-01-01)"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_DEFAULTS = {"count": 1, "priority": 0, "persistent": False, "direct": False, "reason": 0}
+_NOT_NULL = {"not": {"type": "null"}}
+
+
+def _event_field(field: Field) -> Schema:
+    """Return the schema of a field of an event, without its text."""
+    if field.kind is Kind.TIME:
+        text = {"type": "string", "format": "date-time", "pattern": f"^{_DAY}[Tt]{_CLOCK}$"}
+        return {"oneOf": [text, {"type": "integer", "minimum": TIME_LOW, "maximum": TIME_HIGH - 1}]}
+    if field.name == "op":
+        return {"enum": list(OPS)}
+    kind, low, high = _KINDS[field.kind]
+    bounds = {} if field.high is None else {low: field.low, high: field.high}
+    default = {"default": _DEFAULTS[field.name]} if field.name in _DEFAULTS else {}
+    return {"type": kind if field.needed_by == OPS else [kind, "null"], **bounds, **default}
+
+
+def _event() -> Schema:
+    texts = texts_of(Event)
+    needed: dict[tuple[str, ...], list[str]] = {}
+    for field in FIELDS:
+        needed.setdefault(field.needed_by, []).append(field.name)
+    rules = [
+        _when(
+            {"properties": {"op": {"enum": list(ops)}}},
+            {"required": names, "properties": dict.fromkeys(names, _NOT_NULL)},
+        )
+        for ops, names in needed.items()
+        if ops not in ((), OPS)
+    ]
+    silent = {"type": "object", "required": [SILENT.name], "properties": {SILENT.name: _NOT_NULL}}
+    resync = {"description": "Make the twin take over what was measured.", "type": ["boolean", "null"]}
+    rules += [
+        _when(
+            {"required": ["op", "direct"], "properties": {"op": {"const": "PUT"}, "direct": {"const": True}}},
+            {"properties": {"uow": {"type": "null"}}},
+            "a put to a waiting getter is outside syncpoint",
+        ),
+        _when(
+            {"required": ["msgid"], "properties": {"msgid": {"type": "string"}}},
+            {"properties": {"count": {"enum": [1, None]}}},
+            "count with a msgid",
+        ),
+        _when(
+            {"required": [_ALL], "properties": {"op": {"const": "MEASURE"}}},
+            {"properties": {_ALL: {"$ref": "#/$defs/numbers", "properties": {"resync": resync}}}},
+            "measured of a MEASURE holds numbers of the state record",
+        ),
+        _when(
+            {"required": [_ALL], "properties": {"op": {"const": "HEARTBEAT"}, _ALL: silent}},
+            {
+                "required": ["store"],
+                "properties": {
+                    "store": _NOT_NULL,
+                    _ALL: {
+                        "properties": {SILENT.name: {"type": "integer", "minimum": SILENT.low, "maximum": SILENT.high}}
+                    },
+                },
+            },
+            "a HEARTBEAT that reports a silent source",
+        ),
+    ]
+    schema = {
+        "type": "object",
+        "required": needed[OPS],
+        "properties": {field.name: {"description": texts[field.name], **_event_field(field)} for field in FIELDS},
+        "allOf": rules,
+        "$defs": {"numbers": _numbers()},
+    }
+    description = (
+        "A fact: one operation of a queue manager. Unknown fields are ignored, and null is equivalent to absent. "
+        "Integers are written without a decimal point: 5, not 5.0 (JSON Schema does not distinguish them, mqtwin "
+        "does). Queue managers, queues, stores and attributes must also be in the estate."
+    )
+    examples = [*_examples_of("events.md", "event"), *_examples_of("events.md", "events")]
+    return _document("event", "Event", description, examples, schema)
+
+
+def _numbers() -> Schema:
+    """Return the schema of `measured` of a MEASURE."""
+
+    def bounded(kind: str, bounds: Mapping[str, int]) -> Schema:
+        return {name: {"type": [kind, "null"], "minimum": 0, "maximum": high} for name, high in bounds.items()}
+
+    smds = {"type": "object", "properties": bounded("integer", MEASURED_SMDS)}
+    return {
+        "description": "At least one of these, not null.",
+        "type": "object",
+        "properties": {
+            **bounded("integer", MEASURED_COUNTS),
+            **bounded("number", MEASURED_NUMBERS),
+            "smds": {"description": "By queue manager.", "type": ["object", "null"], "additionalProperties": smds},
+            "scm": {"type": ["object", "null"], "properties": bounded("integer", MEASURED_SCM)},
+        },
+        "not": {"properties": {name: {"type": "null"} for name in MEASURED}},
+    }
+
+
+def _measured_types() -> str:
+    """Return the types of the content of a MEASURE, as Python."""
+    smds, scm = ((name, "int") for name in MEASURED_SMDS), ((name, "int") for name in MEASURED_SCM)
+    numbers = chain(((name, "int") for name in MEASURED_COUNTS), ((name, "float") for name in MEASURED_NUMBERS))
+    types = (
+        ("DataSetMeasured", "Fields of a shared message data set.", smds),
+        ("ScmMeasured", "Fields of the storage class memory of a structure.", scm),
+        (
+            "Measured",
+            "Content of a MEASURE of any store, which takes the fields of its kind. resync: take the measurement over.",
+            chain(numbers, (("smds", "dict[str, DataSetMeasured]"), ("scm", "ScmMeasured"), ("resync", "bool"))),
+        ),
+    )
+    classes = (
+        "\n".join(
+            [
+                f'class {name}(TypedDict, total=False):\n    """{text}"""\n',
+                *(f"    {own}: {kind}" for own, kind in fields),
+            ]
+        )
+        for name, text, fields in types
+    )
+    return "\n" + "\n\n\n".join(classes) + "\n"
+
+
+_SCHEMAS: dict[str, Callable[[], Schema]] = {
+    "event": _event,
+    "state": _state,
+    "alert": _alert,
+    "note": _note,
+    "dead-letter": _dead_letter,
+    "report": _report,
+}
+
+
+# --- tables of pages -------------------------------------------------------------------------------------------------
+
+
+def _tables() -> dict[tuple[str, str], str]:
+    """Return the tables by page and name."""
+    state = _defs(StateRecord, *STATES.values())
+    alert, note = _defs(AlertRecord), _defs(Note)
+    apart = {
+        "StateForecast",
+        "ForecastScores",
+        "ElementDemand",
+        "PageDemand",
+        "BlockDemand",
+        "DataSetState",
+        "ScmState",
+    }
+    common = state["StateRecord"]["properties"]
+    sections: dict[str, Schema] = {
+        record: state[record]
+        for record in ("StateRecord", "StateForecast", "ForecastScores", "DataSetState", "ScmState")
+    }
+    for record in STATES.values():
+        own = state[record.__name__]["properties"].items()
+        sections[record.__name__] = {"properties": {name: schema for name, schema in own if name not in common}}
+    tables = {("state.md", name): _fields_table(schema, state, apart) for name, schema in sections.items()}
+    demand = {name: state[name]["properties"] for name in ("ElementDemand", "PageDemand", "BlockDemand")}
+    tables["state.md", "demand"] = _fields_table({"properties": dict(chain(*map(dict.items, demand.values())))}, state)
+    of_alerts = {"AlertData": {"Action", "DoneAction"}, "Action": set(), "DoneAction": set()}
+    tables |= {("alerts.md", name): _fields_table(alert[name], alert, own) for name, own in of_alerts.items()}
+    tables["alerts.md", "AlertRecord"] = _fields_table(alert["AlertRecord"], alert, {"AlertData"})
+    tables["alerts.md", "Note"] = _fields_table(note["Note"], note)
+    texts = texts_of(Event)
+    tables["events.md", "fields"] = _table(
+        ("field", "type", "meaning"),
+        ([f"`{field.name}`", _type_words(field), texts[field.name]] for field in FIELDS),
+    )
+    tables["events.md", "reasons"] = _table(
+        ("reason", "meaning"), ([f"`{reason}`", reason.sentence] for reason in Reason)
+    )
+    tables["surfaces.md", "metrics"] = _table(("metric", "kind", "labels", "meaning"), _metric_rows())
+    return tables
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.removesuffix('.') for cell in line)} |" for line in lines)
+
+
+def _fields_table(schema: Schema, defs: Mapping[str, Schema], apart: AbstractSet[str] = frozenset()) -> str:
+    return _table(("field", "meaning"), _field_rows(schema, defs, apart))
+
+
+def _field_rows(
+    schema: Schema, defs: Mapping[str, Schema], apart: AbstractSet[str], before: str = ""
+) -> Iterator[list[str]]:
+    """Yield the fields of a record, and below each those of the records in it, but for the ones that stand apart."""
+    for name, own in schema["properties"].items():
+        if name == "type" and "description" not in own:
+            continue
+        yield [f"`{before}{name}`", own["description"]]
+        inner, path = own, f"{before}{name}"
+        while "$ref" not in inner:
+            if "anyOf" in inner:
+                inner = inner["anyOf"][0]
+            elif "items" in inner:
+                inner, path = inner["items"], f"{path}[]"
+            elif isinstance(inner.get("additionalProperties"), dict):
+                inner, path = inner["additionalProperties"], f"{path}.*"
+            else:
+                break
+        record = inner.get("$ref", "").rpartition("/")[2]
+        if record and record not in apart:
+            yield from _field_rows(defs[record], defs, apart, f"{path}.")
+
+
+def _type_words(field: Field) -> str:
+    """Return the type of a field of an event, with its bounds."""
+    if field.kind is Kind.TIME:
+        return "RFC 3339 string, or integer microseconds since 1970, UTC"
+    words = _KINDS[field.kind][0]
+    if field.high is None:
+        return words
+    if field.kind is Kind.NUMBER:
+        return f"{words} above 0, at most {field.high:,}"
+    unit = " bytes" if field.kind is Kind.STRING else ""
+    high = "" if field.high.bit_length() >= 63 else f" to {field.high:,}{unit}"
+    return f"{words}, {field.low}{high}" if high else f"{words} from {field.low}"
+
+
+def _metric_rows() -> Iterator[list[str]]:
+    words = {RESOURCE: "of a resource", STORE: "of a store"}
+    for metric in CATALOGUE.values():
+        begin = next((names for names in words if metric.labels[: len(names)] == names), ())
+        labels = ([words[begin]] if begin else []) + [f"`{label}`" for label in metric.labels[len(begin) :]]
+        yield [f"`{metric.name}`", metric.kind, ", ".join(labels), metric.text]
+
+
+def main() -> int:
+    """Write what has changed."""
+    for path, text in outputs().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(path.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

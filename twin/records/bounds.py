@@ -1,0 +1,41 @@
+"""Types of the fields of records: their bounds, their formats, and which of them a MEASURE may carry.
+
+Readers refuse values beyond the bounds. Words that may be added to, such as conditions of alerts, are bounds of the
+schema alone, so that a reader takes the records of a later version.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, get_type_hints
+
+import msgspec
+
+MEASURED_MAX = 2**53 - 1  # of a measured number: exact in a double; 8 PiB
+MESSAGES_MAX = 2**31 - 1  # of measured messages: a store counts them in 31 bits
+_MEASURED = "measured_max"  # key of a type's `extra`
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Time = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Number = Annotated[float, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+# The same, of quantities by which a MEASURE may describe a store.
+MeasuredCount = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: MEASURED_MAX})]
+MeasuredMessages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: MESSAGES_MAX})]
+MeasuredNumber = Annotated[float, msgspec.Meta(ge=0, extra={_MEASURED: MEASURED_MAX})]
+
+
+def one_of(*words: str) -> msgspec.Meta:
+    """Return the words of a field, to which later versions may add: readers take others, too."""
+    return msgspec.Meta(extra_json_schema={"enum": list(words)})
+
+
+def measured_bounds(record: type[msgspec.Struct], number: type[int | float]) -> dict[str, int]:
+    """Return the largest measured value of each field of a record that is an integer, or a float, and measurable."""
+    bounds: dict[str, int] = {}
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        for part in (hint, *getattr(hint, "__args__", ())):  # of `MeasuredCount | None`
+            if getattr(part, "__origin__", None) is number:
+                extra = part.__metadata__[0].extra or {}
+                bounds |= {name: extra[_MEASURED]} if _MEASURED in extra else {}
+    return bounds
