@@ -1,14 +1,12 @@
 """The command ``mqtwin``: the list of commands, and one treatment of errors for all of them.
 
 The module of a command in :mod:`deploy.commands` is imported when the command runs, so ``mqtwin --help`` imports
-neither Spark nor Kafka. A command returns None or its exit status. An error is one line on standard error:
+neither Spark nor Kafka. A command returns None or its exit status; Ctrl-C ends it with 130, a closed standard output
+with 141, as in any shell. An error is one line on standard error, after its traceback with ``--debug``:
 
 - :class:`twin.errors.UsageError`: wrong use or input, exit status 2
 - any other :class:`twin.errors.MqtwinError`: a failure while running, exit status 1
 - any other exception: a defect, exit status 1
-
-``--debug`` or ``MQTWIN_DEBUG=1`` also prints the traceback. Ctrl-C ends a command with 130, a closed standard output
-with 141, as in any shell.
 """
 
 from __future__ import annotations
