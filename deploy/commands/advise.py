@@ -11,11 +11,11 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
 from deploy.options.moment import MomentSource, open_twin, parse_set, parse_traffic
 from deploy.show.planning import advice_document, members_document
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit
 from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
@@ -57,12 +57,12 @@ def advise(
     time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: InputFolder | None = None,
     kafka: KafkaOptions | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
+    set_: Repeated = (),
     hours: float = 2.0,
     confidence: float = 0.9,
     margin: Annotated[float, Parameter(validator=Number(gte=0, lte=50))] = 0.0,
     traffic: str = "",
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
     html: OutputFile | None = None,
     output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
 ) -> None:
@@ -92,8 +92,7 @@ def advise(
     promise, factors, required = Promise(hours=hours, confidence=confidence), parse_traffic(traffic), parse_set(set_)
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"--output {output}; expected: a name in a folder that exists")
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     twin = open_twin(store, loaded_estate, source)
     if isinstance(twin, UniformClusterTwin):
         if html is not None or output is not None or required:

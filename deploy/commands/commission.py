@@ -10,13 +10,12 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import MAX_HOURS, KafkaOptions, record_events
+from deploy.options.common import MAX_HOURS, Flag, KafkaOptions, open_estate, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.commission import commission_document
 from deploy.show.progress import show_progress
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.playback.commission import commission as judge
 from twin.playback.verdicts import Fitness, JobFigures, LimitUse
 
@@ -31,7 +30,7 @@ def commission(
     last_hours: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_HOURS))] = None,
     status_file: InputFile | None = None,
     html: OutputFile | None = None,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
 ) -> int:
     """Say whether the twin does what it promises at this site: fit, fit with limits, or not fit, each with its reason.
 
@@ -47,8 +46,7 @@ def commission(
         html: File for a page with pictures, to hand on.
         json_: Print JSON instead of text.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     if (recording is None) == (kafka is None):
         raise UsageError("commission: --recording or --bootstrap-servers; expected: one of them")
     if status_file is not None and kafka is None:

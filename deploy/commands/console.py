@@ -7,16 +7,13 @@ import time
 import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import KafkaOptions, parse_address
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address
 from deploy.options.files import EstateFile, InputFile, InputFolder
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -43,9 +40,9 @@ def console(
     token_file: InputFile | None = None,
     tls_certificate: InputFile | None = None,
     tls_key: InputFile | None = None,
-    behind_proxy: Annotated[bool, Parameter(negative="")] = False,
-    allowed_host: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    behind_proxy: Flag = False,
+    allowed_host: Repeated = (),
+    open_: Flag = False,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -139,8 +136,7 @@ def _live(
 
 def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
     """Return the server of a recording."""
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     wrong_estate = WrongEstate(recording)
     with show_progress("replay", recording) as advance:
 

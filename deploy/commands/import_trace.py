@@ -6,12 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options.common import parse_start
+from deploy.options.common import open_estate, parse_start
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
-from deploy.show.terminal import print_warnings
-from twin.estate import load_estate
 from twin.simulation.trace import Serving
 from twin.simulation.trace import import_trace as convert_trace
 
@@ -46,8 +44,7 @@ def import_trace(
         bytes_per_token: Message bytes per token of the context.
         start: Time of the first request. Default: that of the trace.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     serving = Serving(
         queue=queue,
         qmgr=qmgr,

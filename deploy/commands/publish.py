@@ -9,16 +9,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
-from deploy.show.terminal import print_warnings
 from streams.kafka.publish import Pace
 from streams.kafka.publish import publish as send
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.events import ARROW, JSON, NDJSON, Reject
 
 _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
@@ -34,7 +32,7 @@ def publish(
     group_by: Literal["store", "partition"] = "store",
     speed: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
     rate: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
-    create_topics: Annotated[bool, Parameter(negative="")] = False,
+    create_topics: Flag = False,
 ) -> None:
     """Publish a recording to the events topic, at full speed or at a given pace.
 
@@ -55,8 +53,7 @@ def publish(
         raise UsageError(
             "--group-by partition with --content-type json; expected: ndjson or arrow, whose records have many events"
         )
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     wrong_estate = WrongEstate(recording)
 
     def note_rejects(rejects: Sequence[Reject], events: int) -> None:

@@ -10,13 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.options.common import parse_settings, parse_start
+from deploy.options.common import Flag, Repeated, open_estate, parse_settings, parse_start
 from deploy.options.files import EstateFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
-from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.simulation import SCENARIOS, START, make_scenario, parameters
 from twin.simulation import simulate as run_simulation
 
@@ -51,8 +49,8 @@ def simulate(
     queue: str | None = None,
     rate: float | None = None,
     start: str | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
-    list_: Annotated[bool, Parameter(name="--list", negative="")] = False,
+    set_: Repeated = (),
+    list_: Flag = False,
 ) -> None:
     """Simulate a scenario on an estate: a recording with its true 2192s. The same seed gives the same recording.
 
@@ -76,8 +74,7 @@ def simulate(
     settings = dict(parse_settings("--set", set_))
     start_us = START if start is None else parse_start(start)
     chosen_scenario = make_scenario(scenario, store=store, queue=queue, rate=rate, start=start_us, settings=settings)
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     with show_progress(f"simulate {scenario}") as advance:
         outcome = run_simulation(chosen_scenario, loaded_estate, output, seed, lambda events, _: advance(None, events))
     print(simulated_summary(outcome, (loaded_estate.stores[name].kind for name in outcome.stores)))

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from deploy.options.common import Flag, Repeated
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import (
     administration_document,
@@ -46,17 +47,16 @@ from twin.sizing.structure import rebuild_advice
 
 size = App(name="size")
 
-_Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 _DEFAULTS = SizeOptions()
 
 
 @size.command
 def structure(
     *,
-    messages: _Repeated = (),
-    at_max_depth: _Repeated = (),
+    messages: Repeated = (),
+    at_max_depth: Repeated = (),
     size: str | None = None,
-    admin: Annotated[bool, Parameter(negative="")] = False,
+    admin: Flag = False,
     queue_managers: Annotated[int | None, Parameter(validator=Number(gte=1, lte=MAX_QMGRS))] = None,
     cflevel: Annotated[int | None, Parameter(validator=Number(gte=1, lte=99))] = None,
     options: SizeOptions = _DEFAULTS,
@@ -145,7 +145,7 @@ def cluster(
     held: str | None = None,
     cores_per_executor: Annotated[int, Parameter(validator=Number(gte=1, lte=256))] = 4,
     latency: Annotated[float, Parameter(validator=Number(gt=0, lte=3600))] = 1.0,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
 
@@ -176,7 +176,7 @@ def _parse_number(option: str, text: str, largest: int) -> int:
 
 
 @size.command
-def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
+def smds(*, messages: Repeated = (), ds_block: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
     """Plan the shared message data set of a queue manager for the messages that it puts.
 
     Args:
@@ -193,9 +193,9 @@ def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: Size
 @size.command
 def page_set(
     *,
-    messages: _Repeated = (),
-    at_max_depth: _Repeated = (),
-    rate: _Repeated = (),
+    messages: Repeated = (),
+    at_max_depth: Repeated = (),
+    rate: Repeated = (),
     delay: str | None = None,
     mq_version: str | None = None,
     options: SizeOptions = _DEFAULTS,
@@ -223,7 +223,7 @@ def page_set(
 
 @size.command
 def scm(
-    *, messages: _Repeated = (), size: str | None = None, scm_total: str | None = None, options: SizeOptions = _DEFAULTS
+    *, messages: Repeated = (), size: str | None = None, scm_total: str | None = None, options: SizeOptions = _DEFAULTS
 ) -> None:
     """Plan storage class memory for a backlog larger than the structure, with the CFRM statement that defines it.
 
@@ -248,8 +248,8 @@ def scm(
 @size.command
 def queue_file(
     *,
-    messages: _Repeated = (),
-    persistent: _Repeated = (),
+    messages: Repeated = (),
+    persistent: Repeated = (),
     queues: Annotated[int, Parameter(validator=Number(gte=1, lte=10**6))] = 1,
     options: SizeOptions = _DEFAULTS,
 ) -> None:

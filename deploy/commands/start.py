@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from deploy.commands.console import console
 from deploy.console.server import DEFAULT_PORT
-from deploy.options.common import TOKENS
+from deploy.options.common import TOKENS, Flag, Repeated
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.show.progress import show_progress
@@ -49,10 +49,10 @@ def start(
     /,
     *,
     output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
-    group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    group: Repeated = (),
     listen: str = f"127.0.0.1:{DEFAULT_PORT}",
-    no_console: Annotated[bool, Parameter(negative="")] = False,
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    no_console: Flag = False,
+    open_: Flag = False,
     flows: Literal["statistics", "accounting"] = "statistics",
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:

@@ -6,10 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from deploy.options.common import open_estate
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
-from deploy.show.terminal import print_warnings
-from twin.estate import load_estate
 from twin.estate.past_rises import history_text
 from twin.estate.sources import toml_string
 from twin.outputs import write_output
@@ -30,8 +29,7 @@ def warm(
         estate: Estate file (TOML).
         output: File to write (JSON).
     """
-    loaded = load_estate(estate)
-    print_warnings(loaded.warnings)
+    loaded = open_estate(estate)
     with show_progress("warm") as advance:
         history = learn(recording, loaded, advance)
     write_output(output, history_text(history))

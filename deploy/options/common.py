@@ -8,19 +8,33 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile
-from deploy.show.terminal import command_line
+from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
+if TYPE_CHECKING:
+    from twin.estate import Estate
+
+Flag = Annotated[bool, Parameter(negative="")]
+Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 KAFKA = Group("Kafka", sort_key=1)
 TOKENS: ContextVar[tuple[str, ...]] = ContextVar("TOKENS", default=())  # arguments of mqtwin, to print the next command
 MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
 MAX_SECONDS = 3600 * MAX_HOURS
+
+
+def open_estate(path: Path) -> Estate:
+    """Return the estate of a file, and print its warnings. UsageError: the file or a text that it imports is wrong."""
+    from twin.estate import load_estate
+
+    estate = load_estate(path)
+    print_warnings(estate.warnings)
+    return estate
 
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
