@@ -161,7 +161,17 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous", "--from"}  # of kubectl, and of uvx
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
-OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
+OTHERS |= {
+    "--collect-only",
+    "--durations",
+    "--split",
+    "--cases",
+    "--no-pictures",
+    "--write",
+    "--loads",
+    "--stores",
+    "--open-files",
+}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.fuzz.guided
 
