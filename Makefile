@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench bench-peers soak fire score numbers commands schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire score numbers commands schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -40,13 +40,7 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.tools.bench $(ARGS)
 
-bench-peers: $(MADE)/peers $(MADE)/archives       ## measure the job beside smaller programs on the same events
-	$(BIN)/python -m tests.tools.bench --only peers $(ARGS)
-
-soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
-	$(BIN)/python -m tests.tools.soak $(or $(ARGS),load)
-
-fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--seed 7 --minutes 60"
+fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--life 60" watches growth under a load
 	$(BIN)/python -m tests.tools.fire $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
@@ -61,10 +55,11 @@ commands: $(MADE)/mqtwin                     ## write the reference of docs/comm
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
 
-lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, language, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
+	$(BIN)/python tests/language.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -94,7 +89,7 @@ $(MADE)/mqtwin: pyproject.toml constraints.txt $(MADE)/venv
 	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]'
 	@touch $@
 
-$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/peers $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
+$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
 	@echo "==> dependencies of make $*"
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@

@@ -21,9 +21,8 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import changed_config, changed_text
 from twin.outputs import Draft, is_same_file, write_output
-from twin.planning.advise import Advice, Plan, Promise
+from twin.planning.advise import Advice, Plan, Promise, advise_members
 from twin.planning.advise import advise as find_advice
-from twin.planning.members import advise_members
 from twin.planning.moment import moment_of
 from twin.planning.proof import Proof, prove
 from twin.stores.uniform_cluster import UniformClusterTwin

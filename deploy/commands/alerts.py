@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from deploy.bridge.alert_command import AlertCommand
+from deploy.bridge import AlertCommand
 from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from streams.host.signals import StopRequestedError, raise_on_stop

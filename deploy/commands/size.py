@@ -1,4 +1,4 @@
-"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and those of the job on a cluster."""
+"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and that of the job on a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deploy.show.sizes import (
     threshold_document,
 )
 from deploy.show.terminal import emit
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS
@@ -42,7 +42,7 @@ from twin.sizing import (
     plan_threshold,
 )
 from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
-from twin.sizing.mix import MAX_COUNT, parse_count
+from twin.sizing.mix import parse_count
 from twin.sizing.structure import rebuild_advice
 
 size = App(name="size")
@@ -142,29 +142,26 @@ def cluster(
     rate: str,
     stores: str,
     content_type: ContentType = "json",
-    held: str | None = None,
-    cores_per_executor: Annotated[int, Parameter(validator=Number(gte=1, lte=256))] = 4,
     latency: Annotated[float, Parameter(validator=Number(gt=0, lte=3600))] = 1.0,
+    machine_cores: Annotated[int, Parameter(validator=Number(gte=1, lte=1024))] = 16,
     json: Flag = False,
 ) -> None:
-    """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
+    """Plan the cores of the job: how many, the duration of a batch, and whether one machine is enough.
 
     Args:
         rate: Events per second, such as 500000 or 0.5M.
         stores: Number of stores.
         content_type: Format of the records, as for `mqtwin publish`.
-        held: Messages that all stores hold, such as 10M. Default: none.
-        cores_per_executor: Cores of an executor.
         latency: Largest duration of a batch, seconds.
+        machine_cores: Cores of one machine.
         json: Print JSON instead of text.
     """
     load = ClusterLoad(
         events_per_second=_parse_number("--rate", rate, MAX_EVENTS_PER_SECOND),
         stores=_parse_number("--stores", stores, MAX_STORES),
         content_type=content_type,
-        held=0 if held is None else _parse_number("--held", held, MAX_COUNT),
     )
-    plan = plan_cluster(load, cores_per_executor=cores_per_executor, latency_s=latency)
+    plan = plan_cluster(load, latency_s=latency, machine_cores=machine_cores)
     emit(cluster_document(plan), as_json=json)
 
 

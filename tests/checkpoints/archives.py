@@ -31,13 +31,11 @@ SUFFIX = ".tar.xz"
 HOME = "file:/home/of/the/checkpoint"
 _OPERATORS = "state/0/_metadata/v2/[0-9]*"  # Spark's only files with a path of the checkpoint, one for each start
 
-
 _FORECAST = frozenset({"forecast", "forecast_scores"})
 # Checkpoint -> kind of store -> fields that the rules of its release left otherwise than those of this one do:
 # forecasts were others, a baseline did not say what was measured, files of queues did not grow ahead of their use.
 # Alerts, of which the open ones are compared, did not say what was done.
 OTHER_RULES: Mapping[str, Mapping[str, frozenset[str]]] = {
-    "11.4-749763b": {"": frozenset()},  # texts of alerts
     "10.3-1d396cf": {
         "": _FORECAST,
         "page_set": frozenset({"baseline", "measured"}),

@@ -12,9 +12,9 @@ from deploy.show.alerts import alert_block, alert_line
 from streams.kafka.latest import Latest
 from streams.kafka.notes import read_noted_alerts, read_notes
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
-from tests.fuzz.records import RecordFuzzer, Surfaces, nested
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
+from tests.tools.fuzz.records import RecordFuzzer, Surfaces, nested
 from twin.records import Action, read_alert_record, read_state_record
 
 STATE = page_set("QM01/PS09", 10, usage_pct=0.1)

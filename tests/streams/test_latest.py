@@ -20,11 +20,11 @@ from deploy.cli import main
 from streams.kafka.latest import OTHER_REASON, Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
-from tests.fuzz.records import nested
 from tests.streams.kafka_help import create, send
 from tests.support.alert_entries import Receiver, alert
 from tests.support.console_feed import page_set
 from tests.support.surfaces import status_of, wait_until
+from tests.tools.fuzz.records import nested
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, UPDATED
 

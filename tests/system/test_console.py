@@ -33,11 +33,11 @@ from streams.query.job import start_job
 from tests.streams.kafka_help import send
 from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.java import quick_java
+from tests.support.many_stores import many_stores, qmgr_of
 from tests.support.processes import free_port
 from tests.support.surfaces import running, status_of, wait_until
 from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Played
-from tests.tools.soak.estates import many_stores, qmgr_of
 from twin.estate import load_estate
 from twin.events import NDJSON
 from twin.planning.moment import twin_at

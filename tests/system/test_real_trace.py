@@ -9,6 +9,7 @@ import pytest
 
 from deploy.cli import main
 from tests.support.estates import TRACE_SERVICE_RATE, trace_estate
+from tests.support.trace import import_trace
 from tests.system.harness import Stream, by_id, read_topic
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
@@ -41,8 +42,7 @@ def test_the_real_trace_gives_the_same_alerts_and_states(
     estate = load_estate(described)
     recording = tmp_path / "trace.arrow"
     files = [str(recording), "--estate", str(described)]
-    serving = ["--queue", "ORDERS", "--qmgr", "QM01", "--get-qmgr", "QM02", "--service-rate", str(TRACE_SERVICE_RATE)]
-    assert main(["import-trace", str(trace), "-o", *files, *serving]) == 0
+    import_trace(trace, estate, recording, TRACE_SERVICE_RATE)
     stream = new_stream(estate)
     client = ["--bootstrap-servers", kafka, "--topic-prefix", stream.prefix]
     assert main(["publish", *files, *client, "--content-type", content_type, "--create-topics"]) == 0

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 import twin
-from tests.degrade.statistics import degrade
 from tests.support.measured import (
     TOLERANCE_PCT,
     simulate_measured,
@@ -18,6 +17,7 @@ from tests.support.measured import (
     without_puts,
     write_estate,
 )
+from tests.tools.degrade.statistics import degrade
 from twin.playback.commission import Commission
 from twin.playback.verdicts import (
     FIT_FIDELITY,

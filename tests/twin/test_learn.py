@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
-from kernels.resources import TOTAL_TIDE
+from kernels.meter_rows import TOTAL_TIDE
+from tests.tools.score.scenarios.turning import Sawtooth
 from twin.estate import EstateError, load_estate
 from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
 from twin.forecast.rises import kept_rises
 from twin.playback.replays import learn
-from twin.simulation import make_scenario, simulate
+from twin.simulation import simulate
 from twin.state.arrays import MemoryArrays
 from twin.stores.open import open_message_store
 
@@ -41,7 +42,7 @@ def teeth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     estate = folder / "estate.toml"
     estate.write_text(ESTATE.format(history=""), encoding="utf-8")
     recording = folder / "teeth.arrow"
-    scenario = make_scenario("sawtooth", settings={"hours": 4.2, "peak": 0.6})
+    scenario = Sawtooth(hours=4.2, peak=0.6)
     simulate(scenario, load_estate(estate), recording, 3)
     return recording, estate
 

@@ -14,6 +14,7 @@ from deploy.show.alerts import alert_block, alert_line, incident_block, incident
 from kernels import layout
 from tests.support import seen
 from tests.support.estates import small_estate
+from tests.tools.score.scenarios import STORIES
 from tests.twin.simulation import test_memory_stories as memory
 from tests.twin.simulation import test_other_stores as others
 from twin import simulation
@@ -22,24 +23,24 @@ from twin.conditions import CLEARED, CRITICAL, Condition, Pool, Resource
 from twin.estate import Estate, load_estate
 from twin.playback.replays import Replayed, decoded_chunks, replay
 from twin.records import Change, Incidents, read_alert_record
-from twin.simulation import SCENARIOS, make_scenario, simulate
+from twin.simulation import SCENARIOS, simulate
 from twin.units import as_microseconds
 
 BY_DAY = ("getter-outage", "queue-file-growth")
 FILLING = (Condition.THRESHOLD, Condition.FULL, Condition.FULL_FORECAST, Condition.CANNOT_EXPAND)
 LONG = 500_000  # events of a recording
-EVERY = [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly, id=name) for name in SCENARIOS]
+EVERY_KIND = {**SCENARIOS, **STORIES}
+EVERY = [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly, id=name) for name in EVERY_KIND]
 
 
 def estate_for(name: str, folder: Path) -> Path:
     """Write a small estate on which a scenario can be played."""
-    module = SCENARIOS[name].__module__.rpartition(".")[2]
-    if module == "private":
+    if name in ("page-set-expand-none", "queue-file-growth"):
         text = others.MIXED.format(expand="NONE")
         if name.startswith("queue-file"):
             begin = text.index("[queue_manager.QMD1]")
             text = "schema = 1\n" + text[begin:]
-    elif module == "cluster":
+    elif name == "uniform-cluster-ramp":
         members = ", ".join(f'"UC01QM{number:02}"' for number in range(1, 13))
         text = others.CLUSTER.replace("{members}", members)
     elif name == "scm-day":
@@ -63,7 +64,7 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("seen")
     path = estate_for(request.param, folder)
     recording = folder / "seen.arrow"
-    simulate(make_scenario(request.param), load_estate(path), recording, seed=1)
+    simulate(EVERY_KIND[request.param](), load_estate(path), recording, seed=1)
     return path, recording, replay(recording, load_estate(path), course=False)
 
 

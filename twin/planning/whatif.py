@@ -17,7 +17,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from kernels import forecast, meters, regime, resources
+from kernels import forecast, meter_rows, meters, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
@@ -69,7 +69,7 @@ UNCHANGED = Traffic()
 
 
 class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The future of a store if its traffic goes on: quantiles over all futures that were drawn.
+    """The future of a store if its traffic continues: quantiles over all futures that were drawn.
 
     Attributes:
         resource: that is most often full first; None: none on any path.
@@ -77,7 +77,7 @@ class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
         probability: that any resource is full within the horizon.
         shares: probability to be full first, by resource.
         messages_that_fit: messages of this mix that fit, without any get, until puts fail; None: no message was put.
-        puts_per_s: messages that applications ask to put, those refused for want of storage included.
+        puts_per_s: messages that applications ask to put, those included that a full store refuses.
     """
 
     resource: str | None
@@ -197,7 +197,7 @@ def _alert_probability(twin: MessageStore) -> float | None:
 
 
 def _full_now(resource: Resource, store: Store, since: int, until: int, traffic: Traffic) -> FillOutcome:
-    """Return the outcome for a store that refuses puts for want of a resource, and goes on to.
+    """Return the outcome for a store that already refuses puts and will continue to.
 
     Args:
         resource: the resource.
@@ -220,7 +220,7 @@ def _full_now(resource: Resource, store: Store, since: int, until: int, traffic:
 
 
 def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> FillOutcome:
-    """Return an outlook as quantiles over all its paths: that the traffic goes on is given, not estimated."""
+    """Return an outlook as quantiles over all its paths: that the traffic continues is given, not estimated."""
     shares = {str(name): float((outlook.full_of == i).mean()) for i, name in enumerate(outlook.fill.resources)}
     shares = {name: share for name, share in sorted(shares.items(), key=lambda item: -item[1]) if share > 0}
     p10, p50, p90 = (_finite(value) for value in np.quantile(outlook.full_at, (0.1, 0.5, 0.9), method="nearest"))
@@ -241,7 +241,7 @@ def _finite(seconds: float) -> float | None:
 
 
 def _asked(store: Store, since: int, until: int) -> Array:
-    """Return f8[n, CLASSES], the messages put or refused for want of storage, as `_counts`."""
+    """Return f8[n, CLASSES], the messages put or refused by a full store, as `_counts`."""
     return _counts(store, since, until, PUTS) + _counts(store, since, until, REFUSED)
 
 
@@ -342,7 +342,7 @@ def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, p
         )
         outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, horizon)
         assert outlook.drawn is not None
-        filled = outlook.full_of != resources.NOTHING_FULL
+        filled = outlook.full_of != meter_rows.NOTHING_FULL
         ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
         median = float(np.median(ticks))
         if np.isfinite(median):

@@ -11,7 +11,7 @@ from twin.estate import Estate, load_estate
 from twin.simulation import stories
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
 from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters, scenarios
-from twin.simulation.side_by_side import SideBySide
+from twin.simulation.stories.filling import SideBySide
 from twin.simulation.system import RealSystem, StoreOutcome
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,6 @@ Array = npt.NDArray[Any]
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds, fixed so that recordings are reproducible
 HOUR = 3600.0
 _MAX_RATE = 1_000_000  # puts per second
-
-Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
 
 T = TypeVar("T", bound="type[Scenario]")
 
@@ -59,8 +57,6 @@ class Scenario(ABC):
 
     name: ClassVar[str]
     sentence: ClassVar[str]
-    hard: ClassVar[bool] = True  # a straight line predicts it badly
-    held_out: ClassVar[bool] = False  # not in the tuning set: new to whoever tunes the forecast
 
     store: str | None = None  # by default the first one with queues
     queue: str | None = None  # by default the first one of the store
@@ -108,7 +104,6 @@ class StoreScenario(Scenario):
     """Scenario about one store that holds messages."""
 
     plays_on: ClassVar[Kinds] = ALL_KINDS  # kinds of stores
-    wants: ClassVar[Wants] = "any"  # needs of an estate (`tests.tools.score.case_estate`)
 
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         """Return the random numbers of the calls and the flows. Raise UsageError as `demands`."""

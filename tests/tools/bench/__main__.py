@@ -29,7 +29,6 @@ from tests.tools.bench import (
     many,
     mechanisms,
     page,
-    peers,
     pictures,
     plain_loop,
     restart,
@@ -59,7 +58,6 @@ _ALONE: dict[str, Any] = {
     "sparse": sparse,
     "console": console,
 }
-_OPTIONAL = {"peers": peers}
 NAMES = (*_ALONE, *_WITH_SPARK)  # of a whole run
 
 
@@ -94,7 +92,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few batches of each, about three minutes")
-    parser.add_argument("--only", action="append", choices=(*NAMES, *_OPTIONAL), help="this part only; may be repeated")
+    parser.add_argument("--only", action="append", choices=NAMES, help="this part only; may be repeated")
     return parser.parse_args()
 
 
@@ -111,7 +109,7 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], terminal: Con
             run(name, partial(part.measure, folder, say, quick=quick))
         if set(names) - set(_ALONE):
             with open_rig(folder, say) as rig:
-                for name, part in (_WITH_SPARK | _OPTIONAL).items():
+                for name, part in _WITH_SPARK.items():
                     run(name, partial(part.measure, rig, say, quick=quick))
         report.calibrations.append(calibrate("end"))
 

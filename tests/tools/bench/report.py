@@ -14,7 +14,6 @@ from tests.tools.bench.growth import Growth
 from tests.tools.bench.kernel import Kernel
 from tests.tools.bench.latency import Latency
 from tests.tools.bench.machine import describe_machine, describe_versions
-from tests.tools.bench.peers import Peers
 from tests.tools.bench.restart import Restart
 from tests.tools.bench.rig import Span
 from tests.tools.bench.sparse import Sparse
@@ -46,7 +45,6 @@ class Report:
     many: dict[str, Span] | None = None
     restart: Restart | None = None
     growth: Growth | None = None
-    peers: Peers | None = None
 
     def way(self, name: str) -> Way | None:
         """The figures of a content type."""

@@ -24,9 +24,9 @@ from streams.plan import PackedPlan, Plan
 from streams.query import processor
 from streams.query.rows import BLOCK
 from streams.state.mirror import block_directory, mirror_root
+from tests.support.many_stores import many_stores, qmgr_of
 from tests.tools.bench.rig import Say
 from tests.tools.bench.traffic import START_US
-from tests.tools.soak.estates import many_stores, qmgr_of
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, EventBlock
 from twin.playback.replays import replay

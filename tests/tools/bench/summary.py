@@ -211,9 +211,6 @@ def _others(report: Report) -> list[tuple[str, str]]:
         for percent in (50, 99):
             what = f"event to alert at {each.rate:,} events/s, p{percent}"
             rows.append((what, ms(1000 * each.percentile(percent))))
-    if report.peers is not None:
-        rows += [(f"JSON, {name}", f"{rate(value)} events/s") for name, value in report.peers.rates.items()]
-        rows += [(f"JSON, {name}", reason) for name, reason in report.peers.missing.items()]
     rows += [(f"Arrow, {name}", f"{rate(span.rate)} events/s") for name, span in (report.many or {}).items()]
     if report.restart is not None:
         rows.append((f"restart with {report.restart.held:,} messages", f"{report.restart.seconds:.1f} s"))

@@ -113,8 +113,10 @@ class _Fire:
         outcome = run_life(facts, self._broker, self._folder / "life", options.kept, _say)
         outcome.commit = self._commit
         _say(outcome.difference or "no difference")
-        life_page.write(options.kept)
-        return 1 if outcome.difference else 0
+        is_flat = life_page.write(options.kept)
+        if not is_flat:
+            _say("something grew: docs/soak.md has the figures")
+        return 0 if is_flat and not outcome.difference else 1
 
     def _run(self, plan: Plan) -> Outcome:
         self._runs += 1

@@ -20,14 +20,13 @@ from confluent_kafka import Consumer, KafkaException
 from deploy.java.broker import Broker
 from tests.system.harness import Record
 from tests.tools.bench import site
-from tests.tools.fire import oracle
+from tests.tools.fire import oracle, senders
 from tests.tools.fire.oracle import Segment
 from tests.tools.fire.plan import Action, Plan, make_life, make_publish
 from tests.tools.fire.run import Outcome, Run
+from tests.tools.fire.samples import Sampler, Samples
 from tests.tools.fire.traffic import write_estate
 from tests.tools.fire.world import Bounds, World, read_from
-from tests.tools.soak import senders
-from tests.tools.soak.samples import Sampler, Samples
 from twin.errors import MqtwinError
 from twin.estate import Estate, load_estate
 
@@ -143,7 +142,7 @@ class Life(Run):
         self._draw = random.Random(f"life traffic {plan.seed}")
         self._samples = Samples()
         self._sender = senders.Sender(world.kafka, world.topics)
-        self._slices = senders.LoadSlices(STORES, 1)
+        self._slices = senders.LoadSlices(STORES)
         self._failure = ""
         world.on_entry = self._take_entry
         facts.outcome = self.outcome
@@ -227,7 +226,7 @@ class Life(Run):
 
     def _send(self, seconds: float) -> None:
         try:
-            senders.run(self._sender, iter(self._slices), seconds, lambda: None)
+            senders.run(self._sender, iter(self._slices), seconds)
         except MqtwinError as error:
             self._failure = f"the load ended: {error}"
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import msgspec
 
+from tests.tools.fire.growth import draw, figures, percentile, table
 from tests.tools.fire.life import DATA, Facts
 from tests.tools.fire.page import ROOT
-from tests.tools.soak import picture
-from tests.tools.soak.findings import figures, percentile
-from tests.tools.soak.page import table
-from tests.tools.soak.samples import Sample, Samples
+from tests.tools.fire.samples import Sample, Samples
 
 PAGE = ROOT / "docs" / "soak.md"
 PICTURE = ROOT / "docs" / "images" / "life.svg"
@@ -50,8 +48,8 @@ class _LifeData(msgspec.Struct):
     kills: list[float]
 
 
-def write(folder: Path) -> None:
-    """Write the section and the picture. folder: folder of the run's data."""
+def write(folder: Path) -> bool:
+    """Write the section and the picture; return True if nothing grew. folder: folder of the run's data."""
     data = msgspec.json.decode((folder / DATA).read_bytes(), type=_LifeData)
     facts, outcome = data.facts, data.facts.outcome
     samples = [sample for sample in data.samples if sample.rss["workers"]]
@@ -61,7 +59,8 @@ def write(folder: Path) -> None:
     kinds = {label: count for label, count in sorted(outcome.actions.items()) if not label.startswith(others)}
     troubles = [f"- Not done by the runner: {fault.action}: {fault.trouble}" for fault in facts.faults if fault.trouble]
     verdict = "At the end all alerts, states, dead letters and the ledger equal those of the replay."
-    picture.draw(run, PICTURE, _title(facts), "a fault")
+    measured = figures(run, WARM_UP_SECONDS)
+    draw(run, PICTURE, _title(facts))
     section = _TEXT.format(
         heading=HEADING,
         when=f"Once, seed {facts.seed}:",
@@ -80,13 +79,14 @@ def write(folder: Path) -> None:
         peak=facts.peak,
         cores=facts.cores,
         others=f"; the machine's load average rose to {facts.peak_load:.0f}" if facts.peak_load > facts.cores else "",
-        table="\n".join(table(figures(run, WARM_UP_SECONDS))),
+        table="\n".join(table(measured)),
         warm_up=WARM_UP_SECONDS,
         share=100 * facts.rate / facts.peak if facts.peak else 0.0,
         sampled=_sampled(data.samples[-1].seconds / 60, facts.minutes),
     )
     before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
     PAGE.write_text(f"{before}\n\n{section}", encoding="utf-8")
+    return all(figure.is_flat for figure in measured)
 
 
 def _sampled(minutes: float, whole: float) -> str:

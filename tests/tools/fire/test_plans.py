@@ -39,9 +39,9 @@ from tests.tools.fire.plan import (
     needs,
 )
 from tests.tools.fire.run import Outcome, Recovery
+from tests.tools.fire.samples import Sample
 from tests.tools.fire.shorten import shorten
 from tests.tools.fire.traffic import CONTENT_TYPES, ESTATES, Traffic, write_estate
-from tests.tools.soak.samples import Sample
 from twin.estate import load_estate
 from twin.playback.replays import replay
 from twin.recordings.files import RecordingWriter

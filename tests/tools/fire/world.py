@@ -29,10 +29,10 @@ from tests.system import harness
 from tests.system.job_process import name_of
 from tests.tools.fire.clock import Clock
 from tests.tools.fire.instants import Orders
+from tests.tools.fire.job import JobProcess
 from tests.tools.fire.oracle import Outputs
 from tests.tools.fire.plan import Flaw, Plan, Whom
 from tests.tools.fire.traffic import CONTENT_TYPES, Record
-from tests.tools.soak.job import JobProcess
 from twin.errors import MqtwinError
 
 LIVENESS_SECONDS = 180.0  # after the last fault, until nothing is left to read; on a busy machine
@@ -216,7 +216,7 @@ class World:
         environment = {**({} if self._is_long else QUICK_SPARK), VARIABLE: str(self._orders_folder)}
         if self._clock is not None:
             environment |= self._clock.environment
-        self._job = JobProcess(self._options, self.folder / "job.log", None, self._note, environment)
+        self._job = JobProcess(self._options, self.folder / "job.log", self._note, environment)
 
     def _note(self, entry: dict[str, Any]) -> None:
         self.on_entry(entry)

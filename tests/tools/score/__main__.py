@@ -23,10 +23,10 @@ from tests.tools.score.loads import SERIES
 from tests.tools.score.page import ABLATED, ABLATED_REAL
 from tests.tools.score.people import WHOLE
 from tests.tools.score.recordings import recordings_folder
+from tests.tools.score.scenarios import STORIES
 from tests.tools.score.targets import targets
 from tests.tools.score.work import CaseScore, cores, score_all, score_case, score_load, show_progress
 from twin.errors import MqtwinError
-from twin.simulation import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -102,7 +102,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--split", choices=("tuning", "test"), default="test", help="which set of seeds")
     parser.add_argument("--cases", type=int, default=WHOLE, help=f"how many; by default {WHOLE}")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
-    parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="this scenario; may be repeated")
+    parser.add_argument("--only", action="append", choices=list(STORIES), help="this scenario; may be repeated")
     parser.add_argument("--loads", type=Path, help="folder of real counts, whose cases are scored as well")
     parser.add_argument("--each", action="store_true", help="a line for every case")
     parser.add_argument("--fresh", action="store_true", help="simulate anew what is kept on disk")

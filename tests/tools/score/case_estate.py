@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.tools.score.scenarios import Wants
 from twin.estate import PageSet, QueueFile, Structure
-from twin.simulation.scenario import Wants
 from twin.simulation.site import Kinds
 
 MIB = 1 << 20

@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from kernels.layout import PUT
 from tests.tools.score.case_estate import LARGEST, SMALLEST, Drawing, draw_estate
+from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES, WANTS
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.simulation.run import play
-from twin.simulation.scenario import HOUR, SCENARIOS, Range, Scenario, StoreScenario, make_scenario, parameters
+from twin.simulation.scenario import HOUR, Range, Scenario, StoreScenario, parameters
 
 Split = Literal["tuning", "test"]
 Class = Literal["steady", "hard"]
@@ -72,7 +73,7 @@ def draw_case(number: int, split: Split) -> Case:
     kind = scenario_of(number, split)
     rng = np.random.default_rng((0x6D7174, seed))
     for _ in range(_TRIES):
-        drawing = draw_estate(kind.wants, kind.plays_on, rng)
+        drawing = draw_estate(WANTS.get(kind.name, "any"), kind.plays_on, rng)
         scenario = _draw_scenario(kind, drawing, rng)
         try:
             text, estate = fit_size(scenario, drawing, draw_in(EVENTS, rng), seed)
@@ -82,7 +83,7 @@ def draw_case(number: int, split: Split) -> Case:
             number=number,
             split=split,
             scenario=scenario,
-            class_="hard" if kind.hard else "steady",
+            class_="steady" if kind.name in STEADY else "hard",
             estate=replace(estate, source=f"case {split} {number}"),
             estate_text=text,
             seed=seed,
@@ -95,21 +96,20 @@ def draw_case(number: int, split: Split) -> Case:
 
 def scenario_of(number: int, split: Split) -> type[StoreScenario]:
     """Return the scenario of a case: two hard ones, a steady one, and so on; no held-out one for tuning."""
-    kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
-    kinds = [kind for kind in kinds if split == "test" or not kind.held_out]
-    hard = [kind for kind in kinds if kind.hard]
-    steady = [kind for kind in kinds if not kind.hard]
+    kinds = [kind for name, kind in STORIES.items() if split == "test" or name not in HELD_OUT]
+    hard = [kind for kind in kinds if kind.name not in STEADY]
+    steady = [kind for kind in kinds if kind.name in STEADY]
     turn, place = divmod(number, _HARD_IN_TURN + 1)
     if place == _HARD_IN_TURN:
         return steady[turn % len(steady)]
     return hard[(turn * _HARD_IN_TURN + place) % len(hard)]
 
 
-def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:
+def _draw_scenario(kind: type[StoreScenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:
     settings = dict(draw_settings(kind, rng))
-    scenario = make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
+    scenario = kind(store=drawing.store, queue=drawing.queue, **settings)
     settings["hours"] = max(scenario.hours, float(f"{scenario.story_hours * draw_in(_LENGTH_RATIO, rng):.4g}"), 2.0)
-    return make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
+    return kind(store=drawing.store, queue=drawing.queue, **settings)
 
 
 def fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: int) -> tuple[str, Estate]:
@@ -154,12 +154,12 @@ def _describe(scenario: Scenario) -> str:
 
 
 def draw_settings(kind: type[Scenario], rng: np.random.Generator) -> Mapping[str, float]:
-    """Draw a value for every parameter with ranges, for `make_scenario`. Its ranges are equally likely."""
+    """Draw a value for every parameter with ranges, by name. Its ranges are equally likely."""
     settings: dict[str, float] = {}
     for parameter in fields(kind):
         ranges = parameter.metadata.get("drawn", ())
         if ranges:
-            settings[parameter.name] = draw_in(ranges[int(rng.integers(len(ranges)))], rng)
+            settings[parameter.name] = float(draw_in(ranges[int(rng.integers(len(ranges)))], rng))
     return settings
 
 

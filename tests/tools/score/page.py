@@ -28,6 +28,7 @@ from tests.tools.score.work import (
     leads_beside_oracle,
     measured,
     scenarios,
+    sets_of,
     share_of_lead,
     with_oracle,
 )
@@ -69,8 +70,11 @@ def write(
 ) -> Path:
     """Write the page and its appendix; return the path of the page. `tests.tools.score.stories` draws the pictures."""
     docs.mkdir(parents=True, exist_ok=True)
-    page = [_head(run, scores), people.section(scores, run.command), _targets(scores, loads), _compared(scores)]
-    page += [
+    page = [_head(run, scores), people.section(scores, run.command), _forecast(scores, loads), _foot(run)]
+    appendix = [
+        _APPENDIX_HEAD,
+        _targets(scores, loads),
+        _compared(scores),
         _real(loads),
         _imprecise(scores),
         _oracle(scores),
@@ -78,10 +82,13 @@ def write(
         _causes(scores),
         probabilities.by_horizon(scores, loads),
         probabilities.calibration(scores),
+        *_tables(scores),
+        _scenarios(scores),
+        _oracle_by_scenario(scores),
+        _ablation(run),
+        _stories(stories),
+        _foot(run),
     ]
-    page.append(_foot(run))
-    appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
-    appendix += [_stories(stories), _foot(run)]
     path = docs / "foresight.md"
     for target, parts in ((path, page), (docs / APPENDIX, appendix)):
         target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
@@ -90,7 +97,7 @@ def write(
 
 _APPENDIX_HEAD = """# Foresight: appendix
 
-The tables behind [Foresight](foresight.md), by class and by scenario, and examples."""
+The figures behind [Foresight](foresight.md). Terms are defined in [Scorecard](scorecard.md)."""
 
 
 def _head(run: Run, scores: Sequence[CaseScore]) -> str:
@@ -106,8 +113,8 @@ simulated, {hard} of them of hard classes, on which a straight line fails: {even
 ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
 which shares no random number with it.
 
-[Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has the same
-tables by class and by scenario, and examples.
+[Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has all other
+figures: targets, all rules, real loads, an oracle, probabilities, classes and scenarios.
 
 In brackets: the interval that contains a figure with 95 % confidence, from {RESAMPLES:,} draws of as many recordings
 ([bootstrap](scorecard.md#intervals-of-figures)); fewer than {LEAST_RECORDINGS} recordings have none."""
@@ -128,25 +135,36 @@ def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseSco
     return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)
 
 
-def _compared(scores: Sequence[CaseScore]) -> str:
-    """Return all rules over all recordings, then the twin by class."""
+def _forecast(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+    """Return the twin's forecast by set of recordings, and how many targets are reached."""
     lines = []
-    for name, some in classes(scores).items():
+    for name, some in sets_of(scores, loads).items():
         if some:
             page, watch = measured(some)[TWIN], measured(some)[TWIN_WATCH]
             cells = [f"{page.recordings}", f"{page.fillings}", percent(watch.recall), percent(watch.enough_lead)]
             cells += [make(page) for title, make in ROWS.items() if title in _BY_CLASS]
-            lines.append([people.TITLES[name], *cells])
+            lines.append([people.TITLES.get(name, name.capitalize()), *cells])
     head = ["the twin", "recordings", "fillings", "watch: recall", "watch: enough lead", *_BY_CLASS]
-    return f"""## The forecast, compared with other rules
+    outcomes = [target.outcome for target in targets(scores, loads)]
+    reached, missed = outcomes.count("reached"), outcomes.count("missed")
+    return f"""## The forecast
 
-Only alarms of `full-forecast` and `full` count here. {_counts(scores)}
-
-{markdown(["", *METHODS], rows(measured(scores)))}
+Only alarms of `full-forecast` and `full` count here. In the rows "real", what is put are
+[counts that real systems produced](scorecard.md#real-loads). Of {reached + missed} [targets]({APPENDIX}#targets)
+{reached} are reached and {missed} missed.
 
 {markdown(head, lines)}
 
 ![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)"""
+
+
+def _compared(scores: Sequence[CaseScore]) -> str:
+    """Return all rules over all recordings."""
+    return f"""## The forecast, compared with other rules
+
+Only alarms of `full-forecast` and `full` count here. {_counts(scores)}
+
+{markdown(["", *METHODS], rows(measured(scores)))}"""
 
 
 def _counts(scores: Sequence[CaseScore]) -> str:

@@ -96,7 +96,7 @@ def section(cases: Sequence[OfPages], command: str) -> str:
 ## What people get
 
 A page is an incident that called somebody, whatever its conditions; the pages of every rule are grouped alike
-([definitions](scorecard.md#pages)). {len(cases)} recordings, the store of the story of each: {size}.
+([definitions](report.md#pages-and-fillings)). {len(cases)} recordings, the store of the story of each: {size}.
 
 {markdown(["", *PAGING_METHODS], page_rows(by_method(cases)))}
 

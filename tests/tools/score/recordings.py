@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 
 import twin.simulation
-from tests.tools.score import case_estate, cases
+from tests.tools.score import case_estate, cases, scenarios
 from tests.tools.score.cases import Split, draw_case
 from twin.recordings.files import RecordingWriter
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "build" / "score" / "recordings"
 _HASH_BYTES = 6
-_DRAWN_BY = (cases.__file__, case_estate.__file__)
+_DRAWN_BY = (cases.__file__, case_estate.__file__, *sorted(map(str, Path(scenarios.__file__).parent.glob("*.py"))))
 
 
 @dataclass(frozen=True, slots=True)

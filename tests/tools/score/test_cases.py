@@ -10,12 +10,13 @@ import pytest
 
 from tests.support.profile import IS_LARGE
 from tests.tools.score.cases import draw_case, draw_in, scenario_of
+from tests.tools.score.scenarios import HELD_OUT, STEADY, STORIES
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.simulation import SCENARIOS, simulate
+from twin.simulation import simulate
 from twin.simulation.site import ALL_KINDS, queues_of
 
-A_ROUND = 3 * len(SCENARIOS)
+A_ROUND = 3 * len(STORIES)
 
 
 def test_a_number_has_one_case_and_the_two_sets_differ() -> None:
@@ -39,12 +40,9 @@ def test_no_seed_is_in_both_sets() -> None:
 
 def test_any_stretch_has_all_scenarios_and_two_thirds_are_hard() -> None:
     tuning, test = ([scenario_of(number, split) for number in range(A_ROUND)] for split in ("tuning", "test"))
-    stories = set(SCENARIOS) - {"uniform-cluster-ramp", "scm-day"}  # nothing fills in them
-    held_out = {name for name, kind in SCENARIOS.items() if kind.held_out}
-    assert len(held_out) >= 3
-    assert {kind.name for kind in tuning} == stories - held_out
-    assert {kind.name for kind in test} == stories
-    assert Counter(kind.hard for kind in tuning)[True] == A_ROUND * 2 // 3
+    assert {kind.name for kind in tuning} == STORIES.keys() - HELD_OUT
+    assert {kind.name for kind in test} == STORIES.keys()
+    assert Counter(kind.name in STEADY for kind in tuning)[False] == A_ROUND * 2 // 3
 
 
 def test_cases_are_of_their_scenarios_and_of_every_kind_of_store() -> None:
@@ -52,7 +50,7 @@ def test_cases_are_of_their_scenarios_and_of_every_kind_of_store() -> None:
     cases = [draw_case(number, "tuning") for number in numbers]
     kinds = [scenario_of(number, "tuning") for number in numbers]
     assert [type(case.scenario) for case in cases] == kinds
-    assert [case.class_ == "hard" for case in cases] == [kind.hard for kind in kinds]
+    assert [case.class_ == "hard" for case in cases] == [kind.name not in STEADY for kind in kinds]
     assert {case.estate.stores[case.store].kind for case in cases} == {"structure", "page_set", "queue_file"}
 
 

@@ -10,11 +10,12 @@ import pytest
 from kernels.clock import SECOND
 from tests.tools.score.cases import Case, draw_case
 from tests.tools.score.oracle import Foreseen, event_numbers, foresee
+from tests.tools.score.scenarios import STORIES
+from tests.tools.score.scenarios.turning import ClimbsThatTurn
 from tests.tools.score.series import play
 from tests.tools.score.truth import Filling, fillings
 from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
-from twin.simulation import make_scenario
 from twin.simulation.scenario import START
 
 pytestmark = pytest.mark.nightly
@@ -41,7 +42,7 @@ def played(folder: Path, goes_on: int) -> tuple[list[Filling], Foreseen | None]:
     path.write_text(ESTATE, encoding="utf-8")
     estate = load_estate(path)
     settings = {"hours": 5.0, "climb": 40.0, "empty": 10.0, "turn": 0.85, "varies": 0.0, "goes_on": goes_on}
-    scenario = make_scenario("climbs-that-turn", store=STORE, queue="ORDERS", settings=settings)
+    scenario = ClimbsThatTurn(store=STORE, queue="ORDERS", **settings)
     case: Case = replace(
         draw_case(0, "tuning"), scenario=scenario, estate=estate, store=STORE, filler="ORDERS", seed=11
     )
@@ -74,4 +75,4 @@ def test_the_climb_that_goes_on_is_seen_once_it_is_higher_than_the_others(tmp_pa
     ("scenario", "names"), [("climbs-that-turn", {"goes_on"}), ("slow-consumer", set()), ("sawtooth", set())]
 )
 def test_it_does_not_know_the_numbers_of_events(scenario: str, names: set[str]) -> None:
-    assert set(event_numbers(make_scenario(scenario))) == names
+    assert set(event_numbers(STORIES[scenario]())) == names

@@ -18,7 +18,7 @@ from tests.tools.score.samples import filling, predict, series
 from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.targets import targets
 from tests.tools.score.work import CaseScore, line_skills, share_of_lead
-from twin.forecast import flows, laws, outlook, rises, rule
+from twin.forecast import flows, outlook, rises, rule
 from twin.playback.pages import TWIN
 
 SERIES = series(line(600, (0, 0), (100, 0), (200, 100), (210, 100), (220, 0), (600, 0)))
@@ -67,7 +67,8 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     scores = [case_score(180, 160), case_score(150, 160)] * 6
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
     loads = {"tuning": scores, "test": scores}
-    text = page.write(run, scores, [], tmp_path, loads).read_text(encoding="utf-8")
+    path = page.write(run, scores, [], tmp_path, loads)
+    text = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
     rows = {row[0]: row[1:] for row in cells}
     assert rows["recall of watch or page, all"][1:] == ["100 % (100 to 100)", "reached"]
@@ -75,13 +76,13 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     assert rows["within 60 min"][4] == line_skills(scores)[2].rule
     for heading in ("### Tuning series", "### Held-out series", "## Probabilities", "## Calibration"):
         assert f"\n{heading}\n" in text
-    appendix = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
-    assert "### Real loads\n\na table" in appendix
+    assert "### Real loads\n\na table" in text
+    assert "| Real, held-out series | 12 | 12 | 100 % |" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_that_was_switched_off_is_on_again(part: str) -> None:
-    modules = (flows, laws, outlook, rises, rule)
+    modules = (flows, outlook, rises, rule)
     before = [{name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in vars(m).items()} for m in modules]
     with switched_off(part):
         changed = _differ(before, modules)

@@ -23,6 +23,7 @@ from tests.tools.score.loads import recorded_load
 from tests.tools.score.measures import Measures, measure
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.tools.score.recordings import Recorded, recorded
+from tests.tools.score.scenarios import HELD_OUT
 from tests.tools.score.score import METHODS, TWIN_WATCH, ScoredRecording, score
 from tests.tools.score.series import PlayedRecording, play
 from tests.tools.score.skill import LineSkill, skill_against
@@ -31,7 +32,6 @@ from twin.estate import load_estate
 from twin.forecast import monitor
 from twin.forecast.outlook import Outlook
 from twin.playback.pages import EARLY, TWIN
-from twin.simulation import SCENARIOS
 from twin.stores.warm_up import warm
 
 LINE = "static 80 %"  # than which no page may be later, where it is right
@@ -322,7 +322,7 @@ def classes(scores: Sequence[Result]) -> dict[str, list[Result]]:
         "all": list(scores),
         "steady": [score for score in scores if score.case.class_ == "steady"],
         "hard": [score for score in scores if score.case.hard],
-        "held out": [score for score in scores if SCENARIOS[score.case.scenario].held_out],
+        "held out": [score for score in scores if score.case.scenario in HELD_OUT],
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.fuzz import __main__ as fuzz
-from tests.fuzz.pages import pages_of
-from tests.fuzz.rounds import INPUTS, Fuzzer, Tally
 from tests.support.profile import examples
+from tests.tools.fuzz import __main__ as fuzz
+from tests.tools.fuzz.pages import pages_of
+from tests.tools.fuzz.rounds import INPUTS, Fuzzer, Tally
 from twin.feeds import FORMATS
 from twin.feeds.mqsc_objects import MqscObjects
 

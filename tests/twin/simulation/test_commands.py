@@ -1,4 +1,4 @@
-"""`mqtwin simulate` and `mqtwin import-trace`, as typed."""
+"""`mqtwin simulate` as typed."""
 
 from __future__ import annotations
 
@@ -80,19 +80,3 @@ def test_wrong_use_of_simulate_is_one_line_and_exit_status_2(
     printed = capsys.readouterr().err
     assert output in printed
     assert printed.count("\n") == 1
-
-
-def test_import_trace_ends_with_a_line_that_says_what_came_out(
-    estate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = tmp_path / "trace.csv"
-    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n")
-    recording = str(tmp_path / "trace.ndjson")
-    options = ["--queue", "ORDERS", "--qmgr", "QM01", "--get-qmgr", "QM02", "--service-rate", "100"]
-    assert main(["import-trace", str(trace), "--estate", estate, "-o", recording, *options]) == 0
-    assert capsys.readouterr().out.startswith("2 events, no 2192, peak usage ")
-    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,x\n")
-    assert main(["import-trace", str(trace), "--estate", estate, "-o", recording, *options]) == 2
-    assert capsys.readouterr().err == (
-        f'mqtwin: {trace}, line 2: GeneratedTokens is "x"; expected: a whole number of tokens from 0\n'
-    )

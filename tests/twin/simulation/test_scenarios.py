@@ -21,13 +21,13 @@ from twin.simulation.arrivals import Traffic, constant
 from twin.simulation.scenario import StoreScenario
 from twin.simulation.site import Site
 
-CLOSE = {"sawtooth", "nightly-batch", "flat-near-limit"}  # and harmless
-FAR = {"offload-stops-growth", "levelling-fill", "short-outages", "long-unit-of-work", "day-and-night"}  # as harmless
-FAR |= {"beating-teeth", "climbs-that-turn", "flaky-getter", "units-come-and-go"}
+CLOSE = {"flat-near-limit"}  # and harmless
+FAR = {"offload-stops-growth", "levelling-fill"}  # as harmless
+OF_SCM = {"scm-fills-behind", "scm-over-committed", "priority-inversion"}
 HERE = [  # those that play on a structure without SCM
     name
     for name, kind in SCENARIOS.items()
-    if issubclass(kind, StoreScenario) and Structure in kind.plays_on and not kind.wants.startswith("scm")
+    if issubclass(kind, StoreScenario) and Structure in kind.plays_on and name not in OF_SCM
 ]
 HOUR = 3_600_000_000
 
@@ -145,16 +145,6 @@ def test_the_hog_is_one_queue_and_others_get_2192_with_it(played: Played) -> Non
     assert refused["PAYMENTS"] > 100
     assert depth["ORDERS"] > 10 * abs(depth["PAYMENTS"])
     assert first_full_hours(outcome) < 2.5
-
-
-def test_the_bad_night_of_the_batch_is_the_one_that_was_asked_for(small: Estate, tmp_path: Path) -> None:
-    outcome = simulate(make_scenario("nightly-batch", settings={"bad_night": 2}), small, tmp_path / "bad.arrow")
-    assert 24 + 1 < first_full_hours(outcome) < 24 + 4
-
-
-def test_sawteeth_that_grow_end_in_2192(small: Estate, tmp_path: Path) -> None:
-    outcome = simulate(make_scenario("sawtooth", settings={"growth": 0.25}), small, tmp_path / "teeth.arrow")
-    assert first_full_hours(outcome) > 1
 
 
 def _events(path: Path) -> list[dict[str, object]]:

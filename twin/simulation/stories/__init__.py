@@ -1,5 +1,5 @@
 """Scenarios, one family per module. Importing this package registers all in SCENARIOS, module by module."""
 
-from twin.simulation.stories import chance, cluster, filling, mechanisms, nights, private, turning, undone
+from twin.simulation.stories import filling, mechanisms, other_kinds
 
-__all__ = ["chance", "cluster", "filling", "mechanisms", "nights", "private", "turning", "undone"]
+__all__ = ["filling", "mechanisms", "other_kinds"]

@@ -1,4 +1,4 @@
-"""Scenarios that fill along a line or a curve."""
+"""Scenarios that fill along a line or a curve, and the three of the demo side by side."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from twin.estate import PageSet, Structure
+from twin.errors import UsageError
+from twin.estate import Estate, PageSet, Structure
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
-from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
-from twin.simulation.site import Site
+from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
+from twin.simulation.site import Site, stores_of
 
 _FULL_AT = 0.85  # first 2192 at the default rate, as a share of the time of filling
+_LEVELS_AFTER_PCT = 80.0  # usage from which the second offload rule takes over by default
 _FULL: dict[str, Any] = {"low": 0.01, "drawn": ((0.35, 0.95), (1.4, 3.0))}  # bounds and ranges of such a share
 
 
@@ -114,8 +116,6 @@ class GetterOutage(StoreScenario):
     name = "getter-outage"
     sentence = "Steady puts and gets; the getter stops for two hours, then drains what has piled up."
 
-    hard = False
-
     outage_after: float = parameter(0.5, "hours until the getter stops", drawn=((0.3, 3.0),))
     outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 4.0),))
     getter_speed: float = parameter(
@@ -152,8 +152,6 @@ class SlowConsumer(StoreScenario):
 
     name = "slow-consumer"
     sentence = "The getter keeps up with only part of the puts for some hours, then catches up."
-
-    hard = False
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     slow_after: float = parameter(0.5, "hours until the getter becomes slow", drawn=((0.3, 2.0),))
@@ -306,8 +304,6 @@ class OneQueueHogging(StoreScenario):
     sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
     plays_on = (Structure, PageSet)
 
-    hard = False
-
     busier: float = parameter(
         2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1, drawn=((0.5, 3.0),)
     )
@@ -348,8 +344,6 @@ class SmdsCannotExpand(StoreScenario):
     sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
     plays_on = (Structure,)
 
-    wants = "fixed-smds"
-
     length: float = parameter(
         100_000.0, "mean bytes of a message", low=64_513, high=1_000_000, drawn=((70_000.0, 200_000.0),)
     )
@@ -384,3 +378,65 @@ class SmdsCannotExpand(StoreScenario):
             *site.gets(between(begin, begin + self.outage * HOUR, 0.0, rate * 3), self.traffic),
             *site.beside(rate, beside),
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide(Scenario):
+    """The demo: a climb that levels off, a data set that fills behind a flat structure, teeth of which one goes on.
+
+    A fixed line is wrong on each of its structures. It is not registered, as it is about three stores.
+    """
+
+    name = "side-by-side"
+    sentence = (
+        "Of three structures one levels off by its rules, one fills its data set, one has teeth until one goes on."
+    )
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 8.0))
+    length: float = parameter(8_000.0, "mean bytes of a message", low=64, high=1_000_000)
+    spread: float = parameter(0.3, "of the lengths: standard deviation of their logarithm", high=3)
+    outage_after: float = parameter(0.5, "hours until the getters of the first two structures stop")
+    outage: float = parameter(3.0, "hours they stand still", low=0.01)
+    climb: float = parameter(40.0, "minutes of a tooth of the third structure", low=0.2)
+    empty: float = parameter(15.0, "minutes in which its getter empties it", low=0.2)
+    peak: float = parameter(0.9, "of what fits: how much there is at the end of a tooth", high=10)
+    teeth: float = parameter(4.0, "teeth before the one that goes on", low=0)
+
+    @override
+    def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
+        trial, arrivals, chance = rng.spawn(3)
+        names = list(stores_of(estate, (Structure,)))
+        if len(names) < 3:
+            raise UsageError(f"{self.name}: {estate.source} has {len(names)}; expected: three structures with queues")
+        sites = [Site.find(estate, name, None, chance, (Structure,)) for name in names[:3]]
+        flows = [
+            *self._level(sites[0], trial),
+            *self._data_set(sites[1], trial),
+            *self._teeth(sites[2], trial),
+        ]
+        return arrivals, flows
+
+    def _level(self, site: Site, rng: np.random.Generator) -> list[Flow]:
+        """Climb fast until the rules offload, then hardly at all: the climb to 80 % takes a third of the outage."""
+        messages = site.capacity(self.traffic, rng, percent=_LEVELS_AFTER_PCT).messages
+        return self._outage(site, messages / (self.outage / 3 * HOUR))
+
+    def _data_set(self, site: Site, rng: np.random.Generator) -> list[Flow]:
+        messages = site.capacity_of_data_sets(self.name, self.traffic, rng)
+        return self._outage(site, messages / (_FULL_AT * self.outage * HOUR))
+
+    def _outage(self, site: Site, rate: float) -> list[Flow]:
+        begin = self.outage_after * HOUR
+        getter = between(begin, begin + self.outage * HOUR, 0.0, 4 * rate)
+        return [*site.puts(constant(rate), self.traffic), *site.gets(getter, self.traffic)]
+
+    def _teeth(self, site: Site, rng: np.random.Generator) -> list[Flow]:
+        climb, period = self.climb * 60, (self.climb + self.empty) * 60
+        rate = self.peak * site.capacity(self.traffic, rng).messages / climb
+        end = self.teeth * period
+
+        def gets(seconds: Array) -> Array:
+            is_emptied = (seconds % period >= climb) & (seconds < end)
+            return np.where(is_emptied, rate * (1 + 1.2 * self.climb / self.empty), 0.0)
+
+        return [*site.puts(constant(rate), self.traffic), *site.gets(gets, self.traffic)]

@@ -24,8 +24,6 @@ class FlatNearLimit(StoreScenario):
     name = "flat-near-limit"
     sentence = "Every message is got an hour after its put: the structure stays close to its limit, and stays."
 
-    hard = False
-
     hours: float = parameter(5.0, "length of the recording, hours of event time", **lasting(7.0, 12.0))
     level: float = parameter(0.7, "of what fits: how much there is", high=10, drawn=((0.45, 0.78),))
     kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
@@ -51,7 +49,6 @@ class OffloadStopsGrowth(StoreScenario):
     name = "offload-stops-growth"
     sentence = "The backlog grows; at the offload thresholds data goes to the data sets, and growth stops for good."
     plays_on = (Structure,)
-    wants = "rules"
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))
     length: float = parameter(16_000.0, "mean bytes of a message", low=64, high=1_000_000, drawn=((6_000.0, 40_000.0),))
@@ -91,9 +88,7 @@ class ScmFillsBehind(GetterOutage):
 
     name = "scm-fills-behind"
     sentence = "The getter stops; the structure is held at 90 % while storage class memory fills behind it."
-    hard = True
     plays_on = (Structure,)
-    wants = "scm"
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
@@ -110,7 +105,6 @@ class PriorityInversion(StoreScenario):
     name = "priority-inversion"
     sentence = "Urgent messages that nobody gets keep their place; the others, got all the time, wait in SCM for it."
     plays_on = (Structure,)
-    wants = "scm"
 
     begin: float = parameter(1.0, "hours until nobody gets the urgent messages", drawn=((0.8, 2.0),))
     lasts: float = parameter(2.0, "hours that lasts", low=0.01, drawn=((1.0, 4.0),))
@@ -163,7 +157,6 @@ class ScmOverCommitted(StoreScenario):
     name = "scm-over-committed"
     sentence = "Two structures fill, each with room by its SCMMAXSIZE; the SCM they share is not enough for both."
     plays_on = (Structure,)
-    wants = "scm-over-committed"
 
     begin: float = parameter(0.5, "hours until both getters stop", drawn=((0.5, 2.0),))
     lasts: float = parameter(2.0, "hours they stand still", low=0.01, drawn=((1.0, 4.0),))
@@ -222,7 +215,6 @@ class ScmDay(Scenario):
     sentence = (
         "A day with two outages of the getter: storage class memory holds what the structure cannot; no put fails."
     )
-    hard = False
 
     hours: float = parameter(24.0, "length of the recording, hours of event time", **lasting(24.0, 48.0))
     short_after: float = parameter(9.0, "hours until the getter stops for the first time")
@@ -317,7 +309,6 @@ class FlatStructureFullDataSet(StoreScenario):
     name = "flat-structure-full-data-set"
     sentence = "A structure half full stands still; the large messages of one queue pile up in its data sets."
     plays_on = (Structure,)
-    wants = "fixed-smds"
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 10.0))
     length: float = parameter(

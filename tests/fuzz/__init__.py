@@ -1,1 +1,0 @@
-"""Damaged inputs for the parsers of feeds; `python -m tests.fuzz` tries many."""

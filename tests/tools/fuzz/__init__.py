@@ -1,0 +1,1 @@
+"""Damaged inputs for the parsers of feeds; `python -m tests.tools.fuzz` tries many."""

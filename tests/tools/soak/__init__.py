@@ -1,1 +1,0 @@
-"""Runs of an hour that show that nothing grows: `python -m tests.tools.soak load` (or `stores`)."""
