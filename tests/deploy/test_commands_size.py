@@ -15,7 +15,7 @@ from twin.estate import load_estate
 from twin.sizing import ClusterLoad, plan_cluster
 
 MILLION = "1000000"
-CLUSTER = ["cluster", "--events-per-second", "1M", "--stores", "1000"]
+CLUSTER = ["cluster", "--rate", "1M", "--stores", "1000"]
 WITH_MAX_DEPTHS = """
 schema = 1
 [queue_sharing_group.QSG1]
@@ -242,16 +242,16 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any,
         (["scm", "--messages", "2048:50"], "--size is missing; expected: a size such as 4G"),
         (["scm", "--messages", "2048:50", "--size", "4G", "--scm-total", "much"], "--scm-total much"),
         (["queue-file"], "--messages or --persistent is missing; expected: LENGTH:COUNT"),
-        (["cluster", "--stores", "4"], "--events-per-second requires an argument"),
+        (["cluster", "--stores", "4"], "--rate requires an argument"),
         (
-            ["cluster", "--events-per-second", "2G", "--stores", "4"],
-            "--events-per-second 2G; expected: a number from 1 to 1,000,000,000, such as 5000 or 5K",
+            ["cluster", "--rate", "2G", "--stores", "4"],
+            "--rate 2G; expected: a number from 1 to 1,000,000,000, such as 5000 or 5K",
         ),
         (
-            ["cluster", "--events-per-second", "5", "--stores", "0"],
+            ["cluster", "--rate", "5", "--stores", "0"],
             "--stores 0; expected: a number from 1 to 10,000,000",
         ),
-        (["cluster", "--events-per-second", "5", "--stores", "4", "--latency", "0"], "--latency. Must be > 0"),
+        (["cluster", "--rate", "5", "--stores", "4", "--latency", "0"], "--latency. Must be > 0"),
         (["data-set"], "data-set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -372,6 +372,6 @@ def test_a_cluster_is_printed_with_the_parts_of_a_batch(run_size: Any) -> None:
 
 
 def test_a_cluster_of_which_one_store_has_too_many_events_is_warned_of(plan_json: Any) -> None:
-    plan, warnings = plan_json("cluster", "--events-per-second", "900M", "--stores", "1")
+    plan, warnings = plan_json("cluster", "--rate", "900M", "--stores", "1")
     assert not plan["is_one_machine"] and plan["batch_s"] > plan["latency_s"]
     assert "most of it is driver" in warnings[0] and "no cluster helps it" in warnings[1]

@@ -215,7 +215,7 @@ def test_advice_is_printed_written_and_handed_on(
 ):
     place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z"]
     asked = ["--traffic", "gets=0", "--hours", "2.2"]
-    texts = ["--html", str(tmp_path / "advice.html"), "--write", str(tmp_path / "plans")]
+    texts = ["--html", str(tmp_path / "advice.html"), "--output", str(tmp_path / "plans")]
     assert main(["advise", STORE, *place, *asked, *texts]) == 0
     printed = capsys.readouterr().out
     assert "Another queue manager in the group is no plan: " in printed

@@ -116,7 +116,7 @@ class Site:
     def arguments(self, command: str, estate: Path, recording: Path) -> list[str]:
         first = {
             "publish": [str(recording), "--estate", str(estate)],
-            "record": [str(self.folder / "again.ndjson")],
+            "record": ["-o", str(self.folder / "again.ndjson")],
             "alerts": ["--from-beginning", "--until-idle", "1.5", "--json"],
             "stream": ["--estate", str(estate), "--checkpoint", str(self.folder / "checkpoint"), "--available-now"],
         }

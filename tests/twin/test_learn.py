@@ -122,7 +122,7 @@ def test_the_command_writes_a_history_that_an_estate_can_name(
 ) -> None:
     recording, estate = teeth
     output = tmp_path / "past.json"
-    assert main(["warm", "--from", str(recording), "--estate", str(estate), "-o", str(output)]) == 0
+    assert main(["warm", "--recording", str(recording), "--estate", str(estate), "-o", str(output)]) == 0
     assert "4 rises of 1 store written" in capsys.readouterr().out
     assert read_history(output) == learn([recording], load_estate(estate))
 

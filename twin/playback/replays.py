@@ -127,7 +127,7 @@ class Replayed:
             wrong = "explore() needs the estate as a file"
             raise UsageError(f'{wrong}; expected: replay("{recording}", "estate.toml")')
         command = [sys.executable, "-m", "deploy", "console", "--recording", str(recording), "--estate", str(estate)]
-        process = subprocess.Popen([*command, "--port", "0", "--open"])
+        process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--open"])
         atexit.register(process.terminate)
         return process
 
