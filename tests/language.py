@@ -29,8 +29,11 @@ FIRST_WORDS = re.compile(r"(?:What|Whether|As)\s")
 DEAD_SOURCES = re.compile(r"contract(?:\.md|,? sections?)\b|\bdomain\.md\b|\bseed:? [\w-]+\.txt", re.IGNORECASE)
 DEAD_TAGS = re.compile(r"\[(?:seed|param|fit|pub)\b[^\]\n]*\]")
 
+SECTION = re.compile(r"(?:Args|Attributes|Raises|Returns|Sources?|Tags|Yields|Example|Examples|Usage):$")
+
 PHRASES = re.compile(
     r"\bso many\b|(?<!as )\bof then\b|\bis there for\b|\basked again\b|\bits like\b|\bturns the question round\b"
+    r"|\bforetell\w*|\bforetold\b|\bfor want of\b|\bgoes on\b|\bwent on\b|\btells?\b"
     r"|\bboth speak\b|\bhave brought\b|\bcalls? (?:somebody|anybody)\b|\bneeds somebody\b|\btold from the others\b",
     re.IGNORECASE,
 )
@@ -220,6 +223,25 @@ def phrases(folder: str) -> Iterator[Offence]:
             yield Offence(name, line, phrase[0])
 
 
+def long_docstrings(folder: str) -> Iterator[Offence]:
+    """Yield docstrings of more than two paragraphs of prose; sections, lists, tables and code do not count."""
+    for source in sources(folder):
+        for line, text in source.docstrings:
+            paragraphs = re.split(r"\n\s*\n", text.strip())
+            if sum(is_prose(paragraph) for paragraph in paragraphs) > 2:
+                yield Offence(source.name, line, text.strip().partition("\n")[0])
+
+
+def is_prose(paragraph: str) -> bool:
+    """Return True for a paragraph of sentences: not indented code, and no section, list or table."""
+    lines = [line.strip() for line in paragraph.strip("\n").splitlines()]
+    return not (
+        SECTION.match(lines[0])
+        or lines[0].startswith(("- ", "* ", "|", "1. ", ">>> "))
+        or paragraph.startswith("        ")
+    )
+
+
 def slug(heading: str) -> str:
     """Return the anchor of a heading, as the site makes it."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -316,6 +338,7 @@ RULES: dict[str, Callable[[str], Iterator[Offence]]] = {
     "identifiers": identifiers,
     "dead sources": dead_sources,
     "phrases": phrases,
+    "long docstrings": long_docstrings,
     "argument nouns": argument_nouns,
     "links": links,
     "mentions": mentions,
