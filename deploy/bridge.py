@@ -1,14 +1,11 @@
 """Delivery of alerts: to every Alertmanager of a cluster, and to a command.
 
-Each Alertmanager has a thread that always sends the current content, never a queue: a peer that was away gets what is
-open now and what has cleared lately. Alertmanager asks its clients for that: send to all peers, send again
-[Alertmanager: High availability]. It identifies an alert by its labels, so an incident is one alert, whose labels do
-not change while its root does. Only another urgency, an escalation or puts that succeed again, ends the alert of the
-former urgency when that of the present one begins, in the same group.
-
-A command, for mail, a webhook or a message on the console of z/OS, gets each alert on its standard input and its brief
-in MQTWIN_BRIEF, one at a time, in the order of the topic. One that fails or hangs is started again, after growing
-pauses, and given up after some attempts, so that one alert does not hold back all others.
+Each Alertmanager has a thread that sends the current content, never a backlog, as clients should [Alertmanager: High
+availability]: a peer that was down receives whatever is open now and what has cleared lately. Alertmanager identifies
+an alert by its labels, so an incident is one alert whose labels stay the same while its root changes; only a change of
+urgency ends one alert and begins another in the same group. A command (mail, a webhook, a message on the z/OS console)
+receives one alert at a time on its standard input, in the order of the topic, with the brief in MQTWIN_BRIEF. A command
+that fails or hangs is retried with growing pauses, then abandoned, so that one alert cannot hold back the others.
 """
 
 from __future__ import annotations

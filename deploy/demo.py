@@ -78,8 +78,8 @@ class DemoRun:
 class StoryGate:
     """Holds the publishing until every store has a state, then wherever the job is too far behind.
 
-    The time for which it holds is not made up for: the story goes on at its speed. Its methods may be called from
-    several threads.
+    The story does not catch up on the time for which it was held: it continues at its own speed. The methods may be
+    called from several threads.
 
     Args:
         pace: Schedule of the publishing.

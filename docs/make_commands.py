@@ -1,8 +1,7 @@
-"""The reference in docs/commands.md, written by the help of the commands.
+"""The reference in docs/commands.md, generated from the help of the commands.
 
-    make commands
-
-writes it below the mark; what stands above is written by hand. tests/test_docs.py compares the page with the commands.
+`make commands` writes it below the mark; the text above is written by hand. tests/test_docs.py compares the page with
+the commands.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from deploy.options.common import KAFKA
 PAGE = Path(__file__).parent / "commands.md"
 MARK = "<!-- make commands writes what follows -->\n"
 _PAGES = {
-    "acknowledge": "alerts.md#notes",
-    "acted": "alerts.md#notes",
+    "acknowledge": "incidents.md#notes",
+    "acted": "incidents.md#notes",
     "advise": "what-if.md#advice",
     "alerts": "alerts.md",
     "bridge alertmanager": "surfaces.md#alertmanager",

@@ -1,8 +1,6 @@
-"""The table of fields by format in docs/feeds.md, written from the tables of the readers.
+"""The table of fields by format in docs/feeds.md, generated from the tables of the readers.
 
-    python -m docs.make_feeds
-
-tests/test_docs.py compares the page with what is written here.
+`python -m docs.make_feeds` writes it; tests/test_docs.py compares the page with the output.
 """
 
 from __future__ import annotations

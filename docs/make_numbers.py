@@ -1,9 +1,7 @@
 """The numbers of README.md, the quick start and docs/alerts.md, written by the runs that these pages describe.
 
-    make numbers
-
-writes them, and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a Chromium).
-tests/test_docs.py compares the pages and the pictures of terminals with what is written here.
+`make numbers` writes them and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a
+Chromium). tests/test_docs.py compares the pages and the pictures of terminals with the output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Picture of the terminal of `mqtwin demo`, docs/images/demo.svg.
-
-    make numbers
+"""Picture of the terminal of `mqtwin demo`, docs/images/demo.svg, written by `make numbers`.
 
 The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
 `deploy.show.demo` draws the states and alerts of that time. The same seed gives the same picture.

@@ -459,10 +459,11 @@ def _tables() -> dict[tuple[str, str], str]:
     tables = {("state.md", name): _fields_table(schema, state, apart) for name, schema in sections.items()}
     demand = {name: state[name]["properties"] for name in ("ElementDemand", "PageDemand", "BlockDemand")}
     tables["state.md", "demand"] = _fields_table({"properties": dict(chain(*map(dict.items, demand.values())))}, state)
-    of_alerts = {"AlertData": {"Action", "DoneAction"}, "Action": set(), "DoneAction": set()}
-    tables |= {("alerts.md", name): _fields_table(alert[name], alert, own) for name, own in of_alerts.items()}
     tables["alerts.md", "AlertRecord"] = _fields_table(alert["AlertRecord"], alert, {"AlertData"})
-    tables["alerts.md", "Note"] = _fields_table(note["Note"], note)
+    tables["alerts.md", "AlertData"] = _fields_table(alert["AlertData"], alert, {"Action", "DoneAction"})
+    tables["alerts.md", "Action"] = _fields_table(alert["Action"], alert)
+    tables["incidents.md", "DoneAction"] = _fields_table(alert["DoneAction"], alert)
+    tables["incidents.md", "Note"] = _fields_table(note["Note"], note)
     texts = texts_of(Event)
     tables["events.md", "fields"] = _table(
         ("field", "type", "meaning"),

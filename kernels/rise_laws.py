@@ -188,7 +188,7 @@ def trust(weights: Array, score: Array, experts: Experts) -> float:
 
     Args:
         weights: f8[n], how much each past rise is of that kind.
-        score: f8[SIMILAR, LAWS, w, n], as `foretell` writes it.
+        score: f8[SIMILAR, LAWS, w, n], the scores of the experts.
         experts: the experts.
     """
     trusted, largest = experts.trusted, -np.inf
@@ -224,7 +224,7 @@ def outlast(
         low: utilisation at the beginning of the rise under way.
         began: tick at which it began.
         weights: f8[SIMILAR, n], how much each past rise counts.
-        score: f8[SIMILAR, LAWS, w, n], as `foretell` writes it.
+        score: f8[SIMILAR, LAWS, w, n], the scores of the experts.
         experts: the experts.
         places: f8[2, 1 + k], the ticks, and the utilisation above `low`, that are reached at the places; overwritten.
             The first place is now.

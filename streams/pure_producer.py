@@ -1,22 +1,21 @@
 """A producer of events in pure Python, for collectors on systems without librdkafka, such as z/OS UNIX System Services.
 
-It needs Python 3.11 and the package kafka-python, and nothing else of mqtwin: copy this one file to the collector.
-
-    store_of = {("QM01", "ORDERS"): "QSG1/APP1", ("QM01", "INVOICES"): "QSG1/APP1"}
-    with EventProducer("broker:9092", store_of=store_of) as events:
-        events.put({"time": 1795176000000123, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 2048})
-
-The producer follows the rules of mqtwin's docs/events.md, so that a collector need not:
+It needs Python 3.11 and the package kafka-python, and nothing else of mqtwin: copy this one file to the collector. The
+producer follows the rules of mqtwin's docs/events.md on the collector's behalf. A collector that restarts while its
+queue managers run must continue their numbers: save `next_seq` when it stops, and pass it when it starts. Numbers that
+start again from 0 would count as duplicates.
 
 * The record key is the store, and a store has the partition that Kafka's own client chooses, so its events stay in
   order.
 * `seq` numbers the events of each (queue manager, queue) without gaps, so that duplicates and losses are detected.
 * A HEARTBEAT or RESTART without a store is sent to every store of its queue manager.
 * Text is UTF-8, whatever the code page of the system.
-* A failed delivery is an error of the next call. While no broker answers, `put` blocks before the memory is full.
+* A failed delivery raises an error from the next call. While no broker answers, `put` blocks before the memory is full.
 
-A collector that restarts while its queue managers run must continue their numbers: save `next_seq` when it stops, and
-pass it when it starts. Numbers that start again from 0 would count as duplicates.
+Example:
+    store_of = {("QM01", "ORDERS"): "QSG1/APP1", ("QM01", "INVOICES"): "QSG1/APP1"}
+    with EventProducer("broker:9092", store_of=store_of) as events:
+        events.put({"time": 1795176000000123, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 2048})
 """
 
 from __future__ import annotations
@@ -271,7 +270,7 @@ class EventProducer:
                 for store in [store for store in self._lines if self._due_s[store] <= now_s]:
                     try:
                         self._send_lines(store)
-                    except Exception as error:  # noqa: BLE001 -- the next `put` or `flush` raises it; this thread goes on
+                    except Exception as error:  # noqa: BLE001 -- the next `put` or `flush` raises it; this thread continues
                         self._on_failure(error)
 
 

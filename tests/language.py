@@ -237,7 +237,7 @@ def is_prose(paragraph: str) -> bool:
     lines = [line.strip() for line in paragraph.strip("\n").splitlines()]
     return not (
         SECTION.match(lines[0])
-        or lines[0].startswith(("- ", "* ", "|", "1. ", ">>> "))
+        or lines[0].startswith(("- ", "* ", "|", "===", "1. ", ">>> "))
         or paragraph.startswith("        ")
     )
 

@@ -77,7 +77,7 @@ class TopicFeed:
                 idle = 0 if records else idle + 1
                 if idle == 0 or idle % _CHECK_READS == 1:
                     self._report(connected=bool(records) or self._reader.is_answering())
-            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz says why, and it goes on
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz says why, and it retries
                 text = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
                 self._model.set_source(connected=False, caught_up=False, missing=[], problem=text)
                 self._stopping.wait(_RETRY_SECONDS)

@@ -105,7 +105,7 @@ class Health:
         return reasons
 
     def notes(self) -> list[str]:
-        """Return what readiness tells in any case: how many records could not be read; nothing if all could."""
+        """Return the notes of every readiness report: the number of records that could not be read, if any."""
         count = self._unreadable()
         return [f"{count} records of the topics are neither states nor alerts"] if count else []
 

@@ -5,7 +5,8 @@ Spark keeps in it: ``metadata`` (the query's id), ``offsets/N`` (the end offsets
 partition P. Batch N reads version N and writes version N + 1, as ``VERSION.changelog`` (the changes). Some versions
 also have ``VERSION.zip``, a snapshot that names files in ``SSTs``.
 
-Source: Spark 4.2, MicroBatchExecution, OffsetSeqLog, CommitLog, RocksDBFileManager.
+Source:
+    Spark 4.2, MicroBatchExecution, OffsetSeqLog, CommitLog, RocksDBFileManager.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Records that the job will not read. next_offset: the offset at which it goes on in the partition."""
+    """Records that the job will not read. next_offset: the offset at which it continues in the partition."""
 
     topic: str
     partition: int

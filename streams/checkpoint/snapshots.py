@@ -68,7 +68,7 @@ class SnapshotWriter:
         hours: length of a period, hours of event time.
 
     Attributes:
-        failures: number of snapshots that could not be written; the stream goes on without them.
+        failures: number of snapshots that could not be written; the stream does not need them.
     """
 
     def __init__(self, checkpoint: Path, hours: float = HOURS) -> None:

@@ -1,8 +1,9 @@
-"""Topics in Kafka: their creation, the user's rights on them, and what an admin client asks about them.
+"""Topics in Kafka: their creation, the user's rights on them, and other questions to an admin client.
 
-A broker that has no authorizer, or cannot report rights (before Kafka 2.3), counts as one that allows everything.
+A broker that has no authorizer, or cannot report rights (before Kafka 2.3), is assumed to allow everything.
 
-Sources: Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
+Sources:
+    Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def prepare_topics(
 
 
 def _create_notes(admin: AdminClient, topics: Topics, kafka: Mapping[str, str], replication: int) -> None:
-    """Create the topic of notes where it is missing. A job without the right to goes on: it does not need the topic."""
+    """Create the topic of notes where it is missing. A job that may not create it continues: it can do without."""
     name = topics.notes
     try:
         if existing_topics(admin, kafka, {name: (DESCRIBE,)}):
@@ -330,7 +331,7 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
                 code = error.args[0].code()
                 if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
-                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka does not tell if the topic exists
+                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka hides whether the topic exists
                     raise missing_right(required[topic][0], topic) from None
                 raise
             existing.add(topic)

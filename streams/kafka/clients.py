@@ -201,7 +201,7 @@ def content_type_of(message: Message) -> bytes | None:
 
 
 def is_end(message: Message) -> bool:
-    """Return True if a consumer with `enable.partition.eof` tells that a partition is read to its end."""
+    """Return True if a consumer with `enable.partition.eof` signals the end of a partition."""
     error = message.error()
     return error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 -- librdkafka's own code
 

@@ -1,4 +1,4 @@
-"""The log line of each micro-batch, and the events that tell of its end and of the end of the query."""
+"""The log line of each micro-batch, and the listener events at its end and at the end of the query."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The topic is internal: the job writes one JSON record per source and batch, keyed by the shared store, and reads it back
 in a later batch. A mark says whether the job has read all events that existed, or reads a backlog: a shared store waits
 for a source that says nothing by minutes of event time (`twin.stores.reports.Frontier`), but in a backlog its events
-may come hours behind those of another partition, so that it waits for all. Only the driver knows which it is, and tells
-each shared store by a record among its reports, so that the result is a function of records.
+may come hours behind those of another partition, so that it waits for all. Only the driver knows which it is, and sends
+each shared store a record among its reports, so that the result is a function of records.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class ReadMarks:
         self._last_mark = caught_up
 
     def on_batch(self, report: BatchReport) -> None:
-        """Tell after a batch where that has changed.
+        """Write the marks that have changed with a batch.
 
         A failure is logged, and tried again after the next batch: until then shared stores wait for longer.
         """

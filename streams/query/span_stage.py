@@ -24,7 +24,7 @@ from twin.feeds.protocol import FeedOptions, Page
 from twin.feeds.spans import Emitter, UnreadableSpansError, read_spans
 
 MAX_STORE_KEYS = 50_000  # spans that a store remembers: 400 kB of its state
-_ASSUMED_BYTES = 0  # length of a put whose span tells none, until the store's order gives it one
+_ASSUMED_BYTES = 0  # length of a put whose span has none, until the store's order gives it one
 
 
 class SpanReader:

@@ -103,7 +103,7 @@ class StatusFile:
             self._write()
 
     def _write(self) -> None:
-        """Replace the file. An error is logged once: the job goes on without the file."""
+        """Replace the file. An error is logged once: the job does not depend on the file."""
         try:
             self._replace()
         except OSError as error:

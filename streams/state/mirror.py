@@ -1,15 +1,14 @@
 """The arrays of a store in a memory-mapped file that all Python workers of a host share.
 
-Spark's Python workers are a pool, and the next batch of a partition may run in another process, which without the
-mirror would read all pages back from the state store. The mirror is only a cache: its arrays are current if its token
-is that of the state store's header (docs/architecture.md, The cache). The token is removed before the arrays are
-changed and written after the batch. A process that does not get the lock uses arrays of its own.
-
-A mirror is one file, ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``: a head of `_HEAD_BYTES`
-with the token and the position of each array, then the arrays. Lock (flock), token and arrays belong to the opened
-file, so nothing that is written to a removed one is visible in its successor; a reset creates a new file, as the old
-one may be mapped elsewhere. The boot is part of the name because files not written back before a power failure may hold
-anything. A process has one mapping while it caches the twin, and one descriptor during a batch.
+Spark's Python workers are a pool: the next batch of a partition may run in another process, which without the mirror
+would read all pages back from the state store. The mirror is only a cache. Its arrays are current if its token equals
+that of the state store's header (docs/architecture.md, The cache); the token is removed before the arrays change and
+written after the batch. A process that does not get the lock uses arrays of its own. A mirror is one file, ``<local
+directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``: a head of `_HEAD_BYTES` with the token and the position
+of each array, then the arrays. Lock (flock), token and arrays belong to the open file, so writes to a removed file are
+not visible in its successor; a reset creates a new file, as the old one may be mapped elsewhere. The boot is part of
+the name because files not written back before a power failure may hold anything. A process has one mapping while it
+caches the twin, and one descriptor during a batch.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from twin.errors import MqtwinError
 from twin.state.arrays import Array, Size
 
 ABANDONED_SECONDS = 3600.0  # the next query on the host removes mirrors unused for this long
-NO_ROOM = frozenset(  # errors after which a process goes on in its own memory
+NO_ROOM = frozenset(  # errors after which a process continues in its own memory
     (
         *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),  # of the disk
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),  # of the process or the system: descriptors, mappings

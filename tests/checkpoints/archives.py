@@ -150,7 +150,7 @@ def _move(checkpoint: Path, before: str, after: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A checkpoint that was unpacked: the stream goes on where it was written.
+    """An unpacked checkpoint: the stream continues where it was written.
 
     Args:
         contents: what it holds.

@@ -184,7 +184,7 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> list[AlertRecord]:
 def test_the_mail_of_the_page_is_sent_once_an_incident_and_escalation(
     run_alerts: Callable[..., int], outage: list[AlertRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "incidents.md").read_text(encoding="utf-8")
     (program,) = re.findall(r'^```python title="mail_alert.py"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
     (tmp_path / "mail_alert.py").write_text(program, encoding="utf-8")
     (tmp_path / "smtplib.py").write_text(FAKE_SMTP, encoding="utf-8")

@@ -316,7 +316,7 @@ def test_errors_of_the_server_are_tried_again_and_refusals_are_not(refusal: int)
         wait_until(lambda: len(peer.requests) == 5)
         time.sleep(2 * delivery._MIN_WAIT_S)  # in which it would be tried again
         assert len(peer.requests) == 5
-        bridge.apply([entry(UPDATED, 2)])  # the bridge goes on
+        bridge.apply([entry(UPDATED, 2)])  # the bridge still delivers
         wait_until(lambda: len(peer.requests) == 6)
     causes = [sent["annotations"]["cause"] for (sent,) in peer.json()]
     assert causes == [f"SMDS blocks of QM01: record {number}." for number in (0, 0, 0, 0, 1, 2)]

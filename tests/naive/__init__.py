@@ -1,8 +1,8 @@
 """The oracles: slow and obvious twins of stores, in plain Python. Read them as the specification.
 
-They use lists, dicts and linear searches only, compute every sum anew and keep nothing twice. The kernels must give the
+They use only lists, dicts and linear searches, compute every sum anew and keep nothing twice. The kernels must give the
 same results (``tests/kernels``). The rules are those of ``docs/storage-model.md`` and ``docs/events.md``, which name
-their sources. A rule marked [assumed] is one that neither settles.
+their sources. A rule marked [assumed] is settled by neither.
 
 =============== ============================================================================================
 module          subject
@@ -18,7 +18,7 @@ attributes      ALTER and REBUILD of a structure
 fill            the fill model that a forecast rolls forward
 regime          bins of the present flows, where their regime begins, and their sums
 futures         futures drawn from a regime
-rise_laws       how past rises tell of the one under way
+rise_laws       what past rises imply for the one under way
 baseline        MEASURE: the contents of the real system beyond the model
 structure       a CF structure with its data sets
 private         base of the stores of a single queue manager

@@ -1,9 +1,7 @@
 """MEASURE: the contents of the real system beyond the model.
 
 The first MEASURE of a store sets its baseline. Gets of messages that the model never saw draw it down evenly by
-message. Each MEASURE gives the error of the model.
-
-The rule: docs/events.md#measurements.
+message. Each MEASURE gives the error of the model. The rule: docs/events.md#measurements.
 """
 
 from typing import Any

@@ -28,9 +28,9 @@ def class_of(length: int) -> int:
 
 
 def demand(puts: Iterable[NaivePut], since: int) -> list[float]:
-    """Return the messages asked for from a second on.
+    """Return the messages demanded from a second on.
 
-    By class those put or refused for want of storage, then those refused at MAXDEPTH, then the space of these.
+    By class those put or refused because storage is exhausted, then those refused at MAXDEPTH, then the space of these.
     """
     result = [0.0] * 14
     for put in puts:

@@ -162,12 +162,11 @@ def roll(
     others: list[list[float]],
     second: int,
 ) -> tuple[float, int, float]:
-    """Return the bins until something is full, or inf, its number: 0 entries, 1 space, 2 on data sets, SCM; or -1.
+    """Return the bins until something is full (or inf), its number, and the growth of `NaiveStore.held` until then.
 
-    The third number is by how much `NaiveStore.held` has grown until then.
-
-    `bins` has, per bin of the regime, the messages by class that come and stay, then those that leave. `others` has
-    other bins, which a start means that is not below `second`, if this is not 0.
+    The number is 0 for entries, 1 for space, then those of data sets and SCM; -1 if nothing fills. `bins` has, per bin
+    of the regime, the messages by class that arrive and stay, then those that leave. `others` has other bins, to which
+    a start not below `second` refers, unless `second` is 0.
     """
     elapsed, begin, left, drawn = 0.0, 0, 0, bins
     before = replace(store, in_store=list(store.in_store), in_sets=list(store.in_sets))

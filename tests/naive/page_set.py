@@ -111,7 +111,7 @@ class NaivePageSet(NaivePrivateStore):
         return message
 
     def _shares(self, record: int) -> bool:
-        """Return True if a record goes on the page being filled; since 7.0.1 each record has a page of its own."""
+        """Return True if a record is placed on the page being filled; since 7.0.1 each record has a page of its own."""
         return packs(self.attributes["version"]) and self.filling is not None and record <= self.filling.room
 
     def _page_for(self, record: int, shares: bool) -> Page:
@@ -225,7 +225,7 @@ class NaivePageSet(NaivePrivateStore):
         return super()._new_baseline(pages)
 
     def _unknown(self) -> set[str]:
-        """Return the fields that nothing measured tells. Two counts of pages (used and its parts) tell the third."""
+        """Return the fields that follow from no measurement. Two counts of pages (used, its parts) give the third."""
         names = {"pages_persistent", "pages_nonpersistent", "pages_used"}
         measured = names & self.measured
         unknown = set() if len(measured) >= 2 else names - measured

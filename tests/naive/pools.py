@@ -1,8 +1,7 @@
 """Entries and elements of a CF list structure, the cost of a message, and offload rules.
 
-``attributes`` is always the dict of the structure's attributes with their names in the estate, and sizes in bytes.
-
-The rules: docs/storage-model.md#entries-and-elements, docs/storage-model.md#offloading.
+``attributes`` is always the dict of the structure's attributes with their names in the estate, and sizes in bytes. The
+rules: docs/storage-model.md#entries-and-elements, docs/storage-model.md#offloading.
 """
 
 from fractions import Fraction

@@ -247,7 +247,7 @@ class NaiveQueueFile(NaivePrivateStore):
         return self.baseline
 
     def _unknown(self) -> set[str]:
-        """Return the fields that nothing measured tells: the blocks of a file are known with both of its parts."""
+        """Return the fields that follow from no measurement: the blocks of a file are known with both of its parts."""
         parts = {"blocks_persistent", "blocks_nonpersistent"}
         unknown = ({"messages"} | parts) - self.measured
         if not parts <= self.measured:

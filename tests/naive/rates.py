@@ -36,7 +36,7 @@ def least_of(counts: Counts) -> float:
 
 
 def says(counts: Counts, origin: int, span: int, least: float) -> Says:
-    """Return what each expert foretells of the half hours from `origin` on, from those before it."""
+    """Return each expert's forecast of the half hours from `origin` on, made from those before it."""
 
     def log(value: float | None) -> float | None:
         return None if value is None else math.log(max(value, least))

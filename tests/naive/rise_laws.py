@@ -1,4 +1,4 @@
-"""How past rises tell of others, a table for every law and expert: the oracle of `kernels.rise_laws`."""
+"""How past rises predict others, a table for every law and expert: the oracle of `kernels.rise_laws`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def outlast(
         low: utilisation at the beginning of the rise under way.
         began: tick at which it began.
         weights: f8[SIMILAR, n], how much each past rise counts.
-        score: as of `foretold`.
+        score: f8[SIMILAR, LAWS, w, n], the scores of all experts.
         prior: f8[SIMILAR, LAWS, w], logarithms.
         widths: f8[w].
         places: f8[3, 1 + k], ticks, utilisation above `low`, share of the rises of an unseen kind that go on.

@@ -86,7 +86,7 @@ class NaiveStore(ABC):
 
     @abstractmethod
     def _unknown(self) -> set[str]:
-        """Return the fields of the state record that nothing measured tells, beside NEVER_MEASURED."""
+        """Return the fields of the state record that follow from no measurement, beside NEVER_MEASURED."""
 
     @abstractmethod
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:

@@ -310,7 +310,7 @@ class NaiveStructure(NaiveStore):
         return measured | pools | {"smds": smds}
 
     def _unknown(self) -> set[str]:
-        """Return the fields that nothing measured tells: an entry is a message."""
+        """Return the fields that follow from no measurement: an entry is a message."""
         unknown = {"offloaded_messages", "offloaded_bytes"}
         if not self.measured & {"messages", "ents_used"}:
             unknown |= {"messages"}

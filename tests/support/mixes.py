@@ -16,7 +16,7 @@ MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
 
-# how time goes on: microseconds to the event, and whether the next events start from there (else from where they were)
+# how time advances: microseconds to the event, and whether the next events start from there (else from where they were)
 FORWARD = ((0, True), (1, True), (1000, True), (SECOND_US, True), (7 * SECOND_US, True), (MINUTE_US, True))
 ODD_TIMES = (
     *((10 * MINUTE_US, True), (HOUR_US // 2, True), (HOUR_US - 1, True), (HOUR_US, True), (2 * HOUR_US, True)),

@@ -42,7 +42,7 @@ UOW_CHOICES = (None, None, None, *UOWS)
 ENDED_UOWS = (*UOWS, "never-seen")
 REASONS = (0,) * 14 + (2192, 2033, 2003)
 END_REASONS = (0,) * 6 + (2003, 2003, 2219)
-# how the sequence number goes on: "next", "none", ("back", n): n before the highest, ("hole", n): n left out
+# how the sequence number continues: "next", "none", ("back", n): n before the highest, ("hole", n): n left out
 SEQS = (
     *("none",) * 3,
     *("next",) * 20,
@@ -234,7 +234,7 @@ SEEDS = (1, 2, 3, 4, 5, 18)
 
 
 def long_workload(seed: int, profile: str, kind: str) -> Workload:
-    """One that twin and oracle are compared by; of `SEEDS` together it is known that they tell wrong rules."""
+    """Return a workload for comparing twin and oracle; `SEEDS` together are known to expose wrong rules."""
     return random_workload(seed, 1000 if profile == "log" else 500, profile, kind)
 
 

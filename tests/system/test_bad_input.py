@@ -1,4 +1,4 @@
-"""Bad input: each bad event is one dead letter with its reason, good events count, and the query goes on."""
+"""Bad input: each bad event is one dead letter with its reason, good events count, and the query continues."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side
         damage(copy / path)
         assert f"{path}: " in refusal(settings_of(stream, copy), spark)
 
-    # The right job goes on, and counts no event twice.
+    # The right job continues, and counts no event twice.
     stream.send(puts(BATCHES * PUTS, PUTS))
     process(settings_of(stream, directory), spark)
     state = stream.states()[STORE]

@@ -1,8 +1,7 @@
-"""Console and exporter beside a real job and a real broker, in a real Chromium: both may go and come back.
+"""Console and exporter beside a real job and a real broker, in a real Chromium: job and broker may go and come back.
 
-And its past by snapshots of a job, and its map and notes over real topics.
-
-Skipped where there is no Chromium, see tests/deploy/console/test_browser.py.
+Also the console's past from a job's snapshots, and its map and notes over real topics. Skipped where there is no
+Chromium, see tests/deploy/console/test_browser.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.system, pytest.mark.nightly]
 def test_a_job_killed_signalled_and_stopped_in_the_middle_has_the_output_of_an_undisturbed_one(
     new_stream: Callable[[Estate], Stream], every_kind: Played, temporary: Path
 ) -> None:
-    """Stores of every kind; each job goes on where the one before it ended.
+    """Stores of every kind; each job continues where the one before it ended.
 
     Killed are the workers, Spark's daemon, Java, all processes at once, and the driver alone. Between them the job is
     asked to stop.

@@ -1,4 +1,4 @@
-"""Disks that fill and topics that are deleted under a job: its end names them, and a later job goes on."""
+"""Disks that fill and topics that are deleted under a job: its end names them, and a later job continues."""
 
 from __future__ import annotations
 

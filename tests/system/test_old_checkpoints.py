@@ -1,4 +1,4 @@
-"""Checkpoints of earlier releases, opened by this one: the job goes on, and ends where a replay of everything ends."""
+"""Checkpoints of earlier releases, opened by this one: the job continues, and ends as a replay of everything does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another number of state partitions: the state of a stopped job is distributed anew, and the job goes on."""
+"""Another number of state partitions: the state of a stopped job is redistributed, and the job continues."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, 
 def test_what_people_do_in_an_incident_is_said_alike_over_a_restart(
     new_stream: NewStream, kafka: str, tmp_path: Path
 ) -> None:
-    """An ALTER and a refused one, a CLEAR and getters that are back; the job ends between them and goes on."""
+    """An ALTER and a refused one, a CLEAR and getters that are back; the job ends between them and is continued."""
     site = simulate_outage(tmp_path, "16M")
     clear = {"time": "2026-11-20T01:20:00Z", "qmgr": "QM01", "op": "CLEAR", "queue": "ORDERS"}
     events = (altered(size="1M"), altered("2026-11-20T01:14:00Z"), clear)

@@ -543,7 +543,7 @@ def test_messages_of_counts_make_the_elements_an_interval() -> None:
 
 
 def test_the_interval_is_that_of_the_real_lengths() -> None:
-    """Ten lengths between 1 and 2,000 bytes, and the same messages as statistics tell them."""
+    """Ten lengths between 1 and 2,000 bytes, and the same messages as counted by statistics."""
     lengths = [1, 1, 255, 256, 257, 700, 1_200, 1_500, 1_999, 2_000]
     single, counted = open_driver(1_000), open_driver(1_000)
     for length in lengths:

@@ -1,4 +1,4 @@
-"""Commissioning on recordings whose truth is known: whole, with puts missing, and as statistics would tell it."""
+"""Commissioning on recordings whose truth is known: whole, with puts missing, and reduced to statistics."""
 
 from __future__ import annotations
 

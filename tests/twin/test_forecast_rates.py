@@ -1,4 +1,4 @@
-"""Puts by half hours, and the experts that foretell them (docs/forecast.md, "Rates by the hour")."""
+"""Puts by half hours, and the experts that predict them (docs/forecast.md, "Rates by the hour")."""
 
 from __future__ import annotations
 

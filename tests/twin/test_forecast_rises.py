@@ -1,4 +1,4 @@
-"""How past rises decide whether the present one goes on (docs/forecast.md, "How rises end")."""
+"""How past rises decide whether the present one continues (docs/forecast.md, "How rises end")."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:
 
 
 def test_one_that_outlasts_four_that_were_each_as_long_as_the_last_goes_on() -> None:
-    """They turned at heights between which it is, so it is their length that tells."""
+    """They turned at heights on both sides of its own, so only their length counts."""
     store = Store(*[(238 + i % 2, 0.0, top, 0) for i, top in enumerate((1.04, 1.09, 1.06, 1.05))])
     [before] = chance(store, rise(234, 1.05, 0.0), 24.0)
     [after] = chance(store, rise(248, 1.08, 0.0), 24.0)

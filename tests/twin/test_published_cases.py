@@ -1,6 +1,7 @@
 """Advice beside published cases: what `advise` says, and what the documents say or their authors did.
 
-docs/published-cases.md tells each case with its sources. Figures that a source does not give are chosen here and named.
+docs/published-cases.md describes each case with its sources. Figures that a source does not give are chosen here and
+named.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def test_two_periods_agree_with_the_whole_on_what_lies_inside_either(
     assert first.minutes_full + second.minutes_full == whole.minutes_full
     assert len(first.pages) + len(second.pages) == len(whole.pages)
     assert first.fillings == tuple(filling for filling in whole.fillings if filling.first < as_text(time)) or (
-        first.fillings[0].first == whole.fillings[0].first  # it goes on behind the cut
+        first.fillings[0].first == whole.fillings[0].first  # it continues behind the cut
     )
     assert all(incident.minutes_avoided >= 0 for incident in (*first.incidents, *second.incidents))
 

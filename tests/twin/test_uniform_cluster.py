@@ -150,7 +150,7 @@ def test_the_last_member_of_a_host_carries_less() -> None:
 
 
 def test_a_step_of_the_seed_is_98_percent_of_a_member_and_no_trigger(cluster: Shared) -> None:
-    """A step of 20,700/s is 98 % of 21,070/s; "around 85%" tells what a step is, not when to start a member."""
+    """A step of 20,700/s is 98 % of 21,070/s; "around 85%" describes a step, not when to start a member."""
     step_pct = 100 * STEP / ONE_MEMBER
     assert RATES[0][0] == STEP
     assert step_pct == pytest.approx(98.2, abs=0.05)

@@ -53,7 +53,7 @@ _OF_FILLING = (  # the later, the more it says about what to do
     *(Condition.AUGMENTED_EXHAUSTED, Condition.SCM_EXHAUSTED, Condition.CANNOT_EXPAND),
     *(Condition.FULL_FORECAST, Condition.FULL),
 )
-_RANKED = (*OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the one that tells most about a store last
+_RANKED = (*OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the most informative about a store last
 _CLASS: dict[str, int] = {
     condition: number for number, those in enumerate((OF_DATA, _OF_QUEUES, _OF_FILLING)) for condition in those
 }
@@ -170,7 +170,7 @@ class Episode(msgspec.Struct, kw_only=True):
 
     @property
     def weight(self) -> tuple[bool, int, int, int]:
-        """How much the alert tells about its store: the open alert with most is the root of its incident."""
+        """How much the alert reveals about its store: the open alert with most weight is the root of its incident."""
         is_page, number = self.severity != INFO, _class_of(self.condition)
         return is_page, number, SEVERITIES.index(self.severity), _RANKED.index(Condition(self.condition))
 

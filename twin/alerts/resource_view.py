@@ -108,7 +108,7 @@ class ResourceView(ABC):
 
     @property
     def last_full(self) -> int:
-        """Event time of the last put that failed for want of this resource, microseconds, or NEVER."""
+        """Event time of the last put that failed because this resource was exhausted, microseconds, or NEVER."""
         return layout.NEVER
 
     @property
@@ -117,7 +117,7 @@ class ResourceView(ABC):
         return self.last_full
 
     def is_refusing(self, now: int) -> bool:
-        """Return True if the store refuses puts for want of this resource at `now`, event time, and is not relieved."""
+        """Return True if the store refuses puts at `now` (event time): the resource is exhausted and not relieved."""
         if self.last_full + CALM_AFTER_FULL <= now:
             return False
         return self.usage_pct >= _REFUSES_FROM_PCT or self.is_exhausted or self.last_full + _REFUSES_FOR >= now

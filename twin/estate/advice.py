@@ -1,17 +1,20 @@
 """Warnings about an estate that is valid but unwise, one line each; listed in docs/estate.md.
 
-They concern its stores, the CFRM policy (sizes, automatic alter, what a coupling facility has), and what the five
-documents advise.
+They concern its stores, the CFRM policy (sizes, automatic alter, the storage of a coupling facility), and the advice of
+the five documents.
 
-Sources: [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand), [IBM: z/OS MVS Setting Up a
-Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 times INITSIZE), [IBM: Health Checker,
-XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: Health Checker, XCF_CF_STR_MAXSPACE, XCF_CF_STR_MAXSCM,
-XCF_CF_MEMORY_UTILIZATION] (sum of SIZE, augmented and dump space above the storage; sum of SCMMAXSIZE above the SCM;
-storage in use from which a facility may not take what another one loses), [IBM: z/OS MVS Setting Up a Sysplex,
-Updating the CFRM policy] (FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter), [IBM: IBM Z
-9175-ME1, CFCC Level 26 Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data is in
-storage class memory; augmented space reduces what structures can use), [IBM: Specifying offload options for shared
-messages], [IBM: How storage class memory works with IBM MQ for z/OS], [IBM: WebSphere MQ internals, distributed].
+Sources:
+    [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand),
+    [IBM: z/OS MVS Setting Up a Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 times
+    INITSIZE), [IBM: Health Checker, XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE),
+    [IBM: Health Checker, XCF_CF_STR_MAXSPACE, XCF_CF_STR_MAXSCM, XCF_CF_MEMORY_UTILIZATION] (sum of SIZE, augmented and
+    dump space above the storage; sum of SCMMAXSIZE above the SCM; storage in use from which a facility may be unable to
+    take over what another one loses), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy] (FULLTHRESHOLD(0)
+    switches off structure full monitoring and automatic alter),
+    [IBM: IBM Z 9175-ME1, CFCC Level 26 Coupling Facility] (no Virtual Flash Memory), [published] (no alter while data
+    is in storage class memory; augmented space reduces what structures can use),
+    [IBM: Specifying offload options for shared messages], [IBM: How storage class memory works with IBM MQ for z/OS],
+    [IBM: WebSphere MQ internals, distributed].
 """
 
 from __future__ import annotations

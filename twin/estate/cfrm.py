@@ -1,16 +1,16 @@
-"""CFRM policy text: input of the administrative data utility IXCMIAPU, or what its REPORT(YES) prints.
-
-Sources: [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility] (z/OS 2.5 syntax; sizes
-are `size[u]` with u = K, M, G or T, KB without one), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
-(defaults ALLOWAUTOALT(NO), FULLTHRESHOLD(80)). SCMMAXSIZE counts with SCMALGORITHM(KEYPRIORITY1), and the coupling
-facility is the first of PREFLIST: docs/estate.md.
+"""CFRM policy text: input of the administrative data utility IXCMIAPU, or the output of its REPORT(YES).
 
 A statement ends where the next one begins; /* comments */ may span lines. Columns 73 to 80 are skipped if they hold a
 sequence number. JCL around the statements (lines that start with //, a line of only /*) and policies of other types
-(DATA TYPE(SFM) ...) are skipped. Of a print, what counts is the report, with the policies of the couple data set, or
-without one the control cards, behind their line numbers; headings and messages are passed over.
+(DATA TYPE(SFM) ...) are skipped. From printed output the report is read, with the policies of the couple data set, or
+without a report the control cards behind their line numbers; headings and messages are skipped. A couple data set holds
+several policies, one of them active: D XCF,POLICY shows it. SCMMAXSIZE counts with SCMALGORITHM(KEYPRIORITY1), and the
+coupling facility is the first of PREFLIST: docs/estate.md.
 
-A couple data set holds several policies, of which one is active: D XCF,POLICY shows it.
+Sources:
+    [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility] (z/OS 2.5 syntax; sizes are
+    `size[u]` with u = K, M, G or T, KB without one), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
+    (defaults ALLOWAUTOALT(NO), FULLTHRESHOLD(80)).
 """
 
 from __future__ import annotations

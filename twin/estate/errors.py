@@ -31,7 +31,7 @@ class EstateError(UsageError):
 
 
 class Problems:
-    """Errors of an estate, collected so that one check tells all of them."""
+    """Errors of an estate, collected so that one check reports all of them."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

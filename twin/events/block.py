@@ -3,15 +3,13 @@
 The bytes are private to a job: they carry a version, and no other version reads them. Layout, little-endian: magic
 "MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4; one column for each field of
 `kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, bytes. A column is a head (kind u1, width u1,
-first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`:
+first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`. The smallest of four encodings is chosen:
+a constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work 1 bit per event outside one.
 
 * CONSTANT: no numbers; every row is `low`.
 * PLAIN: one number per row.
 * STEPS: rows - 1 numbers, the differences between consecutive rows; the first row is `first`.
 * SPARSE: one bit per row, then `first` numbers; rows whose bit is not set are 0.
-
-The smallest encoding is chosen: a constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work
-1 bit per event without one.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 Two ways lead to the same rows. The fast way decodes almost all traffic, in compiled loops over whole batches
 (`kernels.json_scan`) or array operations over Arrow columns (`arrow_columns`). All other events are left to the exact
-rules (`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only. A record
-beyond the bounds of `refusals` is refused as a whole before it is decoded; records are decoded in pieces, so that
-memory does not grow with the size of a decoded batch.
-
-Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
-n * n / 2**65: 3 in a million for ten million messages. A get by message id could then take the other message.
+rules (`rules`), one by one, and only these refuse an event, so a bad value costs no other event. A record beyond the
+bounds of `refusals` is refused as a whole before it is decoded; records are decoded in pieces, so that memory does not
+grow with the size of a decoded batch. Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue
+share a key with probability n * n / 2**65: 3 in a million for ten million messages. A get by message id could then take
+the other message.
 """
 
 from __future__ import annotations

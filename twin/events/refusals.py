@@ -1,10 +1,9 @@
 """Refusals: the reasons of dead letters, and the bounds of one Kafka record.
 
-The codes of reasons are public (header `reason`, docs/events.md): codes may be added, not renamed.
-
-A record is bounded by the size of its decoded form and by the number of its dead letters. The bounds are checked with
-sizes that precede the data, before memory of that size is allocated. They depend on the record alone, so stream, replay
-and every worker refuse the same records. Described in docs/events.md.
+The codes of reasons are public (header `reason`, docs/events.md): codes may be added, not renamed. A record is bounded
+by the size of its decoded form and by the number of its dead letters. The bounds are checked with sizes that precede
+the data, before memory of that size is allocated, and depend on the record alone, so stream, replay and every worker
+refuse the same records.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ system, Julian date, time, job or console and flags [IBM: z/OS MVS System Messag
 and zos_operator have system, Julian date and time; a job log time and job [published: IBM Washington Systems Center,
 slides "MQ JES logs"]; others print a date and a time, or a time alone. A job log has only times of day, in local time;
 its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: where a clock is set back, a time before
-the last one is of the second pass of that hour.
-
-A message of several lines has a number behind its first line, and in SYSLOG and job log before each further line, so
-that lines of other messages may stand between. Elsewhere its lines follow without a number, or with the same time.
+the previous one belongs to the second pass of that hour. A multi-line message has a number behind its first line, and
+in SYSLOG and job log before each further line, so that lines of other messages may come between. Elsewhere its lines
+follow without a number, or with the same time.
 """
 
 from __future__ import annotations

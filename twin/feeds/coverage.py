@@ -3,11 +3,10 @@
 Not every message carries trace context, and applications sample [IBM: MQ 9.4.3, Trace context]; statistics count every
 put and get. Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the
 rest are the messages that no span shows. Sums are then those of the statistics, where these counted at least as many.
-
-Live (`LiveCoverage`), statistics exist some minutes after the spans of the same time. So the share of the last whole
-windows is applied to the present spans, of each queue's puts and gets: one stands for 1 / share calls, the span itself
-and an event with a count for the others. That the share stays the same is an assumption, which is printed; the drift
-against measurements shows where it fails.
+Live (`LiveCoverage`), statistics arrive some minutes after the spans of the same time, so the share of the last whole
+windows is applied to the present spans of each queue's puts and gets: one stands for 1 / share calls, the span itself
+and an event with a count for the others. The assumption that the share stays the same is printed; the drift against
+measurements shows where it fails.
 """
 
 from __future__ import annotations

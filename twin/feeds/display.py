@@ -6,11 +6,9 @@ connect messages and of D XCF for a structure that is not allocated [published: 
 "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure rest on documents
 only. IXC585E has two layouts: "ENTRIES: IN USE: 4874 TOTAL: 4874, 100% FULL" [IBM: IMS, CQS structure full monitoring],
 and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR PH39578]; D XCF has these columns, too [assumed]. IXC586I
-says only that a structure is below its threshold again.
-
-In the administrative REST interface `runCommandJSON` gives objects in JSON, `runCommand` the lines of the command
-server as text: CSQM4nnI on z/OS, those of runmqsc elsewhere [IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc].
-The queue manager is in the address, not in the answer.
+says only that a structure is below its threshold again. In the administrative REST interface `runCommandJSON` returns
+objects in JSON, `runCommand` the lines of the command server as text: CSQM4nnI on z/OS, those of runmqsc elsewhere
+[IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc]. The queue manager is in the address, not in the answer.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
 steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
-the interval nothing but a depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
-The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
-takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have one length, by
-none.
+the interval only a measured depth bounds it: between `depth - gets` and `depth + puts` of the interval. The lengths are
+the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message takes data
+elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`, and exact if all have one length. A
+queue whose counts are 0 has no event, and the clock that its store shares with others would stop. So a heartbeat at the
+end of the interval is sent for each store whose counts were read and that had no event (`IdleStores`), never for one
+whose counts were not read.
 
-A queue whose counts are 0 has no event, and what its store shares with others would stand still. So a heartbeat at the
-end of the interval is sent for each store whose counts were read and that had no event (`IdleStores`), never for one of
-which nothing was read. Sources: docs/feeds.md, "Idle stores"; docs/events.md, "Time".
+Sources:
+    docs/feeds.md, "Idle stores"; docs/events.md, "Time".
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Metrics of mq_prometheus and mq_json about queues and page sets, as counts of intervals and measurements.
 
 Names: [IBM: mq-metric-samples and mq-golang, metrics.txt and mqmetric]. On z/OS counts come from RESET QSTATS and have
-no bytes; on distributed platforms from the publications of statistics.
-
-On z/OS a collector asks the queue manager once per `pollInterval` and writes the same values at each scrape or
-collection in between [IBM: mq-metric-samples, exporter.go of mq_prometheus and mq_json]. So values of a queue manager
-that are all unchanged are no new counts, until its poll interval is over: that of the option, else the shortest time
-between two changes so far.
+no bytes; on distributed platforms from the publications of statistics. On z/OS a collector polls the queue manager once
+per `pollInterval` and repeats the same values at each scrape or collection in between [IBM: mq-metric-samples,
+exporter.go of mq_prometheus and mq_json]. So if no value of a queue manager has changed, they are not new counts until
+its poll interval is over: that of the option, else the shortest time between two changes so far.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Objects and states that MQSC DISPLAY shows, as text or as JSON: measurements, and facts about the estate.
 
-Sources: [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS]. SIZEMAX of
-CFSTATUS is in KB, SIZEUSED a percentage of bytes; elements are not fields. CURFSIZE and CURMAXFS of QSTATUS are in MB,
-rounded up.
+SIZEMAX of CFSTATUS is in KB, SIZEUSED a percentage of bytes; elements are not fields. CURFSIZE and CURMAXFS of QSTATUS
+are in MB, rounded up. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description
+may contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
+follows. A value cut by the end of a line is joined.
 
-KEY(VALUE) pairs of text are one a line or side by side. Values stand without quotes, so that a description may hold any
-brackets. A value ends at its own bracket; where they do not match, at the first one that another pair follows. A value
-cut by the end of a line is put together.
+Sources:
+    [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS].
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """Names as sources write them: of stores and their queue managers, command prefixes, message ids.
 
 A command prefix is the word behind the id of a message of MQ for z/OS. It has one to eight characters, of which the
-first may be any of . ( * & + - | ! ; $ ) % _ ? ' " = @ # and those that code pages make of them, such as ] and [
-[IBM: MQ 9.4, Defining command prefix strings]. It often ends with the name of its queue manager, of one to four
-capitals and digits, but need not. Names of modules have eight letters.
-
-A message id has 24 bytes; an event has 48 lower-case hexadecimal digits. Kafka Connect writes the header
-JMS_IBM_MQMD_MsgId as text of hexadecimal digits with or without `ID:`, since 2026 as bytes: raw (ByteArrayConverter) or
-in Base64 (SimpleHeaderConverter) [IBM: kafka-connect-mq-source, pull request 183].
+first may be any of . ( * & + - | ! ; $ ) % _ ? ' " = @ # and those that code pages make of them, such as ] and [ [IBM:
+MQ 9.4, Defining command prefix strings]. It often ends with the name of its queue manager, of one to four capitals and
+digits, but need not. Names of modules have eight letters. A message id has 24 bytes; an event has 48 lower-case
+hexadecimal digits. Kafka Connect writes the header JMS_IBM_MQMD_MsgId as text of hexadecimal digits with or without
+`ID:`, since 2026 as bytes: raw (ByteArrayConverter) or in Base64 (SimpleHeaderConverter) [IBM: kafka-connect-mq-source,
+pull request 183].
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Spans of puts and gets as events, each once and in the order of time.
 
-Spans show the messages that carry trace context, and of these the share that applications sample. `coverage.py` adds
-what statistics count beyond them.
-
-A collector of spans delivers batches late, out of order and, after a retry, twice [OpenTelemetry: Collector, Exporter
-Helper]. So events are held until others are `late_s` younger, and a span is known by trace id and span id among the
-last ones. One that comes later than that is passed on at once, with a complaint: the twin takes it at its own clock.
-The result is a function of the records in their order; `SpanOrder.pack` keeps all of it for a later process.
+Spans show the messages that carry trace context, and of these the share that applications sample; `coverage.py` adds
+what statistics count beyond them. A collector of spans delivers batches late, out of order and, after a retry, twice
+[OpenTelemetry: Collector, Exporter Helper]. So events are held until others are `late_s` younger, and duplicates are
+recognised by trace id and span id among recent spans. A span that is later than `late_s` is passed on at once, with a
+complaint, and the twin takes it at its own clock. The result is a function of the records in their order;
+`SpanOrder.pack` saves all of it for a later process.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 The exporter writes protobuf by default (`otlp_proto`), JSON on request (`otlp_json`); both are an
 ExportTraceServiceRequest [OpenTelemetry: Collector, Kafka exporter]. In JSON the ids are hexadecimal, unlike the bytes
-that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf Encoding].
-
-A queue manager on z/OS emits a span for each put and each destructive get of a traced message, once its unit of work
-has ended [IBM: MQ 9.4.3, Span emission; IBM: MQ 10.0, Span attributes]. Its spans are those of the scope "z/OS OTel"
-with messaging.system ibmmq; `service.name` of the resource is the queue manager that made the call [seen: spans of MQ
-9.4.4 on z/OS 3.2]. LPAR and `os.type` do not show the emitter: applications on z/OS have them too. The envelope size
-counts the MQMD, which an event's length does not [seen, likewise]. A put to a remote queue stores the message on a
-transmission queue, behind a header MQXQH [IBM: MQ, MQXQH].
+that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf Encoding]. A queue manager on z/OS emits
+a span for each put and each destructive get of a traced message, once its unit of work has ended [IBM: MQ 9.4.3, Span
+emission; IBM: MQ 10.0, Span attributes]. Its spans are those of the scope "z/OS OTel" with messaging.system ibmmq;
+`service.name` of the resource is the queue manager that made the call [seen: spans of MQ 9.4.4 on z/OS 3.2]. LPAR and
+`os.type` do not show the emitter: applications on z/OS have them too. The envelope size counts the MQMD, which an
+event's length does not [seen, likewise]. A put to a remote queue stores the message on a transmission queue, behind a
+header MQXQH [IBM: MQ, MQXQH].
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def missing_gets_per_s(moment: Moment, traffic: Traffic = UNCHANGED) -> float:
 
 
 def moment_of(estate: Estate, twin: Twin) -> Moment:
-    """Return the present of a twin. UsageError: the store holds no messages, so there is nothing to ask again."""
+    """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast to recompute."""
     if not isinstance(twin, MessageStore):
         raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
     if isinstance(twin, MeasuredStructureTwin):

@@ -1,6 +1,6 @@
 """The record of an alert, as in the alerts topic, and that of a note on one, as in the notes topic.
 
-`make schemas` writes the texts below the fields into docs/alerts.md and the schemas.
+`make schemas` writes the texts below the fields into docs/alerts.md, docs/incidents.md and the schemas.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was done about a store in an incident, as its events show it: docs/alerts.md, "What was done"."""
+    """An action taken on a store in an incident, as its events show it: docs/incidents.md, "What was done"."""
 
     id: str
-    """Id of the [runbook](#runbook)'s action that it matches: alter-size, cfrm-size, scm, offload, ds-expand,
+    """Id of the [runbook](alerts.md#runbook)'s action that it matches: alter-size, cfrm-size, scm, offload, ds-expand,
     ps-expand, max-file-size, file-system, getters; empty: none."""
     time: Time
     """Event time of the change."""
@@ -122,7 +122,7 @@ class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
     is_refused: bool = False
     """True if the model says that the system refused it."""
     before_s: Number | None = None
-    """Seconds until full just before it if the traffic goes on, the median of [what-if](what-if.md); null: not within
+    """Seconds until full just before it if the traffic continues, the median of [what-if](what-if.md); null: not within
     eight hours, or `effect` is null."""
     after_s: Number | None = None
     """The same just after it."""
@@ -208,10 +208,10 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     resources: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = ()
     """The resources that passed the line in the same ten seconds, `resource` first; mostly one."""
     incident: IncidentRole = NO_INCIDENT
-    """The [incident](#incidents) to which the alert belongs."""
+    """The [incident](incidents.md) to which the alert belongs."""
     done: Annotated[tuple[DoneAction, ...], msgspec.Meta(max_length=MAX_DONE)] = ()
-    """[What was done](#what-was-done) in the incident, at most the latest four actions in order of time; of alerts
-    about filling only."""
+    """[What was done](incidents.md#what-was-done) in the incident, at most the latest four actions in order of time; of
+    alerts about filling only."""
     brief: Annotated[tuple[str, ...], msgspec.Meta(max_length=3)] = ()
     """First lines of a page: what, when and where; why; the first command, where something is to do. Lines of at most
     100 characters, but for a command."""

@@ -1,8 +1,8 @@
 """Incidents as readers of the alerts topic see them: what one person has to do about one store.
 
 An incident holds every alert of a store from the first one until all have been cleared for ten minutes. One of its open
-alerts is the root: it says what is wrong and what to do; the others are its parts. An incident calls people once, when
-it becomes a page, and tells them when it gets worse: docs/alerts.md, "Incidents".
+alerts is the root: it says what is wrong and what to do; the others are its parts. An incident pages people once, when
+it becomes a page, and notifies them again when it gets worse: docs/incidents.md.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Change(StrEnum):
 
     WATCHED = "watched"  # it opened, as a watch
     PAGED = "paged"  # it became a page: wake someone
-    ESCALATED = "escalated"  # it is worse than it ever was: tell who was called
-    REOPENED = "reopened"  # it was over and is a page again: tell who was called
-    RECOVERED = "recovered"  # its puts were refused and succeed again: tell who was called
+    ESCALATED = "escalated"  # it is worse than it ever was: inform whoever was paged
+    REOPENED = "reopened"  # it was over and is a page again: inform whoever was paged
+    RECOVERED = "recovered"  # its puts were refused and succeed again: inform whoever was paged
     UPDATED = "updated"  # anything else
     OVER = "over"  # nothing of it is a page any more; of one that never was a page, every alert is cleared
 
@@ -106,9 +106,9 @@ class IncidentChange(NamedTuple):
 
     @property
     def is_notice(self) -> bool:
-        """True if people are told: it became a page, got worse, eased, came back, or is over after having been a page.
+        """True if people are notified: it became a page, got worse, eased, returned, or is over after being a page.
 
-        An incident whose alerts pass to the next one of its store ends without a word: the next one tells.
+        An incident whose alerts pass to the next one of its store closes silently; its successor notifies.
         """
         if self.change is Change.OVER:
             return self.incident.urgency > 0 and not self.record.is_open

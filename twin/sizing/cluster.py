@@ -1,9 +1,8 @@
 """Cores for the job, by one formula: the duration of a batch whose events are those that arrive during it.
 
-    T = driver + (C read_task + P state_partition + min(S, R T) store + R T event) / C
-
-with C cores, P = min(C, S) state partitions, S stores, R events a second, and driver = batch + (C + P) task. A batch
-starts when the one before has ended. docs/sizing.md has the constants and what follows from them.
+The duration is ``T = driver + (C read_task + P state_partition + min(S, R T) store + R T event) / C`` with C cores,
+P = min(C, S) state partitions, S stores, R events a second, and driver = batch + (C + P) task. A batch starts when the
+one before has ended. docs/sizing.md has the constants and their consequences.
 """
 
 from __future__ import annotations

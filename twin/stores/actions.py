@@ -2,7 +2,7 @@
 
 An ALTER, REBUILD or CLEAR is a change, and a MEASURE with another SIZE than the one before it; so is a getter that was
 away while its queue filled the store, and is back. What is done while an alert about filling is open becomes part of
-its incident, and of the records of its alerts: docs/alerts.md, "What was done". `twin.reporting` asks here, too.
+its incident, and of the records of its alerts: docs/incidents.md, "What was done". `twin.reporting` asks here, too.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Kernels mark in `fired` which conditions have begun, and each is marked once until it is armed again: when its alert is
 cleared. A tick looks at what is to come, and reviews the alerts that are open. A line that is passed informs, for the
 forecast knows better whether the store will be full. It is a page where there is no forecast, and where a structure has
-passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise: docs/alerts.md, "Incidents".
+passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise: docs/incidents.md.
 """
 
 from __future__ import annotations

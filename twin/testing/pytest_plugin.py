@@ -1,10 +1,11 @@
 """A pytest plugin: the recording beside a test is replayed through the estate beside it.
 
+pytest loads this module by its entry point in every session, so the twin is imported only when a test first requests a
+replay. Described in docs/testing.md.
+
+Example:
     def test_friday(replayed):
         assert not replayed.alerts
-
-pytest loads this module by its entry point in every session, so the twin is imported when a test first asks for a
-replay. Described in docs/testing.md.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MAX_LINES = 20  # of alerts in the report of a test that failed
 
 
 class DeadLetterWarning(pytest.PytestWarning):
-    """A recording has events that the estate refuses: the replay went on without them."""
+    """A recording has events that the estate refuses: the replay skipped them."""
 
 
 _replays = pytest.StashKey[dict[tuple[Path, Path], "Replayed"]]()

@@ -1,4 +1,4 @@
-"""A recording of single events as the statistics of its intervals would tell it.
+"""A recording of single events reduced to the statistics of its intervals.
 
 What QQST reports of each queue, queue manager and interval [IBM: SMF 115 subtype 216]: puts by persistence with their
 bytes, gets, rolled-back puts and gets, expired messages, fast puts to a waiting getter. Everything else of the

@@ -231,7 +231,7 @@ class Life(Run):
             self._failure = f"the load ended: {error}"
 
     def _strike_safely(self, number: int, action: Action) -> None:
-        """Do a fault; what the runner could not do is kept, and the run goes on."""
+        """Do a fault; a failure of the runner is recorded, and the run continues."""
         trouble, seconds = "", self._samples.seconds
         try:
             self._world.flush()

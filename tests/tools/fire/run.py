@@ -256,7 +256,7 @@ class Run:
         self._publish(action)
 
     def _clock(self, action: Action) -> None:
-        """Set the job's system clock, and see that it goes on."""
+        """Set the job's system clock, and check that the job continues."""
         self._world.wait_until_ready()
         if not self._world.set_clock(action.number):
             self.outcome.missed += 1

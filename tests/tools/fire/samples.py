@@ -98,7 +98,7 @@ class Sampler:
         number = 0
         slow = (0, 0, 0, 0, 0)
         while not self._over.wait(PROCESS_SECONDS):
-            with contextlib.suppress(psutil.Error):  # a process ended while it was looked at: the next sample tells
+            with contextlib.suppress(psutil.Error):  # a process ended while it was sampled: the next sample shows that
                 family = self._family()
                 if number % FOLDER_EVERY == 0:
                     slow = self._slow(family)

@@ -63,8 +63,8 @@ _QUEUE = """
 structure = "{name}"
 """
 ESTATES = 4  # variants
-# How time goes on: mostly forward by less than a second, as each ten seconds cost a forecast; now and then late events,
-# a quiet minute, a quiet hour.
+# How time advances: mostly forward by less than a second, as each ten seconds cost a forecast; occasionally late
+# events, a quiet minute, a quiet hour.
 _TIMES = (
     *((0, True), (1, True), (1000, True), (SECOND_US // 10, True), (SECOND_US, True)) * 40,
     *((MINUTE_US, True), (MINUTE_US, True), (HOUR_US, True), (-1, False), (-SECOND_US, False), (-HOUR_US, False)),

@@ -1,7 +1,7 @@
 """Many damaged inputs for the parsers of feeds: `python -m tests.tools.fuzz [FORMAT...] --inputs 1000000`.
 
 Parsers take turns, so that a run that is stopped has tried each of them alike. The rounds done and what became of
-their inputs are kept under build/fuzz; the next run goes on behind them. An input that breaks a rule is written there.
+their inputs are kept under build/fuzz; the next run continues after them. An input that breaks a rule is written there.
 The exit status is 1 if there was one, in this run or before it.
 """
 

@@ -1,4 +1,4 @@
-"""Rounds of damaged pages: each is a function of the format and its number, so a run goes on where another stopped.
+"""Rounds of damaged pages: each is a function of the format and its number, so a run continues where another stopped.
 
 A feed may say about a damaged page that it is wrong. It may not raise an error, take a second of processor time, or
 emit an event that the decoder refuses; and an estate learned from damaged pages must be one that is taken, or be

@@ -79,7 +79,7 @@ def rated(case: Case) -> tuple[Site, StoreScenario]:
 
 
 def event_numbers(scenario: Scenario) -> dict[str, Sequence[tuple[float, float]]]:
-    """Return the ranges of the parameters that are numbers of an event, such as of the climb that goes on; 0: none."""
+    """Return the ranges of the parameters that are numbers of an event, such as of a climb that continues; 0: none."""
     ranges = {parameter.name: parameter.metadata.get("drawn", ()) for parameter in fields(scenario)}
     return {
         name: spans
@@ -230,7 +230,7 @@ _NOTHING_FILLS = _Futures(0.0, 0.0, None, 0.0)
 
 
 def _futures(level: float, siblings: Array, rows: Array, columns: Array, ahead: Array) -> _Futures:
-    """Return what the moments most like the present tell of the future.
+    """Return the futures that followed the moments most like the present.
 
     Args:
         level: what the store holds.

@@ -27,7 +27,7 @@ from twin.units import as_count
 
 RECALL, CALM, LEAD, NAMED = 1.0, 0.98, 0.95, 0.95
 REAL = tuple(REAL_TITLES.values())
-WIDE = ("all", *REAL)  # sets that tell of everything
+WIDE = ("all", *REAL)  # sets that cover everything
 PRECISION_AND_F1 = {"steady": 0.95, "hard": 0.92, "held out": 0.90, **dict.fromkeys(REAL, 0.90)}
 WATCH_PRECISION, FALSE_WATCHES = 0.65, 0.3  # false ones a store-day
 _SIMULATED_ERRORS = {60: 0.25, 30: 0.20, 15: 0.10, 5: 0.10}  # by minutes before
@@ -169,7 +169,7 @@ def _of_people(scores: Sequence[CaseScore]) -> list[Target]:
 
 
 def not_later(scores: Sequence[CaseScore], name: str) -> Target:
-    """Return the target of the fillings that a fixed line foretold: none is paged later than by that line.
+    """Return the target of the fillings that a fixed line predicted: none is paged later than by that line.
 
     Args:
         scores: the cases.

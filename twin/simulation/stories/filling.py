@@ -382,7 +382,7 @@ class SmdsCannotExpand(StoreScenario):
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide(Scenario):
-    """The demo: a climb that levels off, a data set that fills behind a flat structure, teeth of which one goes on.
+    """The demo: a climb that levels off, a data set that fills behind a flat structure, teeth of which one grows.
 
     A fixed line is wrong on each of its structures. It is not registered, as it is about three stores.
     """

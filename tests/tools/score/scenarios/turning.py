@@ -223,7 +223,7 @@ class BeatingTeeth(StoreScenario):
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftingBursts(StoreScenario):
-    """Each burst is a little larger than the last: the envelope tells."""
+    """Each burst is a little larger than the last: only the envelope shows it."""
 
     name = "shifting-bursts"
     sentence = "Bursts come and are worked off; their load shifts slowly, until one may be more than fits."
