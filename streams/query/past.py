@@ -345,7 +345,7 @@ def _reports_of(value: bytes | None, estate: Estate) -> list[Report]:
 
 
 def _is_later(report: Report, source: Twin | None) -> bool:
-    """Return True if a source made a report after it was as given. source: None: it had no event yet."""
+    """Return True if a source made a report after the given state of it. source: None: it had no event yet."""
     if not isinstance(source, MessageStore):
         return True
     scalars = source.tables.store.scalars[0]

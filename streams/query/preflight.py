@@ -153,7 +153,7 @@ def _versions() -> dict[str, str]:
 def _make_probe(  # noqa: C901 -- one function, which is pickled by value
     expected: dict[str, str], directory: str, word: str
 ) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str, bool]]]:
-    """Return the function that runs on executors; it yields executor, local directory, problem, and if that is unseen.
+    """Return the function that runs on executors; it yields executor, directory, problem, and if the mark is unseen.
 
     It is defined inside a function so that it is pickled by value: whether an executor can import `streams` at all is
     part of the check.

@@ -103,7 +103,7 @@ class BatchLog(StreamingQueryListener):
         resources: use of resources by the job's processes, for the figures; None: left out.
         ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
         guard: notified of every batch; None: no source is watched.
-        marks: notified of every batch; None: shared stores are not told by batches.
+        marks: notified of every batch; None: no marks are written.
         status: notified of every batch and idle beat; None: no status file.
         transactions: watch over open transactions; None: the job reads uncommitted records.
         restarts: warnings of producers whose `seq` has started again; None: none are looked for.
@@ -297,5 +297,5 @@ class BatchLog(StreamingQueryListener):
 
 
 def _behind(held: HeldRecords | None) -> int:
-    """Return the records per partition that a job which has nothing to read has not read."""
+    """Return the unread records per partition of a job that has nothing it may read."""
     return math.ceil(held.mean) if held is not None else 0

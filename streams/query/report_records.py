@@ -62,7 +62,7 @@ class ReportRecord(msgspec.Struct, frozen=True):
 
 
 class ReadMark(msgspec.Struct, frozen=True):
-    """A mark: from its place on, all events that exist have been read, or a backlog is read."""
+    """A mark: from its position on, all events that existed have been read, or a backlog is being read."""
 
     store: str
     """Name of the shared store, the key of the record."""
@@ -202,7 +202,7 @@ class ReadMarks:
         self._last_mark: bool | None = None
 
     def tell(self, *, caught_up: bool) -> None:
-        """Write whether all events that existed have been read, unless it was told last.
+        """Write whether all events that existed have been read, unless the last marks say the same.
 
         Raises:
             MqtwinError: Kafka does not take the records.

@@ -1,7 +1,7 @@
 """Records of the OpenTelemetry topic in both stages of the query: events of spans, ordered in the state of each store.
 
-The decode stage reads a record and sends the spans of each store. The second stage holds what `mqtwin collect otlp`
-holds for the whole topic, for each store by itself: spans seen, events that wait for older ones, mean lengths. It is a
+The decode stage reads a record and sends the spans of each store. The second stage keeps, for each store, the state
+that `mqtwin collect otlp` keeps for the whole topic: spans seen, events that wait for older ones, mean lengths. It is a
 function of the store's spans in the order of the topic, and part of the checkpoint. Described in docs/feeds.md.
 """
 

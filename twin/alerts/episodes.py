@@ -321,12 +321,12 @@ class Episodes:
         return self._publish(episode, finding, UPDATED, time)
 
     def note_recovered(self, time: int) -> str:
-        """Keep that the incident's puts succeed again; return the words for it. time: event time, microseconds."""
+        """Record that the incident's puts succeed again; return the words for it. time: event time, microseconds."""
         self._incident(time).recovered = time
         return "puts succeed again"
 
     def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
-        """Keep what was done in the incident; return the record in which an open alert says so.
+        """Record an action taken in the incident; return the record in which an open alert reports it.
 
         Args:
             done: the action.
@@ -406,7 +406,7 @@ class Episodes:
         return self._record(episode, finding, UPDATED, time)
 
     def _is_another_incident(self, episode: Episode, time: int) -> bool:
-        """Return True if an episode that is a page belongs to none: the incident has paged, and calls no more."""
+        """Return True if a page begins another incident: the present one has paged, and has been calm since."""
         incident, number = self._incident(time), _class_of(episode.condition)
         if not incident.has_paged or time <= incident.opened:
             return False
@@ -419,7 +419,7 @@ class Episodes:
         return episode.last is not None and episode.last.severity != INFO
 
     def _incident(self, time: int) -> OpenIncident:
-        """Return the incident; state of earlier versions with open alerts has none, so it begins now."""
+        """Return the incident; with open alerts from the state of an earlier version, which has none, a new one."""
         if self.incident is None:
             has_paged = any(episode.severity != INFO for episode in self)
             worst = max(self, key=lambda alert: alert.weight, default=None)
@@ -428,7 +428,7 @@ class Episodes:
         return self.incident
 
     def _id(self, name: str, time: int) -> str:
-        """Return the id of what begins at a time, microseconds. name: name of an alert; "": an incident."""
+        """Return the id of an alert or incident that begins at `time`, microseconds. name: the alert's, or ""."""
         text = f"{self._store}/{name}/{time}" if name else f"{self._store}/{time}"
         return f"{text}/{self._turns}" if self._turns else text
 
@@ -471,14 +471,14 @@ class Episodes:
 
 
 def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str]:
-    """Yield what was done as sentences; what it brought is a time until full, which is over where that has eased."""
+    """Yield the actions taken as sentences; their effect is a time until full, omitted once the danger has eased."""
     for action in done:
         described = action if with_effect else msgspec.structs.replace(action, effect=None)
         yield f"{described.describe(f'{action.time[:10]} {action.time[11:16]}')}."
 
 
 def brief_of(finding: Finding) -> tuple[str, ...]:
-    """Return what a page says first, a line each: what and when; why; the first command, where something is to do."""
+    """Return the first lines of a page: what and when; why; the first command, if there is something to do."""
     first, _, rest = finding.cause.partition(". ")
     steps = [step for action in finding.runbook for step in action.steps]
     lines = [finding.headline or first.removesuffix("."), finding.why or rest.partition(". ")[0].removesuffix(".")]
@@ -490,5 +490,5 @@ def brief_of(finding: Finding) -> tuple[str, ...]:
 
 
 def _class_of(condition: str) -> int:
-    """Return what a condition is about: 0 what is known of the store, 1 a queue, 2 how the store fills."""
+    """Return the class of a condition: 0 about the data on the store, 1 about a queue, 2 about the filling."""
     return _CLASS[condition]

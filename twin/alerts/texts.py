@@ -319,7 +319,7 @@ def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> st
     Args:
         subject: resource that is exhausted.
         used: bytes in use.
-        total: bytes there are.
+        total: bytes in total.
         usage_pct: usage of the structure, percent.
     """
     return (
@@ -608,7 +608,7 @@ def _placed(places: Iterable[tuple[str, str | None]]) -> str:
 def more_members_actions(
     cluster: str, start: Iterable[tuple[str, str | None]], hosts: Iterable[str | None], missing: int
 ) -> tuple[Action, ...]:
-    """Return the actions that add members; none to start or create: what to watch.
+    """Return the actions that add members; with none to start or create, the figures to watch.
 
     Args:
         cluster: name of the cluster.

@@ -43,7 +43,7 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
 
 
 def of_model(view: ForecastView, outlook: Outlook) -> tuple[str, ...]:
-    """Return how much the figures are worth, as a sentence, where a reader should know."""
+    """Return a sentence about the reliability of the figures, where it is limited."""
     drift = _drift(view, outlook)
     return (drift,) if drift else ()
 
@@ -117,9 +117,9 @@ def _ended(past: Past, chosen: Array) -> str:
 
 
 def _hours(outlook: Outlook) -> str:
-    """Return how many puts the hours of earlier days let expect, where these decide, and differ from now.
+    """Return the puts expected from the same hours of earlier days, where these decide and differ from now.
 
-    It is asked for the time at which the store is expected to be full, or else for the end of the horizon.
+    The hour is that at which the store is expected to be full, or else the end of the horizon.
     """
     drawn, times = outlook.drawn, outlook.quantiles()
     if drawn is None or drawn.expected is None:
@@ -135,7 +135,7 @@ def _hours(outlook: Outlook) -> str:
 
 
 def _service(outlook: Outlook) -> str:
-    """Return where the backlog comes to rest if gets follow it."""
+    """Return the level at which the backlog settles if gets follow it."""
     if not outlook.rests_at_pct:
         return ""
     if outlook.rests_at_pct > 100:
@@ -153,7 +153,7 @@ _MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
 def lost_share(view: ForecastView) -> float:
     """Return the share of the events that the model lacks, 0..1.
 
-    It lacks those whose numbers are missing, and the puts of messages that were got; the larger share of both counts.
+    Missing are events at gaps in the numbers, and puts of messages that were got; the larger of both shares counts.
     """
     scalars = view.tables.store.scalars[0]
     shares = (
@@ -164,10 +164,10 @@ def lost_share(view: ForecastView) -> float:
 
 
 def error_pct(view: ForecastView, fill: FillModel) -> float:
-    """Return by how many percent of a store its model may be wrong.
+    """Return the possible error of a store's model, percent of the store.
 
-    That is the drift that the last measurement showed. Without one, the model is taken to lack the same share of what
-    the store holds as it lacks of the events [assumed].
+    It is the drift at the last measurement. Without one, the model is assumed to lack the same share of the content as
+    of the events [assumed].
     """
     if view.drift.pct is not None:
         return abs(view.drift.pct)
@@ -175,7 +175,7 @@ def error_pct(view: ForecastView, fill: FillModel) -> float:
 
 
 def doubt(view: ForecastView, fill: FillModel) -> float:
-    """Return the error of the time to full that this means, as a share of it: the error over the room left.
+    """Return the resulting error of the time to full, as a share of it: the model's error over the room left.
 
     It is 0 where the model may be wrong by no more than `drift_tolerance_pct`.
     """

@@ -90,7 +90,7 @@ class Extension(NamedTuple):
 
 
 def known_levels(shares: list[float]) -> int:
-    """Return how many levels can be extended, at most `MIN_LEVELS`: after a fall those of the new rise."""
+    """Return the number of levels that can be extended, at most `MIN_LEVELS`: after a fall those of the new rise."""
     start = _last_fall(shares) if shares else 0
     is_rise = bool(shares) and shares[-1] - shares[start] > _FALL
     return min(MIN_LEVELS, len(shares) - start if is_rise else len(shares))

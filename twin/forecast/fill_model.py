@@ -91,7 +91,7 @@ def read_fill(
 
 
 def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
-    """Return f8[CLASSES], what a message put takes of the store on average, not offloaded.
+    """Return f8[CLASSES], the average storage taken by a message that is put and not offloaded.
 
     Args:
         store: the arrays.

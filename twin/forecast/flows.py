@@ -1,7 +1,7 @@
 """Flows of a store: the present regime, and futures drawn from it.
 
 `kernels.regime` finds where the present regime begins. Futures are drawn from its bins, in blocks, so that bursts stay
-bursts. The error of a mean of few bins, and how the mean will wander, is drawn for each future.
+bursts. The error of a mean over few bins, and the future drift of the mean, are drawn for each future.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Futures:
     Attributes:
         classes: i8[c], the length classes that they have: those of which messages come, leave or are held.
         mix: f8[c], shares of the puts by class.
-        pace: f8[PATHS], factor on the time that a path takes to be full, for what no meter shows.
+        pace: f8[PATHS], factor on a path's time to full, for influences that no meter shows.
         second: row of `cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
         others: number of these bins.
         expected: the puts that are expected by the middle of each step; None: as many as now.

@@ -1,8 +1,8 @@
 """Forecast of a store whose puts and gets nothing reports, from the levels that were measured.
 
 Each resync leaves a level of each resource. The levels since the last fall are extended (`twin.forecast.extension`),
-with errors drawn for each path. How earlier rises ended is not known, as nothing is metered between two measurements: a
-rise is expected to last for as long as it has lasted so far.
+with errors drawn for each path. It is unknown how earlier rises ended, as nothing is metered between two measurements:
+a rise is expected to last as long again as it has lasted so far.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Levels(msgspec.Struct, kw_only=True):
         return round(measured_at + (now - measured_at) * (line - before[-1]) / (share - before[-1]))
 
     def rescale(self, fill: FillModel) -> None:
-        """Make the levels shares of what a store holds now, by its fill model."""
+        """Rescale the levels to shares of the present totals of the fill model."""
         totals = totals_of(fill)
         for name, total in totals.items():
             before = self.totals.get(name, total)
@@ -141,14 +141,14 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
 
 
 def totals_of(fill: FillModel) -> dict[str, float]:
-    """Return what each resource of a fill model holds, data sets with every expansion; SCM may be none."""
+    """Return the total of each resource of a fill model, data sets with every expansion; that of SCM may be 0."""
     row, sets = fill.scalars[0], fill.sets[:, 1].tolist()
     totals = [float(row["ents_max"]), float(row["space_max"]), *sets, float(row["scm_max"])]
     return {str(name): max(1.0, total) for name, total in zip(fill.resources, totals, strict=False)}
 
 
 def _limits(fill: FillModel) -> dict[int, float]:
-    """Return what pools can become by automatic alter, as a share of what they are, by number; others stay."""
+    """Return the sizes to which automatic alter can raise pools, relative to the present ones, by number."""
     row = fill.scalars[0]
     grows = np.isfinite(row["alter_from"]) and 0 < row["size"] < row["size_max"]
     return dict.fromkeys((meter_rows.ENTRIES, meter_rows.SPACE), float(row["size_max"] / row["size"])) if grows else {}

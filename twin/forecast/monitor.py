@@ -4,7 +4,7 @@ An alert opens as a watch when full is likely enough and near enough, and stays 
 when waiting longer would cost more than a false call: the chance of full, times what a minute of lead is worth, is
 compared with the chance that the next minute shows the rise to be harmless. It is updated when something a person would
 act on has changed, and cleared when it has been unlikely, or far off, for longer. While gets exceed puts, or full is
-unlikely, no record has a time until full, none is critical, and none asks for what is done already. A store has one
+unlikely, no record has a time until full, none is critical, and none asks for an action already taken. A store has one
 alert of this condition at a time, about the resource that is full first: that resource may change, the episode does
 not. Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 """
@@ -65,7 +65,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         refused_at: tick of the last of them.
         last: forecasts of the last look.
         levels: measured, of a store whose puts and gets nothing reports.
-        outcomes: what became of the forecasts, and of the store's pages.
+        outcomes: outcomes of the forecasts, and of the store's pages.
         puts: messages put in the last days, by half hours.
         stops: getters that stopped.
     """
@@ -238,7 +238,7 @@ class ForecastMonitor:
         return view.episodes.update(episode, finding, tick * TICK)
 
     def can_foresee(self, view: ForecastView, tick: int) -> bool:
-        """Return True if a forecast can be made at a tick, or is about to: flows are known half a minute after a put.
+        """Return True if a forecast can or soon will be made at a tick: flows are known half a minute after a put.
 
         Of a store whose puts and gets nothing reports it takes some measured levels.
         """
@@ -278,7 +278,7 @@ class ForecastMonitor:
         return by_levels.look_ahead(view.name, view.fill_model(tick), self.memory.levels, tick, horizon)
 
     def turn_back(self, before: int, now: int) -> None:
-        """Go on from an earlier time; what was predicted is forgotten.
+        """Continue from an earlier time; predictions are forgotten.
 
         Args:
             before: the clock until now, microseconds.
@@ -335,7 +335,7 @@ class ForecastMonitor:
         return view.episodes.update(episode, self._finding(view, summary, times, episode.severity), tick * TICK)
 
     def _review_levels(self, view: ForecastView, episode: Episode | None, tick: int) -> list[Alert]:
-        """Review an open alert where measured levels do not rise; where none are known there is nothing to say."""
+        """Review an open alert where measured levels do not rise; without levels there is nothing to report."""
         if episode is None or not self._are_levels_known(view, tick):
             return []
         eased = _Eased(episode.last_finding().resource)
@@ -394,7 +394,7 @@ class ForecastMonitor:
     def refreshed(self, view: ForecastView, episode: Episode) -> Finding | None:
         """Return the finding about the open alert of the forecast as of now; None where nothing can be foreseen.
 
-        Only what the record announces is kept: when to look next, and what follows from a look, stays as it is.
+        Only the announced figures are stored: the time of the next look and the results of the last one do not change.
         """
         if not self.enabled:
             return None
@@ -418,7 +418,7 @@ class ForecastMonitor:
         return msgspec.structs.replace(finding, severity=episode.severity)
 
     def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
-        """Return True if another queue fills most; asked every ten minutes, since the messages are counted for it."""
+        """Return True if another queue fills most; checked every ten minutes, since it counts all messages."""
         return summary.tick % _CALM_TICKS == 0 and _first_filler(view, summary) != self.memory.announced_filler
 
     def _finding(

@@ -4,8 +4,8 @@ The puts of the last eight days are kept. At a look, experts predict how many th
 the next one, two, four and eight hours: as many as now, as many as at this hour of earlier days, between the two, now
 with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
 spans, by the logarithm of the ratio between its prediction and what came, at every half hour of the last days; what is
-predicted is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are followed,
-and where they do not, puts stay as they are. Nothing is predicted before the second day has been compared with the
+predicted is the mean of their logarithms, weighted by the likelihood of these errors. So the prediction follows days
+that repeat; where they do not, it is the present rate. There is none before the second day has been compared with the
 first. Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they
 predicted); [published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than
 any).
@@ -50,7 +50,7 @@ class Puts(msgspec.Struct):
     Attributes:
         counts: i4, little-endian: messages put, refused ones included, of the last half hours, oldest first; UNKNOWN.
         slot: number of the half hour under way since 1970, or of the one behind a history.
-        total: puts of the store before it; None: it is not seen from its beginning.
+        total: puts of the store before it; None: its beginning was not observed.
         is_begun: True once a half hour of the store's own events is under way.
     """
 
@@ -60,7 +60,7 @@ class Puts(msgspec.Struct):
     is_begun: bool = False
 
     def note(self, tick: int, total: int) -> None:
-        """Go on to a tick.
+        """Advance to a tick.
 
         Args:
             tick: the present.
@@ -76,7 +76,7 @@ class Puts(msgspec.Struct):
             self.slot, self.total = slot, total
 
     def turn_back(self, tick: int) -> None:
-        """Go on from an earlier tick; what was put later is forgotten."""
+        """Continue from an earlier tick; later puts are forgotten."""
         slot = tick // HALF_HOUR_TICKS
         if self.is_begun and slot <= self.slot:
             self.counts = self.counts[: max(0, len(self.counts) - (self.slot - slot) * _I4.itemsize)]
@@ -103,7 +103,7 @@ class Puts(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far the experts of a store are trusted, and what they say of the half hours around the present one.
+    """Trust in the experts of a store, and their predictions for the half hours around the present one.
 
     Attributes:
         weights: f8[EXPERTS, SPANS], together 1 for each span.
@@ -150,7 +150,7 @@ def trust(counts: bytes) -> Trust | None:
 
 @lru_cache(1024)
 def wandering(counts: bytes) -> Array | None:
-    """Return f8[SPANS], how far puts wander: standard deviation of the logarithm of what comes, over as many as now.
+    """Return f8[SPANS], the drift of puts: standard deviation of the logarithm of the puts over the present rate.
 
     It is for stores too young for `trust`: None for older ones, and where less than four hours are known.
 
@@ -276,7 +276,7 @@ class Expected:
 
 
 def expected(trusted: Trust, tick: int, now: float, ahead: Array) -> Expected:
-    """Return the puts that are expected. What the present puts say of the next minutes is believed wholly.
+    """Return the expected puts. For the next minutes the present rate is trusted fully.
 
     Args:
         trusted: the trust in the experts, as of the half hour under way.

@@ -1,6 +1,6 @@
-"""Stores that refuse puts now: what is full needs no forecast. All who ask whether one does, ask here.
+"""Stores that refuse puts now: a full resource needs no forecast. This is the only check of whether a store does.
 
-Also how long a store has left if its traffic continues, from just before a change of it to just after.
+Also the time that a store has left if its traffic continues, just before and just after a change.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def is_same(fill: FillModel, other: FillModel) -> bool:
 
 
 def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]) -> FillModel:
-    """Return a fill model in which what was left of resources is in use: puts are refused in spite of it.
+    """Return a fill model without the room that is left in resources: puts are refused in spite of it.
 
-    It is too small for the next message, or the model counts too little. Only room that settings add is room.
+    That room is too small for the next message, or the model counts too little. Only room added by settings counts.
 
     Args:
         fill: the model under other settings.

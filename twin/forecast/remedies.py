@@ -23,7 +23,7 @@ _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 def effects(
     outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings, *, is_full: bool = False
 ) -> dict[str, str]:
-    """Return what each remedy changes, in words, by action (`twin.alerts.texts`).
+    """Return the effect of each remedy in words, by action (`twin.alerts.texts`).
 
     Args:
         outlook: the forecast as it is.
@@ -54,9 +54,9 @@ def effects(
 
 
 def effects_when_full(view: ForecastView, fillers: tuple[Filler, ...], tick: int) -> dict[str, str]:
-    """Return what empties a full store, as `effects`: the gets that its first filler lacks for what is put to it.
+    """Return the remedy of a full store, as `effects`: the additional gets that keep up with puts to its first filler.
 
-    Puts that are refused count: with fewer gets more, the store would be full again at once.
+    Refused puts count: with fewer additional gets, the store would be full again at once.
     """
     store = view.tables.store
     regime = flows.present(store, tick, view.fill_model(tick).weights) if fillers else None
@@ -70,7 +70,7 @@ def effects_when_full(view: ForecastView, fillers: tuple[Filler, ...], tick: int
 
 
 def _needs(messages: float) -> str:
-    """Return that a queue needs more gets. messages: by which it grows in a tick, or would if none were refused."""
+    """Return that a queue needs more gets. messages: its growth in a tick, as if no put were refused."""
     return f"needs {as_rate(messages / SECONDS)} gets/s more; at the present rate it stays full"
 
 

@@ -1,8 +1,9 @@
-"""How the rises of a store have ended before, and what that says about the rise under way.
+"""The ends of a store's earlier rises, and the chance that the rise under way continues.
 
-The rise is that of all messages of a store, wherever the rules place them; of a data set that is far smaller than its
-structure (`kernels.usage`) it is that of its own blocks, which the former does not show. A rise that ended in 2192 went
-on. Beside the rises seen stands half a rise of a kind not seen yet, which is expected to last as long as it has so far.
+A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
+(`kernels.usage`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts as
+one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last as long again as
+it has so far.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) ->
     Args:
         store: the arrays.
         resource_tide: row of `tides` of the resource.
-        known: rises that must be known; of a store of which fewer are, nothing is known to be unusual.
+        known: number of rises that must be known; with fewer, nothing counts as unusual.
     """
     tide, tops = store.tides[resource_tide], _tops(store)
     if not tide["rising"] or tide["share"] < tide["top"]:
@@ -132,10 +133,10 @@ def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) ->
 
 
 def chance_beyond_past(store: Store, resource_tide: int) -> float:
-    """Return the chance that a rise is of no kind that turns back, as far as it is beyond the end of every past one.
+    """Return the chance that a rise does not turn back, from its height above the end of every past one.
 
-    That is the part of the room above the highest end, or above _SELDOM, which the resource has used up: 0 up to there,
-    1 where it is full. It is 0 where fewer than three rises are known.
+    It is the used part of the room above the highest end, or above _SELDOM: 0 up to there, 1 where the resource is
+    full. It is 0 where fewer than three rises are known.
 
     Args:
         store: the arrays.
@@ -225,8 +226,7 @@ def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) ->
     """Let a new store remember rises, the last ones if there are more than it has room for.
 
     Those of a data set whose queue manager is not among `qmgrs`, the owners of the data sets by row, are left out. They
-    are taken as of weeks around the beginning of 1970, at their time of the week: however old the first event is, they
-    were before it.
+    are dated to weeks around the beginning of 1970, at their time of the week, so that they precede any first event.
     """
     rises = [rise for rise in rises if not rise.data_set or rise.data_set in qmgrs][-RISES:]
     if not rises:
@@ -290,7 +290,7 @@ def alike(rows: Array, climb: float, pace: float, stays: float, began: int) -> A
 def foretold(packed: bytes) -> Array:
     """Return f8[SIMILAR, LAWS, WIDTHS, n], the log density that each expert gives each rise from the others.
 
-    Of a rise that ended in 2192, and where there is but one harmless rise, it is 0. packed: the bytes of RISE[n].
+    It is 0 for a rise that ended in 2192, and if there is only one harmless rise. packed: the bytes of RISE[n].
     """
     rows = np.frombuffer(packed, RISE).copy()
     score = np.empty((SIMILAR, LAWS, WIDTHS.size, rows.size))

@@ -1,6 +1,6 @@
 """The alert rule: from a forecast in numbers to watch, page, or neither.
 
-It has no state: hold times and the time since which a danger is over are kept by who asks.
+It has no state: the caller keeps hold times and the time since which a danger is over.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _between(near: float, far: float, left: float, far_s: float) -> float:
 
 
 def hold_s(times: Sequence[float]) -> float:
-    """Return the seconds for which a danger must be there before its alert opens."""
+    """Return the seconds for which a danger must last before its alert opens."""
     return min(_HOLD_RATIO * times[1], _MAX_HOLD_S)
 
 
@@ -92,10 +92,10 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
 
 
 def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
-    """Return True if somebody must act to be in time, and waiting for another minute would cost more than calling now.
+    """Return True if people must act now to be in time, and waiting another minute would cost more than a page now.
 
-    A store that is as full as never before is a page as soon as it is likely to be full and not far off: no fixed line
-    that is right may call before.
+    A store that is fuller than ever before is a page as soon as full is likely and not far off: no correct fixed
+    threshold may page earlier.
 
     Args:
         danger: the danger.

@@ -151,9 +151,9 @@ def advise(
 
 
 def asking(moment: Moment, promise: Promise, traffic: Traffic) -> Ask:
-    """Return what asks for the outcome with settings, as far ahead as a promise goes.
+    """Return a function from settings to their outcome, as far ahead as a promise goes.
 
-    A store whose content does not fit with them is full now.
+    A store whose content does not fit under the settings is full now.
     """
 
     def ask(settings: Settings) -> FillOutcome:
@@ -218,7 +218,7 @@ def plan_of(twin: MessageStore, title: str, settings: Settings, outcome: FillOut
 
 
 def new_warnings(estate: Estate, changed: StoreConfig) -> list[str]:
-    """Return the warnings that an estate has with a changed store and has not without."""
+    """Return the warnings about an estate that a changed store adds."""
     before = {_kind_of(warning, changed.name) for warning in _warnings(estate, estate.stores)}
     after = _warnings(estate, {**estate.stores, changed.name: changed})
     return [warning for warning in after if _kind_of(warning, changed.name) not in before]
@@ -235,7 +235,7 @@ def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
 
 
 def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Settings) -> Settings | None:
-    """Double what is full until settings hold; None where that leads nowhere."""
+    """Double the size of full resources until the settings hold; None if that does not help."""
     settings = dict(beginning)
     for _ in range(_MAX_ROUNDS):
         try:
@@ -254,7 +254,7 @@ def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Sett
 def with_doubled(
     twin: MessageStore, settings: Settings, full: Iterable[str | None], required: Settings
 ) -> Settings | None:
-    """Return settings that double what is full, but for required sizes; None where nothing makes it larger.
+    """Return settings that double the size of full resources, except required sizes; None if none can be larger.
 
     Args:
         twin: the store.
@@ -272,7 +272,7 @@ def with_doubled(
 
 
 def _least_of(twin: MessageStore, settings: Settings, test: Test, required: Settings) -> Settings:
-    """Make each size of settings that hold as small as it can be, one after the other; one not needed goes.
+    """Reduce each size of settings that hold as far as possible, one after the other; unneeded ones are dropped.
 
     The structure comes first: storage of a coupling facility is scarcer than that of a data set. Required sizes stay.
     """
@@ -305,7 +305,7 @@ def size_in(settings: Settings, name: str) -> int:
 
 
 def _smaller(twin: MessageStore, promise: Promise, ask: Ask) -> dict[str, Settings]:
-    """Return how small each size could be alone, where that is at least a step smaller."""
+    """Return the smallest value of each size with the others unchanged, if that is at least a step smaller."""
     smaller: dict[str, Settings] = {}
     for name, value in sizes(twin).items():
         step = max(1, value // STEPS)
@@ -436,9 +436,9 @@ def offload_above(config: Structure, threshold: int) -> Settings:
 
 
 def _with_scm(config: Structure, scm: int) -> Settings:
-    """Return storage class memory and what goes with it [IBM: How storage class memory works].
+    """Return storage class memory and the settings it requires [IBM: How storage class memory works].
 
-    What has data in it is not altered, and usage stays at 90 %, so a rule from there on would never fire.
+    A structure with data in SCM is not altered, and its usage stays at 90 %, so a rule above that would never fire.
     """
     settings: Settings = {"scm_max_size": scm}
     if config.allow_auto_alter:
@@ -449,7 +449,7 @@ def _with_scm(config: Structure, scm: int) -> Settings:
 
 
 def _free_scm(config: Structure, estate: Estate) -> int:
-    """Return the SCM that a structure without any may get, bytes in whole MB: its coupling facility has it to spare."""
+    """Return the SCM that the coupling facility can spare for a structure without any, bytes in whole MB."""
     facility = estate.stores.get(config.coupling_facility or "")
     if config.scm_max_size is not None or not isinstance(facility, CouplingFacility) or not facility.scm:
         return 0

@@ -1,10 +1,9 @@
 """Proof of advice: a recording replayed with each plan, its puts as requests.
 
 A plan, or a smaller size, is replayed as if it had been in effect from the beginning of the recording to its end, as
-`mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a
-smaller size if no more are than without it, each with a margin if one is asked for. What does not hold is made larger
-until it does, or left out.
-Described in docs/what-if.md.
+`mqtwin replay --demands` does with the changed estate. A plan holds if no put is refused, a smaller size if it refuses
+no more puts than the present one, each with a margin if one is requested. A plan that does not hold is enlarged until
+it does, or left out. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ class _Prover:
         return Proven(advice, tuple(proofs))
 
     def _refuted(self, proof: Proof, as_it_is: Proof) -> str:
-        """Return why something is left out."""
+        """Return the reason for leaving a plan or size out."""
         if not proof.refused:
             return f"at most {proof.peak_pct:.1f} % in use in {self.recording.name}, of {proof.fullest}"
         return f"{proof.refused:,} of {proof.puts:,} refused in {self.recording.name}, {as_it_is.refused:,} as it is"
@@ -171,7 +170,7 @@ class _Prover:
     # --- plans ---------------------------------------------------------------------------------------------------
 
     def _hold(self, plan: Plan) -> tuple[Plan | None, Proof]:
-        """Return a plan, as large as it has to be in the recording, and its proof; None and the last one: none is."""
+        """Return a plan, enlarged as the recording requires, and its proof; None and the last proof: none holds."""
         twin, proof = self.moment.twin, self._replay(plan.title, plan.settings)
         if self._has_room(proof):
             return plan, proof
@@ -268,7 +267,7 @@ class _Prover:
 
 
 def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> Hindsight:
-    """Return what other settings from a moment on would have changed in what has happened since.
+    """Return the effect that other settings, from a moment on, would have had on the events since.
 
     Puts since then are requests, refused ones too; gets happen as recorded.
 

@@ -5,8 +5,8 @@
     >>> answer.before.p50 < answer.after.p50
     True
 
-Nothing is changed: settings are tried on a copy of the twin, traffic on its meters. A store that refuses puts is full
-now, and what the model still has left of the resource is taken to be of no use. Described in docs/what-if.md.
+Nothing is changed: settings are tried on a copy of the twin, traffic on its meters. A store that refuses puts counts as
+full now, even if the model has room left in the resource. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Moment:
         return int(self.twin.tables.store.scalars[0]["tick"])
 
     def check_traffic(self) -> None:
-        """Raise UsageError if the store is known by measurements alone: their rise says nothing of other settings."""
+        """Raise UsageError if only measurements of the store are known: they cannot predict other settings."""
         if not self.twin.is_counted and self.twin.drift.baseline is not None:
             missing = f"no puts and gets of {self.twin.name} are reported; what-if needs them"
             raise UsageError(f"{missing}; expected: statistics, accounting or an activity trace")
@@ -429,7 +429,7 @@ def _overlap(size: int, factor: float) -> Array:
 
 
 def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, puts: Array, tick: int) -> int | None:
-    """Return how many messages of this mix fit when nobody gets any: the median over the paths."""
+    """Return the number of messages of this mix that fit without gets: the median over the paths."""
     per_tick = float(puts.sum())
     space = float(puts @ fill.weights)
     if per_tick <= 0 or space <= 0:

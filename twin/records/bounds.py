@@ -1,7 +1,7 @@
 """Types of the fields of records: their bounds, their formats, and which of them a MEASURE may carry.
 
-Readers refuse values beyond the bounds. Words that may be added to, such as conditions of alerts, are bounds of the
-schema alone, so that a reader takes the records of a later version.
+Readers refuse values beyond the bounds. Extensible sets of words, such as conditions of alerts, are bounded in the
+schema only, so that a reader accepts the records of a later version.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Incident:
 
     @property
     def is_over(self) -> bool:
-        """True once nobody has to do anything: it has called people and does no more, or every alert is cleared."""
+        """True once there is nothing left to do: it has paged people and is no page any more, or all are cleared."""
         return not self.is_calling if self.urgency else not self.is_open
 
     @property
@@ -85,7 +85,7 @@ class Incident:
         return PAGE if self.urgency else WATCH
 
     def keep(self, record: AlertRecord) -> None:
-        """Keep the last record of one of its alerts."""
+        """Store the last record of one of its alerts."""
         is_root = record.data.incident.role == ROOT
         if is_root:
             self.urgency = max(self.urgency, urgency_of(record.data))

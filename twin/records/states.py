@@ -83,7 +83,7 @@ class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
     last: Time
     """Time of the last one."""
     is_recent: bool
-    """False once further ones should have come: no forecast is made then."""
+    """False once a further one is overdue: no forecast is made then."""
 
     @property
     def lacking(self) -> str:
@@ -99,7 +99,7 @@ class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
     looks: Positive
     """Looks of this probability."""
     full: Count
-    """Those that full followed."""
+    """Those that were followed by full."""
     predicted: Share
     """Mean probability."""
 
@@ -116,7 +116,7 @@ class HorizonScore(msgspec.Struct, frozen=True, kw_only=True):
     brier: Share
     """Mean squared error of the probability."""
     climatology: Share
-    """The same of a rule that always says the share of looks that full followed."""
+    """The same of a rule that always predicts the share of looks that were followed by full."""
     bins: tuple[ProbabilityBin, ...]
     """By fifths of the probability, those with any looks."""
 
@@ -215,7 +215,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     uncommitted: MeasuredMessages | None
     """Messages whose put or get is not yet committed."""
     in_doubt: MeasuredMessages | None
-    """Those of them whose unit of work is prepared, and neither committed nor backed out."""
+    """Those whose unit of work is in doubt: prepared, and neither committed nor backed out."""
     expired_held: MeasuredMessages | None
     """Messages past their [expiry](events.md#expiry) that still hold storage."""
     queues: Annotated[tuple[DeepQueue, ...], msgspec.Meta(max_length=10)]
@@ -233,7 +233,7 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     queue_full_puts: MeasuredCount
     """Messages refused with reason 2053: their queue was at its MAXDEPTH."""
     overfull_puts: MeasuredCount
-    """Messages that the real system accepted and the model had no room for; stored, except those beyond
+    """Messages that the real system accepted although the model had no room; stored, except those beyond
     [what a twin keeps](storage-model.md#what-a-twin-keeps)."""
     refused_alters: MeasuredCount
     """ALTER and REBUILD events that changed nothing, and refused attempts of automatic alter."""

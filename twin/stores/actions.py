@@ -103,7 +103,7 @@ class Watched:
     Args:
         store: the store, which the change is then applied to.
         change: the change.
-        is_timed: False: how long the store has left is not asked.
+        is_timed: False: the time until full is not computed.
     """
 
     def __init__(self, store: ChangedStore, change: StoreChange, *, is_timed: bool = True) -> None:
@@ -133,7 +133,7 @@ class Watched:
         )
 
     def is_slight(self, store: ChangedStore) -> bool:
-        """Return True if it cleared next to nothing of what the store held."""
+        """Return True if it cleared too few of the store's messages to count as an operator's action."""
         cleared = self._messages - _counts(store)[0]
         return self._change.op == CLEAR and cleared <= _LEAST_CLEARED * self._messages
 
@@ -172,7 +172,7 @@ class Getters(msgspec.Struct, kw_only=True):
         tick: until which they were counted.
         gets, puts: messages got and put until then.
         away: minutes in a row in which hardly any message was got.
-        back: the same in which they were, since.
+        back: minutes in a row since then in which they were.
         back_at: tick at which the first of these gets came; 0: none has come.
         got: messages got in them.
         left_s: seconds that the store had left while they were away; inf: more than was asked for; None: not known.
@@ -195,7 +195,7 @@ class Getters(msgspec.Struct, kw_only=True):
 
 
 class ActionMemory(msgspec.Struct, kw_only=True):
-    """Memory of a store of what people do, kept in its header.
+    """Memory of operators' actions on a store, kept in its header.
 
     Attributes:
         sized: SIZE as it was measured last, as of `read_change`.
@@ -208,7 +208,7 @@ class ActionMemory(msgspec.Struct, kw_only=True):
     said_at: int | None = None
 
     def turn_back(self, tick: int) -> None:
-        """Go on from an earlier tick."""
+        """Continue from an earlier tick."""
         self.getters = None
         self.said_at = None if self.said_at is None else min(self.said_at, tick)
 
@@ -249,7 +249,7 @@ class ActionMemory(msgspec.Struct, kw_only=True):
     def _back(self, store: ForecastView, own: Getters, tick: int) -> DoneAction | None:
         """Return that getters are back, unless it was said a short while ago.
 
-        What that brought is not known while the store is still full: they have just begun to drain it.
+        The effect is unknown while the store is still full: they have just begun to drain it.
         """
         own.away, is_said = 0, self.said_at is not None and tick - self.said_at < _SAID_FOR
         if is_said:
