@@ -4,7 +4,7 @@ A structure with storage class memory reports to its coupling facility; a queue 
 if that is a member, to its uniform cluster. Each source reports at ticks of its own event time, and reports of
 different sources arrive in any order. `Frontier` puts them into an order that depends on ticks alone, so that the
 result does not depend on the order of arrival. Whether a source is silent or only read later, its reports cannot say:
-who reads the events says when all of them have been read. Sources: docs/architecture.md, "What several stores share".
+who reads the events says when all of them have been read. Sources: docs/shared-stores.md.
 """
 
 from __future__ import annotations
