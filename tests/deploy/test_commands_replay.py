@@ -123,7 +123,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
     assert len(dlq.read_bytes().splitlines()) == len(events)
 
 
-def test_the_wrong_estate_is_told_long_before_the_end(
+def test_the_wrong_estate_is_reported_long_before_the_end(
     estate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = [event for event in traffic(6_000) if event["op"] in ("PUT", "GET")]

@@ -144,7 +144,7 @@ def test_of_several_policies_one_is_named(tmp_path: Path, site: list[str], capsy
     assert "policy.txt: cfrm of OLD" in capsys.readouterr().out
 
 
-def test_formats_are_told_by_their_content(tmp_path: Path):
+def test_formats_are_recognised_by_their_content(tmp_path: Path):
     contents = {"rest": REST.encode(), "amqsevt": json_text(STATISTICS), "display": DISPLAY, "smf": SMF}
     for name, content in contents.items():
         path = tmp_path / f"{name}.data"

@@ -264,7 +264,7 @@ def test_a_status_file_with_odd_figures_costs_the_metrics_of_the_job_only(driver
     assert [line["event"] for line in lines] == ["no metrics of the job"]
 
 
-def test_ready_tells_how_many_records_could_not_be_read(driver: Driver) -> None:
+def test_ready_reports_how_many_records_could_not_be_read(driver: Driver) -> None:
     latest = latest_of(driver.states().values())
     latest.apply(topic_record("mqtwin.state", b"[" * 5000))
     registry = CollectorRegistry()

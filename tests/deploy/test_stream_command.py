@@ -235,7 +235,7 @@ def states(kafka: str, topics: Topics) -> list[dict[str, Any]]:
 @pytest.mark.system
 @pytest.mark.nightly
 @pytest.mark.ci
-def test_it_stops_after_the_running_batch_and_goes_on_from_its_checkpoint(
+def test_it_stops_after_the_running_batch_and_resumes_from_its_checkpoint(
     kafka: str, topic_prefix: str, estate: Path, tmp_path: Path, temporary: Path
 ) -> None:
     total, later, cut = 400, 5, 4

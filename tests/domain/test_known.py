@@ -80,7 +80,7 @@ def test_estimated_messages_are_not_among_those_counted(page_set: Open) -> None:
     assert (state["messages"], state["messages_estimated"], state["pages_used"]) == (1, 29, 30)
 
 
-def test_two_of_the_three_counts_of_pages_tell_the_third(page_set: Open) -> None:
+def test_two_of_the_three_counts_of_pages_give_the_third(page_set: Open) -> None:
     state = page_set().measure(pages_persistent=4, pages_nonpersistent=3)
     assert (state["pages_used"], state["usage_pct"]) == (7, round(700 / 98, 3))
     state = page_set().measure(pages_used=9, pages_nonpersistent=3)

@@ -51,7 +51,7 @@ def test_an_alias_leads_to_its_queue_but_has_a_numbering_of_its_own(structure: O
     assert (state["queues"], state["duplicates"]) == ([{"name": "A.QUEUE", "depth": 2, "bytes": 15}], 0)
 
 
-def test_the_ten_deepest_queues_are_told_deepest_first(structure: Open) -> None:
+def test_the_ten_deepest_queues_are_listed_deepest_first(structure: Open) -> None:
     queues = tuple(f"Q{n:02d}" for n in range(12))
     driver = structure(queues=queues)
     for n, queue in enumerate(queues):

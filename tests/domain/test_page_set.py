@@ -395,7 +395,7 @@ def test_drift_is_the_worst_of_the_pages_measured(page_set: Open) -> None:
     assert state["drift_pct"] == pytest.approx(-100 * 10 / 98, abs=0.001)
 
 
-def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured(page_set: Open) -> None:
+def test_the_marks_of_the_buffer_pool_are_reported_where_it_is_measured(page_set: Open) -> None:
     """Check docs/storage-model.md: asynchronous writes from 85 % used, synchronous from 95 %."""
     driver = page_set(buffer_pool=3)
     assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (

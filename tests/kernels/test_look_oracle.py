@@ -192,7 +192,7 @@ def test_the_classes_of_futures_are_those_with_messages(seed: int) -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(seed=seeds, count=st.integers(1, 32))
-def test_past_rises_tell_what_those_of_the_oracle_tell(seed: int, count: int) -> None:
+def test_past_rises_predict_what_those_of_the_oracle_predict(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     rows = np.zeros(count, RISE)
     rows["began"] = rng.integers(0, 40 * 8640, count)

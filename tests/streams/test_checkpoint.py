@@ -404,7 +404,7 @@ def test_a_topic_of_which_nothing_was_read_may_be_missing() -> None:
     assert compare(without_reports) == []
 
 
-def test_a_topic_truncated_by_its_broker_goes_on_at_its_end_if_tolerated() -> None:
+def test_a_topic_truncated_by_its_broker_continues_at_its_end_if_tolerated() -> None:
     kafka = kafka_with({0: OffsetRange(0, 90), 1: OffsetRange(0, 50)})
     with pytest.raises(UsageError, match="read records are gone, the next one there is 90"):
         compare(kafka)

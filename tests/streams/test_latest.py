@@ -171,7 +171,7 @@ def test_without_topics_exporter_and_bridge_say_what_they_wait_for(kafka: str, t
         assert line["sends_to"] == ["http://127.0.0.1:9"]
 
 
-def test_alertmanager_is_told_what_is_open_only_once_the_topic_is_read(kafka: str, topic_prefix: str) -> None:
+def test_alertmanager_gets_the_open_alerts_only_once_the_topic_is_read(kafka: str, topic_prefix: str) -> None:
     """The beginning of the topic has an alert open that has cleared further on."""
     create(kafka, f"{topic_prefix}.alerts")
     send_alerts(kafka, topic_prefix, alert(), alert(condition="threshold"), alert(CLEARED, 1))

@@ -100,7 +100,7 @@ def test_a_json_event_is_published_byte_by_byte(estate: Estate, kafka: str, topi
     assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", line)]
 
 
-def test_events_that_belong_to_no_store_are_told_as_they_come(
+def test_events_that_belong_to_no_store_are_reported_as_they_come(
     recording: Path, estate: Estate, kafka: str, topic_prefix: str
 ) -> None:
     counts: list[tuple[int, int]] = []

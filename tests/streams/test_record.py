@@ -112,7 +112,7 @@ def test_an_empty_topic_gives_an_empty_recording(kafka: str, topic_prefix: str, 
     assert (tmp_path / "out.ndjson").read_bytes() == b""
 
 
-def test_following_goes_on_until_it_is_stopped(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+def test_following_continues_until_it_is_stopped(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     topic = f"{topic_prefix}.events"
     create(kafka, topic)
     send(kafka, topic, [PUT])

@@ -162,7 +162,7 @@ def test_a_batch_has_read_all_events_if_it_ends_where_they_ended() -> None:
     assert has_read_all(BatchReport(0), Topics()) is None
 
 
-def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_stores_get_a_mark_only_when_it_changes(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
 
     class Producer:

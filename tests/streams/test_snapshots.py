@@ -62,7 +62,7 @@ def test_a_snapshot_is_written_when_event_time_enters_another_period(checkpoint:
     ]
 
 
-def test_a_restart_goes_on_with_the_period_that_it_was_in(checkpoint: Path):
+def test_a_restart_continues_the_period_that_it_was_in(checkpoint: Path):
     SnapshotWriter(checkpoint, 6).on_batch(2, START + HOUR)
     again = SnapshotWriter(checkpoint, 6)
     again.on_batch(3, START + 5 * HOUR)

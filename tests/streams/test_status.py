@@ -70,7 +70,7 @@ def test_the_file_is_replaced_and_never_grows(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 
-def test_a_file_that_cannot_be_written_is_logged_once_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_logged_once_and_the_job_continues(tmp_path: Path) -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
     folder = tmp_path / "folder"

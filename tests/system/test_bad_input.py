@@ -152,7 +152,7 @@ def test_a_value_beyond_the_limit_of_the_dead_letters_is_cut(new_stream: NewStre
     assert stream.states()["QSG1/APP1"].messages == 1
 
 
-def test_the_query_goes_on_after_bad_input_and_stops_when_asked(new_stream: NewStream, estate: Estate) -> None:
+def test_the_query_continues_after_bad_input_and_stops_on_request(new_stream: NewStream, estate: Estate) -> None:
     stream = new_stream(estate)
     stream.send([(STORE, good(0), JSON)])
     settings = JobSettings(

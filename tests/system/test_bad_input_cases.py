@@ -514,7 +514,7 @@ def test_good_records_between_bad_ones_count_and_bad_ones_do_not(output: Output)
     assert (output.states[MIXED].events, output.states[MIXED].messages) == (good, good)
 
 
-def test_afterwards_the_same_checkpoint_goes_on(output: Output) -> None:
+def test_afterwards_the_same_checkpoint_is_continued(output: Output) -> None:
     assert output.later_letters == len(output.letters)
     assert output.later_states[MIXED] == output.states[MIXED]
     later = output.later_states[STORE]

@@ -224,7 +224,7 @@ def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twic
         assert "was deleted and made anew since, and has records" in text
 
 
-def test_a_second_job_is_refused_and_the_first_goes_on(
+def test_a_second_job_is_refused_and_the_first_continues(
     new_stream: NewStream, estate: Estate, spark: SparkSession
 ) -> None:
     stream = new_stream(estate)

@@ -109,7 +109,7 @@ _S3_JARS, _S3_ENDPOINT = "MQTWIN_TEST_S3_JARS", "MQTWIN_TEST_S3_ENDPOINT"
     reason=f"{_S3_JARS} (the folder of the jars of docs/cluster.md) and {_S3_ENDPOINT} (a server with a bucket "
     "named mqtwin, and keys of AWS in the environment) are not set: the jars are 690 MB",
 )
-def test_a_killed_job_goes_on_from_s3(new_stream: Callable[[Estate], Stream], every_kind: Played) -> None:
+def test_a_killed_job_resumes_from_s3(new_stream: Callable[[Estate], Stream], every_kind: Played) -> None:
     stream = every_kind.publish(new_stream(every_kind.estate))
     jars = ",".join(str(path) for path in sorted(Path(os.environ[_S3_JARS]).glob("*.jar")))
     settings = {

@@ -82,7 +82,7 @@ def failure(stream: Stream, interfere: Callable[[], Any], kafka: dict[str, str])
 @pytest.mark.parametrize(
     ("fill_disk", "free"), [(fill, r"\d\.\d of 34 MB"), (fill_with_files, r"\d+ of 2,000 files \(inodes\)")]
 )
-def test_a_full_disk_is_named_and_a_later_job_goes_on_when_there_is_room(
+def test_a_full_disk_is_named_and_a_later_job_resumes_when_there_is_room(
     published: Stream, outage: Played, small_disk: Path, fill_disk: Callable[[Path], None], free: str
 ) -> None:
     published.checkpoint, filler = small_disk / "checkpoint", small_disk / "filler"

@@ -28,7 +28,7 @@ def test_every_format_that_is_read_has_a_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("path", archive_files(), ids=lambda path: path.name.removesuffix(SUFFIX))
-def test_a_job_goes_on_from_the_checkpoint_of_a_release(
+def test_a_job_resumes_from_the_checkpoint_of_a_release(
     path: Path, kafka: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     opened = unpack(path, tmp_path / "contents", kafka, spark)

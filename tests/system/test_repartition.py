@@ -41,7 +41,7 @@ def repartition_and_kill(directory: Path, partitions: int, batch: int) -> None:
     assert not still_alive(family, PATIENCE)
 
 
-def test_a_job_goes_on_with_more_and_with_fewer_partitions(kafka: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_resumes_with_more_and_with_fewer_partitions(kafka: str, spark: SparkSession, tmp_path: Path) -> None:
     """From 4 partitions to 8, killed half way and run again, then to 2; the result is that of a replay."""
     opened = unpack(newest_archive(), tmp_path / "contents", kafka, spark)
     stream, directory = opened.stream, opened.stream.checkpoint

@@ -170,7 +170,7 @@ def test_every_command_works_with_exactly_the_documented_rights(
     assert printed == [json.loads(alert.record())["id"] for alert in replayed.alerts] != []
 
 
-def test_a_right_taken_away_from_a_running_job_is_named_and_given_back_the_job_goes_on(
+def test_a_right_revoked_from_a_running_job_is_named_and_once_restored_the_job_resumes(
     secured: SecuredBroker, spark: SparkSession, estate: Path, recording: Path, topic_prefix: str, tmp_path: Path
 ) -> None:
     prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
@@ -208,7 +208,7 @@ def test_a_right_taken_away_from_a_running_job_is_named_and_given_back_the_job_g
     assert stream.states() == replayed.states
 
 
-def test_a_certificate_that_expires_under_a_job_is_named_and_with_a_new_one_the_job_goes_on(
+def test_a_certificate_that_expires_under_a_job_is_named_and_with_a_new_one_the_job_resumes(
     spark: SparkSession, estate: Path, recording: Path, topic_prefix: str, tmp_path: Path
 ) -> None:
     with SecuredBroker(tmp_path, ()) as broker:

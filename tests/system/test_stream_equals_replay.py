@@ -62,7 +62,7 @@ def split(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.nightly
-def test_an_open_forecast_goes_on_after_a_restart(
+def test_an_open_forecast_continues_after_a_restart(
     new_stream: NewStream, kafka: str, outage: Played, tmp_path: Path
 ) -> None:
     """The job ends while a full-forecast alert is open, and another job resumes from there."""

@@ -221,7 +221,7 @@ def test_each_forecast_is_handed_out_once() -> None:
 
 
 @pytest.mark.parametrize(("puts", "teeth"), [(6, 0), (25, 0), (100, 0), (25, 4)])
-def test_a_filling_that_a_line_at_80_percent_foretells_is_not_paged_later(puts: int, teeth: int) -> None:
+def test_a_filling_that_a_line_at_80_percent_predicts_is_not_paged_later(puts: int, teeth: int) -> None:
     """Teeth of other kinds, up to 45 %, make a store known; then it fills as never before, within five hours."""
     story = Story()
     story.go_on(30, puts=4, gets=4)

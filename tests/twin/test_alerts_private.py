@@ -60,7 +60,7 @@ def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_
     assert conditions(driver) == [(OPENED, "threshold"), (UPDATED, "threshold"), (OPENED, "full")]
 
 
-def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
+def test_an_expansion_that_fails_is_reported_with_its_reason() -> None:
     driver = PageSetDriver(expand="SYSTEM", max_pages=105)
     driver.put(count=89)
     assert conditions(driver) == [(OPENED, "threshold"), (UPDATED, "threshold"), (OPENED, "cannot-expand")]
@@ -173,7 +173,7 @@ def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("A.QUEUE", 1.0)]
 
 
-def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
+def test_what_a_measure_finds_is_reported_at_once_and_drift_after_three() -> None:
     driver = PageSetDriver()
     driver.measure(pages_used=95, messages=95)
     assert conditions(driver) == [(OPENED, "threshold")]
@@ -199,7 +199,7 @@ def test_a_restart_that_takes_the_messages_away_clears() -> None:
 # -- queue files
 
 
-def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
+def test_a_file_that_nears_its_maximum_is_reported_and_then_it_is_full() -> None:
     driver = QueueFileDriver(max_size=100 * 512)
     driver.put(ONE_BLOCK, count=8 + 90)
     assert driver.alert_changes() == []

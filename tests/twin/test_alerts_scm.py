@@ -39,7 +39,7 @@ def test_scm_is_exhausted_at_the_very_put_whose_message_finds_no_room_there() ->
     assert len(alerts_of(driver, *SCM)) == 1
 
 
-def test_it_is_told_at_the_tick_where_the_mover_meets_the_end_after_the_event() -> None:
+def test_it_is_reported_at_the_tick_where_the_mover_meets_the_end_after_the_event() -> None:
     driver = open_driver()
     driver.put(100, count=105)
     assert alerts_of(driver, *SCM) == []

@@ -119,7 +119,7 @@ def test_fullthreshold_0_is_not_watched_but_full_is() -> None:
     assert driver.alert_changes() == [(OPENED, *AT_FULL)]
 
 
-def test_what_a_measure_finds_is_told_at_once() -> None:
+def test_what_a_measure_finds_is_reported_at_once() -> None:
     driver = open_driver()
     driver.measure(ents_used=85)
     assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
@@ -135,7 +135,7 @@ def test_a_structure_altered_to_a_smaller_size_is_looked_at_at_once() -> None:
 # -- updates
 
 
-def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_it_was_told() -> None:
+def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_its_last_record() -> None:
     driver = open_driver()
     driver.put(count=80)
     driver.put(count=4)
@@ -369,7 +369,7 @@ def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> Non
     assert driver.alerts[-1].resources == ("smds/QM01", "entries")  # there was room in QM02's
 
 
-def test_what_a_measure_finds_in_a_data_set_is_told_at_once() -> None:
+def test_what_a_measure_finds_in_a_data_set_is_reported_at_once() -> None:
     driver = smds_of(ds_expand=False)
     driver.measure(smds={"QM01": {"blocks_used": 95}})
     assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
@@ -494,7 +494,7 @@ def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
 # -- what others rely on
 
 
-def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
+def test_a_second_run_over_the_same_events_gives_the_same_records() -> None:
     def run() -> list[bytes]:
         driver = open_driver()
         for _ in range(3):

@@ -91,7 +91,7 @@ def test_gets_beyond_the_baseline_mean_unreported_puts(tmp_path, estate):
     assert text == f"{gets}: puts were not reported, or events came out of order"
 
 
-def test_gets_of_the_backlog_are_told_from_missing_puts(tmp_path, estate):
+def test_gets_of_the_backlog_are_distinguished_from_missing_puts(tmp_path, estate):
     result = drift_of(
         tmp_path, estate, measure(0, ents_used=9, elems_used=20), get(1, count=5), measure(2, ents_used=4)
     )

@@ -151,7 +151,7 @@ def test_a_week_that_repeats_is_followed_where_its_days_differ() -> None:
 
 
 @given(counts=st.lists(st.integers(0, 10_000), max_size=LEAST_KNOWN - 1))
-def test_a_day_and_a_half_is_the_least_that_foretells(counts: list[int]) -> None:
+def test_a_day_and_a_half_is_the_least_that_predicts(counts: list[int]) -> None:
     assert rates.trust(packed(counts)) is None
 
 

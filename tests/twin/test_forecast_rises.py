@@ -78,13 +78,13 @@ def test_a_rise_that_is_rolled_ahead_too_fast_still_has_to_get_as_high_as_it_is_
     assert by_what_fits < 0.5
 
 
-def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:
+def test_one_that_has_outlasted_them_all_and_is_higher_continues() -> None:
     store = Store(*[(140, 0.1, 0.8, 0) for _ in range(11)])
     [beyond] = chance(store, rise(190, 1.05), 20.0)
     assert beyond > 0.75
 
 
-def test_one_that_outlasts_four_that_were_each_as_long_as_the_last_goes_on() -> None:
+def test_one_that_outlasts_four_that_were_each_as_long_as_the_last_continues() -> None:
     """They turned at heights on both sides of its own, so only their length counts."""
     store = Store(*[(238 + i % 2, 0.0, top, 0) for i, top in enumerate((1.04, 1.09, 1.06, 1.05))])
     [before] = chance(store, rise(234, 1.05, 0.0), 24.0)
@@ -94,7 +94,9 @@ def test_one_that_outlasts_four_that_were_each_as_long_as_the_last_goes_on() -> 
 
 
 @pytest.mark.parametrize("paces", [(0.6, 1.0, 1.5), (0.7, 0.9, 1.3, 1.6)])
-def test_rises_that_turn_at_a_height_are_told_from_those_that_turn_after_a_time(paces: tuple[float, ...]) -> None:
+def test_rises_that_turn_at_a_height_are_distinguished_from_those_that_turn_after_a_time(
+    paces: tuple[float, ...],
+) -> None:
     at_a_height = Store(*[(round(100 / pace), 0.1, 0.9, 0) for pace in paces] * 3)
     after_a_time = Store(*[(100, 0.1, 0.1 + 0.8 * pace, 0) for pace in paces] * 3)
     young_and_high = rise(70, 0.86)
@@ -180,7 +182,7 @@ def test_bursts_of_one_length_are_known_by_it_whatever_their_pace() -> None:
     assert too_late < 0.5
 
 
-def test_rises_that_end_at_an_hour_are_told_from_those_that_last_for_a_time() -> None:
+def test_rises_that_end_at_an_hour_are_distinguished_from_those_that_last_for_a_time() -> None:
     """They begin at any time before and end at 04:00; this one began late."""
     four, hour = 4 * 360, 360
     store = Store()

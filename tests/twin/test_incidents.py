@@ -71,19 +71,19 @@ LAST = (record("threshold"), record("threshold", change=CLEARED))
 STORY = (WATCHED, *FORECAST, PAGED, WORSE, *FILLED, FORECAST_OVER, FULL_OVER, *LAST)
 
 
-def test_an_incident_calls_once_tells_of_each_escalation_and_is_over_once() -> None:
+def test_an_incident_pages_once_reports_each_escalation_and_is_over_once() -> None:
     notices = [change for _, change in changes(*STORY) if change is not Change.UPDATED]
     assert notices == [Change.WATCHED, Change.PAGED, Change.ESCALATED, Change.ESCALATED, Change.OVER]
 
 
-def test_people_are_told_of_the_call_of_escalations_and_of_the_end() -> None:
+def test_people_are_notified_of_the_page_of_escalations_and_of_the_end() -> None:
     those = Incidents()
     notices = [change for alert in STORY for change in those.take(alert) if change.is_notice]
     assert [notice.record.data.severity for notice in notices] == [WARNING, CRITICAL, FULL, FULL]
     assert [notice.record.is_open for notice in notices] == [True, True, True, False]
 
 
-def test_a_watch_that_ends_is_over_and_nobody_is_told() -> None:
+def test_a_watch_that_ends_is_over_and_nobody_is_notified() -> None:
     those = Incidents()
     story = [those.take(alert)[-1] for alert in (WATCHED, record("threshold", change=CLEARED))]
     assert [change.change for change in story] == [Change.WATCHED, Change.OVER]
@@ -104,7 +104,7 @@ def test_the_root_is_the_open_root_and_then_the_one_that_cleared_last() -> None:
     assert roots[-1] == ("threshold", 0, False)
 
 
-def test_a_page_that_comes_back_in_its_incident_is_told_to_those_who_were_called() -> None:
+def test_a_page_that_returns_in_its_incident_notifies_those_who_were_paged() -> None:
     again = record("full", FULL, change=OPENED)
     assert changes(PAGED, record("full-forecast", WARNING, change=CLEARED), record("full-forecast", WARNING)) == [
         (A, Change.PAGED),
@@ -228,7 +228,7 @@ def recovered(alert: AlertRecord) -> AlertRecord:
     return msgspec.structs.replace(alert, data=msgspec.structs.replace(alert.data, incident=incident))
 
 
-def test_puts_that_succeed_again_are_told_once_and_what_gets_worse_then_is_told_anew() -> None:
+def test_puts_that_succeed_again_are_reported_once_and_what_gets_worse_then_is_reported_anew() -> None:
     those = Incidents()
     changes(*STORY[:7], into=those)
     eased = (recovered(record("full", WARNING)), recovered(record("full", WARNING)))
@@ -239,6 +239,6 @@ def test_puts_that_succeed_again_are_told_once_and_what_gets_worse_then_is_told_
     assert changes(*over, into=those)[-1] == (A, Change.OVER)
 
 
-def test_who_never_heard_that_puts_fail_is_not_told_that_they_succeed() -> None:
+def test_who_was_not_notified_that_puts_fail_is_not_notified_that_they_succeed() -> None:
     notices = [change.change for change in Incidents().take(recovered(record("full", WARNING))) if change.is_notice]
     assert notices == [Change.PAGED]

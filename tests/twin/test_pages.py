@@ -133,7 +133,7 @@ def test_an_incident_is_one_page_from_its_call_to_the_end_of_its_last_page():
     assert from_incidents(records, STORE, watches=True) == [with_notices(alarm(10, 60), 2)]
 
 
-def test_an_incident_that_gets_worse_tells_and_calls_nobody_again():
+def test_an_incident_that_gets_worse_notifies_and_pages_nobody_again():
     records = [
         record(OPENED, 10, "f", incident="i"),
         record(UPDATED, 15, "f", CRITICAL, incident="i"),

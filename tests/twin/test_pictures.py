@@ -20,7 +20,7 @@ def oklab(colour: str) -> np.ndarray:
     return _LAB @ np.cbrt(_LMS @ linear)
 
 
-def test_the_resources_of_a_usual_store_can_be_told_apart() -> None:
+def test_the_resources_of_a_usual_store_can_be_distinguished() -> None:
     names = ["entries", "elements", "smds/QM01", "smds/QM02", "smds/QM03", "smds/QM04", "scm"]
     colours = resource_colours(names)
     distances = {

@@ -120,7 +120,7 @@ def test_two_silent_queue_managers_are_two_alerts(estate: Estate) -> None:
     ]
 
 
-def test_time_goes_on_while_a_source_is_silent(estate: Estate) -> None:
+def test_time_advances_while_a_source_is_silent(estate: Estate) -> None:
     """Clear a `threshold` alert whose getters caught up before the silence clears in it."""
     lines = [put(0, count=400), put(1, op="GET", count=400), silent(700, 699)]
     alerts, _ = play(estate, lines)

@@ -74,7 +74,7 @@ def test_a_climb_through_all_its_steps_alerts_once_when_size_does_not_suffice() 
     assert CLEARED not in [change for change, _, _ in driver.alert_changes()]
 
 
-def test_what_it_was_left_to_relieve_and_could_not_is_told_at_the_next_sample() -> None:
+def test_what_it_was_left_to_relieve_and_could_not_is_reported_at_the_next_sample() -> None:
     driver = open_driver(max_entries=110)
     driver.put(1164, count=81)
     driver.put(1164, count=12)  # 93 of 110 at most: 84.5 %
@@ -157,7 +157,7 @@ def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
     assert (CLEARED, "threshold", "entries") in driver.alert_changes()
 
 
-def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:
+def test_automatic_alter_is_refused_once_a_look_and_reported_once() -> None:
     driver = with_scm()
     driver.put(100, count=100)
     for minutes in range(1, 4):

@@ -108,7 +108,7 @@ def test_waiting_lets_the_clocks_of_all_stores_go_on(estate: Estate) -> None:
     assert states["QSG1/APP1"].events == 14
 
 
-def test_time_goes_on_with_the_events_that_are_sent(estate: Estate) -> None:
+def test_time_advances_with_the_events_that_are_sent(estate: Estate) -> None:
     driver = Driver(estate, start=START_US)
     driver.send({"time": START_US + MINUTE_US, "qmgr": "QM01", "op": "HEARTBEAT"})
     assert driver.time == START_US + MINUTE_US
@@ -284,7 +284,7 @@ def test_a_crash_in_a_script_leaves_what_was_done_before_the_script(estate: Esta
     assert driver.state("QSG1/APP2").events == 1 + sum(event.get("queue") == "BILLS" for event in EVENTS[:3])
 
 
-def test_a_script_ends_at_eof_and_goes_on_behind_it(estate: Estate) -> None:
+def test_a_script_ends_at_eof_and_continues_behind_it(estate: Estate) -> None:
     source = iter([*EVENTS[:500], EOF, *EVENTS[500:], EOF, {"op": "never read"}])
     driver = Driver(estate)
     driver.play(source)

@@ -114,7 +114,7 @@ def test_hindsight_is_the_recording_replayed_with_the_change(timeline: Timeline,
     assert (result.after.first_full is None) == (not refused)
 
 
-def test_a_timeline_goes_on_with_twins_and_their_open_alerts(timeline: Timeline, friday: Path, tmp_path: Path):
+def test_a_timeline_continues_with_twins_and_their_open_alerts(timeline: Timeline, friday: Path, tmp_path: Path):
     """The alerts that are open at a snapshot of a running job were opened before it."""
     place = next(i for i, alert in enumerate(timeline.alerts) if alert.condition == "full")
     begin = timeline.sample_before(timeline.alerts[place].time + 600_000_000)

@@ -730,7 +730,7 @@ def test_what_if_is_beside_the_chart_and_cleared_alerts_are_folded(browser: Brow
         expect(alerts.locator(".alert[data-open=false]:visible")).to_have_count(20)
 
 
-def test_one_curve_is_in_colour_and_the_others_are_told_apart_by_their_dashes(browser: Browser, story: list[Moment]):
+def test_one_curve_is_in_colour_and_the_others_differ_by_their_dashes(browser: Browser, story: list[Moment]):
     model = ConsoleModel(TOPICS)
     fold_until(model, story, "01:34")
     for scheme in ("light", "dark"):

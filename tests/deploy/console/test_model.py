@@ -327,7 +327,7 @@ def test_a_note_costs_the_same_however_many_there_are():
     assert counts[1] <= 2 * counts[0] <= 8_000
 
 
-def test_a_client_is_told_which_incidents_were_forgotten(monkeypatch):
+def test_a_client_learns_which_incidents_were_forgotten(monkeypatch):
     monkeypatch.setattr(module, "MAX_ALERTS", 2)
     model = ConsoleModel(TOPICS)
     model.fold([alert_record(alert_event(number)) for number in (1, 2)])

@@ -123,7 +123,7 @@ def test_advice_at_a_moment_has_the_commands_of_its_plans(client: TestClient):
         ("/advise", {"store": STORE, "set": {}}, 422, "expected: an object with store, traffic, hours"),
     ],
 )
-def test_a_question_without_an_answer_is_told_why(client: TestClient, path: str, body, status: int, expected: str):
+def test_a_question_without_an_answer_gets_the_reason(client: TestClient, path: str, body, status: int, expected: str):
     answer = client.get(path) if body is None else client.post(path, json=body)
     assert answer.status_code == status and expected in answer.json()["detail"]
 

@@ -123,7 +123,7 @@ def test_the_oracle_is_the_replay_of_a_recording(tmp_path: Path) -> None:
     assert len(expected.outputs.letters) == replayed.dead_letters
 
 
-def test_the_oracle_goes_on_with_another_estate_and_counts_everything_once(tmp_path: Path) -> None:
+def test_the_oracle_continues_with_another_estate_and_counts_everything_once(tmp_path: Path) -> None:
     flaws: tuple[Flaw, ...] = ("", "repeat", "shuffle", "poison", "clock", "huge", "two")
     forms: tuple[Form, ...] = ("json", "ndjson", "arrow")
     actions = [Action(kind="publish", events=80, flaw=flaw, form=forms[i % 3]) for i, flaw in enumerate(flaws)]

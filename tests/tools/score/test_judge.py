@@ -80,7 +80,7 @@ def test_an_alarm_withdrawn_before_the_2192_is_false_where_that_counts():
     assert (result.false, result.withdrawn, result.warned[0].lead) == (0, 0, None)
 
 
-def test_opening_again_in_a_filling_is_told():
+def test_opening_again_in_a_filling_is_reported():
     assert warned(alarm(120, 130), alarm(150, 205), alarm(207, 240)).reopened == 2
     assert warned(alarm(80, 110), alarm(150, 240)).reopened == 1  # the first was open when it began
     assert warned(alarm(80, 90), alarm(150, 240)).reopened == 0

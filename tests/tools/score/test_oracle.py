@@ -64,7 +64,7 @@ def test_climbs_before_the_first_that_can_go_on_are_no_danger_to_it(tmp_path: Pa
     assert all(watch.opened > sixth for watch in foreseen.watches)
 
 
-def test_the_climb_that_goes_on_is_seen_once_it_is_higher_than_the_others(tmp_path: Path) -> None:
+def test_the_climb_that_continues_is_seen_once_it_is_higher_than_the_others(tmp_path: Path) -> None:
     [filling], foreseen = played(tmp_path, 4)
     assert foreseen is not None
     [page] = foreseen.pages

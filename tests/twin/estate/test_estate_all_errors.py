@@ -38,7 +38,7 @@ def structure(estate: Estate) -> Structure:
 # -- all errors at once
 
 
-def test_all_errors_of_the_texts_are_told_at_once(load: Load) -> None:
+def test_all_errors_of_the_texts_are_reported_at_once(load: Load) -> None:
     mqsc = "DEFINE CFSTRUCT(APP1) CFLEVEL(9) DSBLOCK(3K)\nDEFINE STGCLASS(X) PSID(100)\n"
     cfrm = "STRUCTURE NAME(QSG1APP1) SIZE(4X) FULLTHRESHOLD(200)\n"
     toml = GROUP + MQSC + POLICY + '[structure."QSG1/APP2"]\nsise = "4G"\nfull_threshold = 101\n'
@@ -49,13 +49,13 @@ def test_all_errors_of_the_texts_are_told_at_once(load: Load) -> None:
     assert [message.split(":")[1] for message in result[2:]] == ["1", "1", "2", "1", "1"]
 
 
-def test_errors_that_only_follow_from_others_are_not_told(load: Load) -> None:
+def test_errors_that_only_follow_from_others_are_not_reported(load: Load) -> None:
     queues = "\nDEFINE QLOCAL(A) QSGDISP(SHARED) CFSTRUCT(APP1)"
     (result,) = errors(load, GROUP + MQSC + SMDS, qsg1_mqsc="DEFINE CFSTRUCT(APP1) CFLEVEL(9)" + queues)
     assert "CFLEVEL(9)" in result
 
 
-def test_queues_without_a_store_are_told_at_once(load: Load) -> None:
+def test_queues_without_a_store_are_reported_at_once(load: Load) -> None:
     queues = "\n".join(f"DEFINE QLOCAL({name}) QSGDISP(SHARED) CFSTRUCT(NONE{name})" for name in "AB")
     result = errors(load, GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "1G"\n', qsg1_mqsc=queues)
     assert [message.split(":")[1] for message in result] == ["1", "2"]
@@ -77,7 +77,7 @@ def test_a_plus_too_many_is_named_where_the_next_command_begins(load: Load) -> N
     assert "a + or - too many" in result
 
 
-def test_a_storage_class_without_psid_is_told_at_its_own_line(load: Load) -> None:
+def test_a_storage_class_without_psid_is_reported_at_its_own_line(load: Load) -> None:
     """PAGESET is no attribute of STGCLASS, so the class leads nowhere."""
     mqsc = "DEFINE PSID(3)\nDEFINE STGCLASS(DEFAULT) PAGESET(03)\nDEFINE QLOCAL(A)"
     toml = 'schema = 1\n[queue_manager.QM01]\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n'
@@ -120,7 +120,7 @@ def test_cfstruct_without_qsgdisp_shared(load: Load) -> None:
     assert "mqsc:3: " in result and "without QSGDISP(SHARED)" in result
 
 
-def test_an_unknown_page_set_is_told_at_the_storage_class(load: Load) -> None:
+def test_an_unknown_page_set_is_reported_at_the_storage_class(load: Load) -> None:
     mqsc = "DEFINE STGCLASS(FAST) PSID(03)\nDEFINE QLOCAL(A) STGCLASS(FAST)"
     toml = '\nschema = 1\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n[queue_manager.QM01]\n'
     (result,) = errors(load, toml, qm_mqsc=mqsc)

@@ -51,11 +51,11 @@ def test_a_doubled_quote_is_one_quote() -> None:
     assert only("ALTER QL(A) DESCR('keep ''large'' out')")["DESCR"].values == (Value("keep 'large' out", quoted=True),)
 
 
-def test_plus_goes_on_at_the_first_nonblank_of_the_next_line() -> None:
+def test_plus_continues_at_the_first_nonblank_of_the_next_line() -> None:
     assert only("ALTER QL(A) DESCR('Fr+\n     ed')")["DESCR"].values == (Value("Fred", quoted=True),)
 
 
-def test_minus_goes_on_at_column_1_of_the_next_line() -> None:
+def test_minus_continues_at_column_1_of_the_next_line() -> None:
     assert only("ALTER QL(A) DESCR('Fr-\ned')")["DESCR"].values == (Value("Fred", quoted=True),)
     assert only("ALTER QL(A) DESCR('Fr-\n ed')")["DESCR"].values == (Value("Fr ed", quoted=True),)
 

@@ -106,7 +106,7 @@ def test_a_queue_of_another_queue_manager_is_unknown(estate: Estate) -> None:
         estate.route_of_queue("UCM1", "LOCAL")
 
 
-def test_an_unknown_queue_manager_is_told_before_an_unknown_queue_or_store(estate: Estate) -> None:
+def test_an_unknown_queue_manager_is_reported_before_an_unknown_queue_or_store(estate: Estate) -> None:
     for ask in (lambda: estate.route_of_queue("QM9", "X"), lambda: estate.route_of_store("QM9", "X")):
         with pytest.raises(UnknownQueueManager, match='no queue manager "QM9"; the estate has QM01, QM02, QMD1, UCM1'):
             ask()
@@ -114,7 +114,7 @@ def test_an_unknown_queue_manager_is_told_before_an_unknown_queue_or_store(estat
         estate.routes_of_qmgr("QM9")
 
 
-def test_an_unknown_store_is_told_from_one_that_does_not_concern_the_queue_manager(estate: Estate) -> None:
+def test_an_unknown_store_differs_from_one_that_does_not_concern_the_queue_manager(estate: Estate) -> None:
     with pytest.raises(UnknownStore, match='no store "QSG1/APP9"; those of QM02 are CF01, QSG1/APP1'):
         estate.route_of_store("QM02", "QSG1/APP9")
     with pytest.raises(UnknownStore, match="QM01/PS04 does not concern QM02; its queue managers are QM01"):

@@ -526,5 +526,5 @@ def test_an_unknown_field_that_is_no_json_refuses_the_event(decoder: Decoder, va
 
 
 @pytest.mark.parametrize("end", [b"", b",", b', "a', b', "a"', b', "a":', b', "a" 1}', b', "a": 1', b" 1}"])
-def test_an_event_that_is_cut_off_or_goes_on_wrongly_is_no_json(decoder: Decoder, end: bytes) -> None:
+def test_an_event_that_is_cut_off_or_continues_wrongly_is_not_json(decoder: Decoder, end: bytes) -> None:
     assert refused(decoder, text(PUT)[:-1] + end).reason == Reason.NOT_JSON

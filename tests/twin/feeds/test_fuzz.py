@@ -33,7 +33,7 @@ def test_every_format_has_pages(name):
     assert all(pages_of(name))
 
 
-def test_a_run_goes_on_where_another_stopped(tmp_path):
+def test_a_run_continues_where_another_stopped(tmp_path):
     at_once, in_two = Tally(), Tally()
     fuzzer = Fuzzer("rest", tmp_path)
     fuzz.play_turn(fuzzer, at_once, 6 * INPUTS, tmp_path)

@@ -272,7 +272,7 @@ def test_the_prefix_is_what_stands_between_id_and_module(mark):
     assert intake.facts.group_of("QM01") == "QSG1"
 
 
-def test_a_prefix_that_cannot_be_told_proposes_the_option(estate):
+def test_a_prefix_that_cannot_be_derived_proposes_the_option(estate):
     text = "\n".join(plain([USAGE])).replace("+QM01", "?")
     events, intake = read("display", Page(text.encode(), "text", MORNING), estate=estate, zone=UTC)
     assert not events

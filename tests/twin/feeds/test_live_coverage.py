@@ -64,7 +64,7 @@ def test_too_few_spans_or_more_than_were_counted_are_not_scaled_and_that_is_said
         assert calls(coverage.scale([span(4, number) for number in range(100)])) == 100
 
 
-def test_what_is_known_goes_on_in_another_process(estate):
+def test_what_is_known_continues_in_another_process(estate):
     first = LiveCoverage(estate)
     for window in range(3):
         [*first.scale(span(window, number) for number in range(20))]

@@ -183,7 +183,7 @@ def test_accounting_of_queues_gives_puts_with_true_lengths(shared):
     assert intake.facts.value("storage_class", "MQPC/PS05", "page_set") == 5
 
 
-def test_without_statistics_the_user_is_told_of_accounting(shared):
+def test_without_statistics_the_user_is_pointed_to_accounting(shared):
     events, intake = read("smf", data_set_of(shared, "TEST116.dat"))
     assert events == []
     assert dict(intake.counts) == {"no-statistics": 1}
@@ -373,7 +373,7 @@ def test_a_second_copy_of_a_record_counts_once(estate):
     assert dict(intake.counts) == {"copy": 2}
 
 
-def test_reading_goes_on_behind_foreign_bytes(estate):
+def test_reading_continues_behind_foreign_bytes(estate):
     data = record(216, [queue_statistics()]) + b"no SMF at all" + record(216, [queue_statistics()], end=END + MINUTE)
     events, intake = read("smf", data, estate=estate)
     assert total(events, "PUT") == 200

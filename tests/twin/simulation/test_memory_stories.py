@@ -129,7 +129,7 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
 
 
 @pytest.mark.parametrize("name", ["scm-fills-behind", "priority-inversion", "scm-over-committed"])
-def test_a_structure_without_scm_is_told(small: Estate, tmp_path: Path, name: str) -> None:
+def test_a_structure_without_scm_is_reported(small: Estate, tmp_path: Path, name: str) -> None:
     with pytest.raises(
         UsageError, match="QSG1/APP1 has no storage class memory; expected: a structure with scm_max_size"
     ):

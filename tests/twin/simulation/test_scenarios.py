@@ -269,7 +269,7 @@ def test_the_hog_needs_others_beside_it(small: Estate, tmp_path: Path) -> None:
         simulate(make_scenario("one-queue-hogging", store="QSG1/APP2"), small, tmp_path / "x.arrow")
 
 
-def test_data_sets_that_expand_without_limit_are_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_data_sets_that_expand_without_limit_are_reported_before_anything_is_written(tmp_path: Path) -> None:
     path = small_estate(tmp_path)
     path.write_text(path.read_text().replace('max_size = "16M"', 'secondary = "16M"'))
     with pytest.raises(UsageError, match="is full before its data sets are; expected: an estate whose"):

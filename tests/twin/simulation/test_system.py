@@ -137,7 +137,7 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     assert sum(item.puts for item in system.outcomes.values()) == (rows["op"] == PUT).sum()
 
 
-def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:
+def test_a_put_to_a_waiting_getter_is_reported_and_takes_no_message(calls: Calls) -> None:
     calls.call(PUT).call(PUT).call(GET).call(GET)
     calls.rows[0]["flags"] = FLAG_DIRECT
     direct, put, get = calls.serve()
