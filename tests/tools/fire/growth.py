@@ -1,4 +1,4 @@
-"""What a long run uses: figures in its first and its last quarter, whether they are flat, and their picture."""
+"""Growth in a long run: figures of its first and its last quarter, whether they are flat, and their picture."""
 
 from __future__ import annotations
 
