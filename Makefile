@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench fire score numbers schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire score numbers commands schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -49,13 +49,17 @@ score: $(MADE)/bench                         ## simulate and score the test set,
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
+commands: $(MADE)/mqtwin                     ## write the reference of docs/commands.md again, by the help of the commands
+	$(BIN)/python -m docs.make_commands
+
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
 
-lint: $(MADE)/lint                           ## check rules, format, spelling, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, language, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
+	$(BIN)/python tests/language.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

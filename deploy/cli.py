@@ -1,14 +1,12 @@
 """The command ``mqtwin``: the list of commands, and one treatment of errors for all of them.
 
 The module of a command in :mod:`deploy.commands` is imported when the command runs, so ``mqtwin --help`` imports
-neither Spark nor Kafka. A command returns None or its exit status. An error is one line on standard error:
+neither Spark nor Kafka. A command returns None or its exit status; Ctrl-C ends it with 130, a closed standard output
+with 141, as in any shell. An error is one line on standard error, after its traceback with ``--debug``:
 
 - :class:`twin.errors.UsageError`: wrong use or input, exit status 2
 - any other :class:`twin.errors.MqtwinError`: a failure while running, exit status 1
 - any other exception: a defect, exit status 1
-
-``--debug`` or ``MQTWIN_DEBUG=1`` also prints the traceback. Ctrl-C ends a command with 130, a closed standard output
-with 141, as in any shell.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
 from deploy.options.common import TOKENS
 from deploy.options.files import check_files
+from deploy.options.renamed import with_new_names
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
@@ -89,6 +88,7 @@ def _new_app() -> App:
         """
         if debug:
             os.environ["MQTWIN_DEBUG"] = "1"  # processes that this one starts read it too
+        tokens = with_new_names(tokens)
         TOKENS.set(tokens)
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if command.__module__.startswith("deploy."):  # not --help and --version

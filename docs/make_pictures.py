@@ -17,8 +17,9 @@ from rich.terminal_theme import TerminalTheme
 
 from deploy.show.demo import picture
 from kernels.clock import SECOND
-from twin.playback.replays import Player, chunks_until, decoded_chunks
-from twin.records import AlertRecord, read_alert_record
+from twin.playback.replays import play
+from twin.playback.samples import Alerts
+from twin.records import read_alert_record
 from twin.simulation import SideBySide, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
@@ -66,15 +67,14 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 
 def draw() -> str:
     """Return the picture as SVG: states and alerts 15 minutes before the demo's first 2192."""
-    estate, alerts = side_by_side_estate(), list[AlertRecord]()
+    estate = side_by_side_estate()
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "demo.arrow"
         outcome = simulate(SideBySide(), estate, recording, SEED)
         assert outcome.first_full is not None, "no put is refused in the scenario: there is nothing to show"
-        player, until = Player(estate), outcome.first_full[0] - BEFORE * SECOND
-        for piece in chunks_until(decoded_chunks(recording, estate), until):
-            alerts += [read_alert_record(alert.record()) for alert in player.feed(piece)]
-    alerts.sort(key=lambda alert: alert.data.time)
+        seen = Alerts()
+        player = play(recording, estate, seen, until=outcome.first_full[0] - BEFORE * SECOND)
+    alerts = [read_alert_record(alert.record()) for alert in seen.alerts]
     speed = (outcome.last - outcome.first) / SECOND / SECONDS
     console = Console(width=WIDTH, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(picture(player.states(), alerts, outcome.events, speed))

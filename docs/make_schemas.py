@@ -8,6 +8,7 @@ them with what is written here.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import json
 import re
@@ -27,12 +28,25 @@ from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
+from twin.estate.attributes import SECTIONS
+from twin.estate.model import (
+    MAX_PAGES,
+    CouplingFacility,
+    PageSet,
+    QueueFile,
+    QueueManager,
+    Smds,
+    Structure,
+    UniformCluster,
+)
+from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import Reason
 from twin.events.fields import FIELDS, SILENT, Event, Field, Kind
 from twin.events.measured import MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS
 from twin.records import STATES, AlertRecord, LetterHeaders, Note, ReplayedLetter, StateRecord, alerts, letters, states
 from twin.stores import reports
 from twin.stores.reports import LogValues, QueueFileValues, StructureValues
+from twin.units import format_size
 
 ROOT = Path(__file__).parents[1]
 PAGES, SCHEMAS = ROOT / "docs", ROOT / "schemas"
@@ -457,6 +471,7 @@ def _tables() -> dict[tuple[str, str], str]:
     tables["events.md", "reasons"] = _table(
         ("reason", "meaning"), ([f"`{reason}`", reason.sentence] for reason in Reason)
     )
+    tables |= {("estate.md", section): _attributes_table(section) for section in _MODELS}
     tables["surfaces.md", "metrics"] = _table(("metric", "kind", "labels", "meaning"), _metric_rows())
     return tables
 
@@ -505,6 +520,66 @@ def _type_words(field: Field) -> str:
     unit = " bytes" if field.kind is Kind.STRING else ""
     high = "" if field.high.bit_length() >= 63 else f" to {field.high:,}{unit}"
     return f"{words}, {field.low}{high}" if high else f"{words} from {field.low}"
+
+
+_MODELS = {  # of the tables of an estate
+    "structure": Structure,
+    "other_structure": Structure,
+    "smds": Smds,
+    "queue_manager": QueueManager,
+    "coupling_facility": CouplingFacility,
+    "page_set": PageSet,
+    "queue_file": QueueFile,
+    "uniform_cluster": UniformCluster,
+}
+_DEFAULTS_IN_WORDS = {
+    "structure": {"init_size": "`size`", "cf_level": f"{TOML_CF_LEVEL}; 3 in MQSC", "offload": "SMDS at 5, else NONE"},
+    "smds": {"secondary": "10 % of the current size", "max_size": "16T"},
+    "queue_manager": {"expiry_interval_s": "0 on z/OS, 300 on other platforms", "silence_s": "never"},
+    "coupling_facility": {"cflevel": "not known", "dump_space": "0, or DUMPSPACE of its CFRM policy"},
+    "page_set": {"max_pages": f"{MAX_PAGES:,}"},
+    "queue_file": {"max_size": "2,088,960M"},
+}
+_DEFAULTS_IN_WORDS["other_structure"] = _DEFAULTS_IN_WORDS["structure"]
+_REQUIRED = {
+    "structure": ("size",),
+    "other_structure": ("size",),
+    "page_set": ("pages",),
+}  # here or in an imported text
+
+
+def _attributes_table(section: str) -> str:
+    """Return the attributes of a table of the estate: default, word of the imported text, meaning."""
+    model, words = _MODELS[section], _words_of(section)
+    texts = texts_of(model)
+    defaults = {own.name: own.default for own in dataclasses.fields(model)}
+    required = (*SECTIONS[section].required, *_REQUIRED.get(section, ()))
+    rows = []
+    for name in SECTIONS[section].attributes:
+        default = "required" if name in required else _default_in_words(section, name, defaults[name])
+        rows.append([f"`{name}`", default, *([words.get(name, "")] if words else []), texts[name]])
+    imported = ("imported from",) if words else ()
+    return _table(("attribute", "default", *imported, "meaning"), rows)
+
+
+def _words_of(section: str) -> dict[str, str]:
+    """Return the words of MQSC and CFRM for the attributes of a table."""
+    words = {}
+    for name, attribute in SECTIONS[section].attributes.items():
+        for text, own in (("MQSC", attribute.mqsc), ("CFRM", attribute.cfrm)):
+            if own is not None:
+                words[name] = f"{text} {own[0]}"
+    return words
+
+
+def _default_in_words(section: str, name: str, default: object) -> str:
+    if name in _DEFAULTS_IN_WORDS.get(section, {}):
+        return _DEFAULTS_IN_WORDS[section][name]
+    if default is None or isinstance(default, bool):
+        return "none" if default is None else str(default).lower()
+    if isinstance(default, int):
+        return format_size(default) if default % 1024 == 0 else f"{default:,}"
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _metric_rows() -> Iterator[list[str]]:

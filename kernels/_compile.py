@@ -1,17 +1,12 @@
 """The compile policy of every kernel, in one place.
 
-Kernels are plain Python functions under `@kernel`; none of them says how it is compiled. The policy:
-
-* Machine code is kept on disk, so that Spark's Python workers load kernels instead of compiling them.
-* Its folder is named by a hash of all kernel sources and of the compiler's version. numba notices a change of the file
-  that defines a function, not of the functions it calls in other files. A folder per state of the sources makes a stale
-  hit impossible, and two checkouts of the same sources share it. It is made when the first kernel is compiled.
-* Loading and compiling happen under a lock between processes (`twin.stores.warm_up`): numba's on-disk cache has
-  crashed when several processes wrote it at once (numba issue 4807).
-* A kernel called by another kernel is compiled without the code that unpacks Python's arguments, which takes five times
-  as long to compile as the kernel itself for a store of 35 arrays. A kernel called from Python is compiled once more,
-  with that code.
-* There is no fast-math: state must be the same on every machine.
+Kernels are plain Python functions under `@kernel` or `@routine`; none of them says how it is compiled. Machine code is
+kept on disk, in a folder named by a hash of all kernel sources and of the compiler's version: numba notices a change of
+the file that defines a function, not of those that it calls in other files. Loading and compiling happen under a lock
+between processes (`twin.stores.warm_up`), as numba's cache has crashed when several processes wrote it at once (numba
+issue 4807). A kernel called by a kernel is compiled without the code that unpacks Python's arguments, which takes five
+times as long to compile as the kernel itself; one called from Python is compiled once more, with it. There is no
+fast-math: state must be the same on every machine.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 A message that returns, or is committed, after younger ones have arrived is late. If its place in the chain is near, it
 is inserted there, otherwise into a heap beside the chain (see heap.py). The first message is the older of the head of
-the chain and the top of the heap. So no order of commits and backouts makes the search for a place long.
-
-Source: [IBM: IBM MQ, MQGET, "first in, first out within priority"].
+the chain and the top of the heap. So no order of commits and backouts makes the search for a place long. Source: [IBM:
+IBM MQ, MQGET, "first in, first out within priority"].
 """
 
 from __future__ import annotations

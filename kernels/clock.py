@@ -3,10 +3,7 @@
 An event more than 24 hours ahead of the clock does not move it, unless the store's very next event lies within 24 hours
 of that event: then both do. A clock that a majority of later events contradicts goes back: `support` counts the events
 within 24 hours of the clock, minus those further behind, since the clock last jumped. A clock without support was
-wrong.
-
-The comparisons with 24 hours are plain functions, for the clocks that Python keeps, and compiled for kernels.
-
+wrong. The comparisons with 24 hours are plain functions, for the clocks that Python keeps, and compiled for kernels.
 The rule: docs/events.md#time.
 """
 

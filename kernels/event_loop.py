@@ -7,8 +7,11 @@ no message end with 2033.
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, ids, messages, meters, prefetch, scm, sequence, storage, ticks, units, watch
+import numpy as np
+
+from kernels import chains, clock, held, ids, index, messages, meters, scm, storage, ticks, units, watch
 from kernels._compile import kernel, routine
+from kernels._intrinsics import fetch
 from kernels.layout import (
     ALTER,
     BACKOUT,
@@ -19,6 +22,7 @@ from kernels.layout import (
     FLAG_HAS_MSGID,
     FLAG_HAS_UOW,
     FLAG_PERSISTENT,
+    FLOW_SHIFT,
     GET,
     MARK_PERSISTENT,
     NEVER,
@@ -27,11 +31,15 @@ from kernels.layout import (
     PRIORITIES,
     PUT,
     RESTART,
+    SEEN_SHIFT,
+    SEEN_WORDS,
+    SEQ_WINDOW,
     STRUCTURE,
     UNCOMMITTED_PUT,
     Array,
     Row,
     Store,
+    touch,
 )
 
 MQRC_BACKED_OUT = 2003
@@ -43,6 +51,90 @@ MQRC_STORAGE_MEDIUM_FULL = 2192
 EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM: IBM MQ, MQMD Expiry]
 
 DONE, TICK_DUE, TICKED, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(7)  # why `apply` stopped
+
+BUCKET_AHEAD, ROW_AHEAD, NEIGHBOUR_AHEAD = 24, 12, 5  # events ahead of the one applied, whose rows are prefetched
+LARGE = 1 << 16  # buckets from which it pays: a smaller table is in the caches, where prefetching costs a fifth
+
+
+# --- numbering: duplicates and gaps ----------------------------------------------------------------------------------
+
+# The last 4,096 numbers of each (queue manager, queue) are remembered. One of them that was not seen before is late and
+# closes its gap, an older one counts as a duplicate. The rule: docs/events.md#duplicates-gaps-and-late-events.
+
+
+@kernel
+def _word(flow: int, number: int) -> int:
+    return flow * SEEN_WORDS + (number % SEQ_WINDOW) // 64
+
+
+@kernel
+def _bit(number: int) -> np.uint64:
+    return np.uint64(1) << np.uint64(number % 64)
+
+
+@kernel
+def is_duplicate(store: Store, flow: int, number: int) -> bool:
+    """Return True if this number was seen before, or is older than the numbers remembered."""
+    numbering = store.flows[flow]
+    if numbering.started == 0 or number > numbering.highest:
+        return False
+    if number <= numbering.highest - SEQ_WINDOW:
+        return True
+    return (store.seen[_word(flow, number)] & _bit(number)) != np.uint64(0)
+
+
+@kernel
+def take_number(store: Store, flow: int, number: int) -> None:
+    """Remember a number that is no duplicate, and count the gaps that it opens or closes."""
+    numbering = store.flows[flow]
+    scalars = store.scalars[0]
+    if numbering.started == 0:
+        numbering.started = 1
+        numbering.first = number
+        numbering.highest = number
+        for word in range(flow * SEEN_WORDS, (flow + 1) * SEEN_WORDS):
+            store.seen[word] = np.uint64(0)
+    elif number > numbering.highest:
+        if number > numbering.highest + 1:
+            scalars.gaps += number - numbering.highest - 1
+            _forget(store, flow, numbering.highest + 1, number)
+        numbering.highest = number
+    elif number > numbering.first:
+        scalars.gaps -= 1
+    word = _word(flow, number)
+    store.seen[word] |= _bit(number)
+    touch(store.seen_dirty, word, SEEN_SHIFT)
+    touch(store.flows_dirty, flow, FLOW_SHIFT)
+
+
+@kernel
+def _forget(store: Store, flow: int, start: int, end: int) -> None:
+    """Clear the bits of the numbers start..end, which are new to the window."""
+    if end - start >= SEQ_WINDOW - 1:
+        for word in range(flow * SEEN_WORDS, (flow + 1) * SEEN_WORDS):
+            store.seen[word] = np.uint64(0)
+    else:
+        for number in range(start, end + 1):
+            store.seen[_word(flow, number)] &= ~_bit(number)
+    touch(store.seen_dirty, flow * SEEN_WORDS, SEEN_SHIFT)
+
+
+@kernel
+def restart_numbering(store: Store, qmgr: int, flows: int) -> None:
+    """Restart every numbering of a queue manager. Numbers missing before stay in `gaps`.
+
+    Args:
+        store: arrays of the store.
+        qmgr: number of the queue manager.
+        flows: number of rows of FLOW in use.
+    """
+    for flow in range(flows):
+        if store.flows[flow].qmgr == qmgr and store.flows[flow].started == 1:
+            store.flows[flow].started = 0
+            touch(store.flows_dirty, flow, FLOW_SHIFT)
+
+
+# --- operations ------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -158,7 +250,7 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
     if store.params[0].kind != STRUCTURE:
         messages.drop_nonpersistent(store)
         storage.on_restart(store)
-    sequence.restart_numbering(store, qmgr, flows)
+    restart_numbering(store, qmgr, flows)
 
 
 @routine
@@ -234,6 +326,41 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
     return int(NONE)
 
 
+# --- the loop --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _prefetch(store: Store, events: Array, routes: Array, base: int, i: int) -> None:
+    """Ask the processor for the rows that the events after events[i] will touch, which their ids say.
+
+    A get by id meets five rows that depend on each other, each a miss of the caches beyond some 50,000 messages held.
+    A prefetch changes no state and may name any row. `routes` and `base` are those of `apply`.
+    """
+    mask = store.message_buckets.size - 1
+    last = events.size - 1
+    event = events[min(i + BUCKET_AHEAD, last)]
+    if event.flags & FLAG_HAS_MSGID:
+        fetch(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue) & mask)
+    event = events[min(i + ROW_AHEAD, last)]
+    if event.op <= GET and event.flags & FLAG_HAS_MSGID:
+        bucket = store.message_buckets[index.mix(event.msgid, routes[event.route - base].queue) & mask]
+        if event.op == PUT:
+            fetch(store.message_links, bucket.tail)
+        else:
+            fetch(store.message_links, bucket.head)
+            fetch(store.messages, bucket.head)
+            fetch(store.messages, bucket.head + 1)
+    event = events[min(i + NEIGHBOUR_AHEAD, last)]
+    if event.op == GET and event.flags & FLAG_HAS_MSGID:
+        row = index.first(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue))
+        if row != NONE:
+            message = store.messages[row]
+            fetch(store.messages, message.prev)
+            fetch(store.messages, message.next)
+            link = store.message_links[row]
+            fetch(store.message_links, link.next)
+
+
 @routine
 def apply(
     store: Store, events: Array, routes: Array, base: int, start: int, flows: int, demands: bool, ages: Array
@@ -255,18 +382,18 @@ def apply(
         event moves the clock over a tick that is not quiet (`kernels.ticks`), and that comes first. TICKED: it moves
         the clock over a quiet tick, which is passed, and the twin has to judge first. CONTROL: the next event is
         accepted and counted, the twin applies it. FIRED: the event before fired conditions. NO_ROOM: tables must grow
-        before the next event. CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
+        before the next event. CLOCK_WRONG: the clock must go back (`kernels.ticks.turn_back`) before the next event.
     """
     scalars = store.scalars[0]
-    is_large = store.message_buckets.size > prefetch.LARGE
+    is_large = store.message_buckets.size > LARGE
     for i in range(start, events.size):
         if is_large:
-            prefetch.look_ahead(store, events, routes, base, i)
+            _prefetch(store, events, routes, base, i)
         event = events[i]
         op = event.op
         route = routes[event.route - base]
         numbered = event.seq >= 0 and op <= CLEAR
-        if numbered and sequence.is_duplicate(store, route.flow, event.seq):
+        if numbered and is_duplicate(store, route.flow, event.seq):
             scalars.duplicates += 1
             continue
         if clock.turns_back(store, event.time):
@@ -283,7 +410,7 @@ def apply(
         if op <= GET and not _has_rows(store, op, event, event.count):
             return i, NO_ROOM
         if numbered:
-            sequence.take_number(store, route.flow, event.seq)
+            take_number(store, route.flow, event.seq)
         clock.move_clock(store, event.time)
         scalars.events += 1
         enrolled = store.scm[0].enrolled == 1

@@ -1,8 +1,7 @@
 """Expiry of messages: a scan of the queue manager, and gets that meet what has expired, remove it.
 
-Until then an expired message holds its storage. An uncommitted one does not expire before its unit ends.
-
-Sources: [IBM: IBM MQ, MQMD Expiry] (what a get meets is discarded), [IBM: IBM MQ, ALTER QMGR EXPRYINT] (the scan);
+Until then an expired message holds its storage. An uncommitted one does not expire before its unit ends. Sources: [IBM:
+IBM MQ, MQMD Expiry] (what a get meets is discarded), [IBM: IBM MQ, ALTER QMGR EXPRYINT] (the scan);
 docs/storage-model.md#expiry.
 """
 

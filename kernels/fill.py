@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels import forecast, in_use, page_set, queue_file
+from kernels import forecast, usage
 from kernels._compile import kernel, routine
-from kernels.layout import OFFLOAD_NONE, PAGE_SET, RULE_OFF, RULES, STRUCTURE, Array, Row, Store
-from kernels.meter_rows import CLASSES
+from kernels.layout import OFFLOAD_NONE, RULE_OFF, RULES, STRUCTURE, Array, Row, Store
+from kernels.meter_rows import CLASSES, DATA_SETS, ENTRIES, SCM, SPACE
 from kernels.offload import OFFLOADED_ELEMENTS
 from kernels.pools import ELEMENT_BYTES
 from kernels.smds import PAGE_BYTES
@@ -37,7 +37,6 @@ class Fill(NamedTuple):
             each data set, as a share of it.
         sets, set_put, set_held: as `forecast.Model`, with d rows of which the first n are written.
         rows: i8[d], the first n written: rows of the data sets that are used.
-        usage, set_usage: in_use.USAGE[1], in_use.DATASET_USAGE[d], of a structure: what is in use.
     """
 
     weights: Array
@@ -49,8 +48,6 @@ class Fill(NamedTuple):
     set_put: Array
     set_held: Array
     rows: Array
-    usage: Array
-    set_usage: Array
 
 
 @kernel
@@ -108,6 +105,7 @@ def read(store: Store, tick: int, owners: int, alone: Array, fill: Fill) -> int:
         fill: written.
     """
     scalars, stocks, weights = fill.scalars[0], store.stocks, fill.weights
+    usage.read(store)
     _weigh(stocks, owners, alone, weights)
     scalars.served = 0.0
     for row in range(store.queues.size):
@@ -122,32 +120,29 @@ def read(store: Store, tick: int, owners: int, alone: Array, fill: Fill) -> int:
     if store.params[0].kind == STRUCTURE:
         return _read_structure(store, owners, fill)
     scalars.ents, scalars.ents_max, scalars.counts_ents = 0.0, 1.0, 0
-    if store.params[0].kind == PAGE_SET:
-        scalars.space, total = page_set.pages_in_use(store), page_set.max_usable_pages(store)
-    else:
-        scalars.space, total = queue_file.overflow(store), store.params[0].file_max
-    scalars.space_max = max(1.0, float(total))
+    space = store.usage[SPACE]
+    scalars.space, scalars.space_max = space.used, max(1.0, float(space.maximum))
     scalars.away_space, scalars.alter_from = 0.0, np.inf
     for rule in range(RULES):
         scalars.th[rule] = np.inf
-    fill.doubts[0] = _doubt_of_mean(stocks, owners, weights, total - scalars.space)
+    fill.doubts[0] = _doubt_of_mean(stocks, owners, weights, space.maximum - scalars.space)
     return 0
 
 
 @kernel
 def _read_structure(store: Store, owners: int, fill: Fill) -> int:
     """Read what a structure has besides; return the number of data sets used."""
-    scalars, params, usage, stocks = fill.scalars[0], store.params[0], fill.usage[0], store.stocks
-    in_use.read(store, fill.usage, fill.set_usage)
-    scalars.ents, scalars.ents_max = usage.entries, max(1, params.ents_max)
-    scalars.space, scalars.space_max = usage.elements, max(1, params.elems_max - 1)
+    scalars, params, stocks = fill.scalars[0], store.params[0], store.stocks
+    entries, elements, in_scm = store.usage[ENTRIES], store.usage[SPACE], store.usage[SCM]
+    scalars.ents, scalars.ents_max = entries.used, max(1, entries.total)
+    scalars.space, scalars.space_max = elements.used, max(1, elements.total - 1)
     scalars.away_space, scalars.counts_ents = OFFLOADED_ELEMENTS, 1
     scalars.size = params.size_now
     for rule in range(RULES):
         scalars.th[rule] = _threshold(params, rule)
-    if usage.scm_bound != 0:  # SCM can take what the structure's own bound leaves
+    if in_scm.total != 0:  # SCM can take what the structure's own bound leaves
         scalars.scm_ents, scalars.scm_space = store.scm[0].messages, store.scm[0].elems
-        scalars.scm_max = max(usage.scm_max, usage.scm_bytes) / ELEMENT_BYTES  # an entry takes as much as an element
+        scalars.scm_max = max(in_scm.maximum, in_scm.used) / ELEMENT_BYTES  # an entry takes as much as an element
     for size in range(CLASSES):
         for owner in range(1, owners + 1):
             fill.classes[size, forecast.IN_DATA_SETS] += stocks[owner * CLASSES + size].held
@@ -195,7 +190,8 @@ def _read_data_set(store: Store, owners: int, row: int, place: int, fill: Fill) 
         offloaded = fill.offload[(1 << RULES) - 1, size]
         puts += own.puts * offloaded
         blocks += fill.set_put[place, size] * all_puts * offloaded
-    fill.sets[place, 0], fill.sets[place, 1] = fill.set_usage[row].blocks, fill.set_usage[row].blocks_max
+    used = store.usage[DATA_SETS + row]
+    fill.sets[place, 0], fill.sets[place, 1] = used.used, used.maximum
     fill.doubts[1 + place] = _doubt_of_data_set(puts, blocks, fill.sets[place, 1] - fill.sets[place, 0])
 
 

@@ -2,9 +2,8 @@
 
 A path is one possible future. Bins of the present regime are drawn in blocks, so that bursts stay bursts, shifted by
 the uncertainty of their mean, and put through the rules of the store step by step, by length class. Everything random
-is drawn beforehand, so a path is a plain function of its arguments (tests/naive/forecast.py is the same, slowly).
-
-The rules are those of the kernels that move single messages: offload.py, pools.py, smds.py, scm.py.
+is drawn beforehand, so a path is a plain function of its arguments (tests/naive/forecast.py is the same, slowly). The
+rules are those of the kernels that move single messages: offload.py, pools.py, smds.py, scm.py.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 from kernels._compile import kernel, routine
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import RULES, Array, Row
+from kernels.meter_rows import ENTRIES, FIRST_DATA_SET, NOTHING_FULL, SPACE
 from kernels.pools import AUTO_ALTER_GROWTH_PCT, ELEMENT_BYTES, ENTRY_BYTES
-from kernels.resources import ENTRIES, FIRST_DATA_SET, NOTHING_FULL, SPACE
 from kernels.scm import PREFETCH_UNTIL, PRESTAGE_ABOVE
 
 # Columns of `Model.classes`
@@ -135,9 +134,9 @@ class Scratch(NamedTuple):
         used: f8[d], blocks of each data set in use.
         rules: i8[steps], bits of the offload rules in force.
         full_at: f8[paths], the result: bins until something is full, or inf.
-        full_of: i8[paths], the result: the resource that is full (kernels/resources.py), or NOTHING_FULL.
+        full_of: i8[paths], the result: the resource that is full (kernels/meter_rows.py), or NOTHING_FULL.
         grown: f8[paths], the result: by how much the share that all messages would take of the store itself has grown
-            until then, as `kernels.shares` measures it; 0 where nothing is full.
+            until then, as `kernels.usage` measures it; 0 where nothing is full.
     """
 
     path: Array

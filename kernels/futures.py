@@ -9,33 +9,77 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels import chance, regime
+from kernels import regime
 from kernels._compile import kernel, routine
 from kernels.clock import HALF_HOUR_TICKS
 from kernels.forecast import IN_DATA_SETS, IN_STORE
+from kernels.hashing import GOLDEN_RATIO
 from kernels.layout import Array
 
 DOUBTS = 4  # columns of `Drawn.doubts` before those of the sizes: of mean, trend and wandering, and of the pace
 _WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
-_TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
+_TREND_LASTS = 2.0  # a trend lasts this many times as long as it was seen [assumed]
 _MIN_TREND_BINS = 18  # three minutes
 _MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
 _STRIDE = 37  # of the paths; it has no divisor in common with their number
 _LEAST_FACTOR, _MOST_FACTOR = 0.2, 5.0  # on the space of a message
 
-# Rows of `hours`, of what earlier days foretell
+# Rows of `hours`, of what earlier days predict
 FACTOR = 0  # of the puts at present
-NOW = 1  # weight of the expert that foretells as many as now
+NOW = 1  # weight of the expert that predicts as many as now
 PERSISTENT = 2  # share of a change of the present puts that lasts
 WANDERED = 3  # standard deviation of the puts, as a share of the puts at present
 HOURS = 4
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_SUMMANDS = 12  # uniform numbers of variance 1/12 per normal number
+
+
+# --- random numbers: a function of a seed and an index, the same on every machine and in every version ----------------
+
+# The generator is splitmix64 with a counter as its state.
+# Source: [published: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014].
+
+
+@kernel
+def uniform(seed: np.uint64, index: int) -> float:
+    """Return the number of a seed at an index, uniform in [0, 1)."""
+    mixed = seed + np.uint64(index + 1) * GOLDEN_RATIO
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX1
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX2
+    return float((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@routine
+def below(seed: np.uint64, limit: int, out: Array) -> None:
+    """Fill `out`, i8[n, m], with uniform integers from 0 to limit - 1."""
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            out[row, column] = int(uniform(seed, row * out.shape[1] + column) * limit)
+
+
+@routine
+def normal(seed: np.uint64, out: Array) -> None:
+    """Fill `out`, f8[n, m], with numbers of mean 0 and variance 1, between -6 and 6.
+
+    Each is a sum of 12 uniform numbers, which needs no logarithm.
+    """
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            total = -_SUMMANDS / 2
+            for i in range(_SUMMANDS):
+                total += uniform(seed, (row * out.shape[1] + column) * _SUMMANDS + i)
+            out[row, column] = total
+
+
+# --- futures ----------------------------------------------------------------------------------------------------------
 
 
 class Present(NamedTuple):
     """The regime that futures are drawn from, with c length classes (any).
 
     Attributes:
-        bins: f8[n, 3 * c], messages by class: that stayed or were refused for want of storage, that left the store
+        bins: f8[n, 3 * c], messages by class: that stayed or were refused for lack of storage, that left the store
             itself, that left data sets.
         net: elements, pages or blocks that a bin adds on average, unoffloaded.
         spread: variance of what bins add.
@@ -120,7 +164,7 @@ def draw(
     """Draw futures of a regime: everything random of their paths.
 
     Where flows have changed, a path leaves the regime after a time that is exponentially distributed around how long
-    they stay as they are, and goes on with bins of the whole rise.
+    they stay as they are, and continues with bins of the whole rise.
 
     Args:
         now: the regime.
@@ -128,7 +172,7 @@ def draw(
         sizes: f8[1 + d], standard deviation of what messages will take of the store and of each data set, as a share
             of it.
         lengths: i8[steps], bins of each step.
-        hours: f8[HOURS, steps], what earlier days foretell of each step; f8[HOURS, 0]: nothing.
+        hours: f8[HOURS, steps], what earlier days predict for each step; f8[HOURS, 0]: nothing.
         paces: f8[paths], factors on the time that a path takes to be full, rising.
         seed: of the random numbers.
         second: row of `drawn.cumulated` from which on the bins of the whole rise stand; 0: flows have not changed.
@@ -149,7 +193,7 @@ def draw(
     if now.service > 0.0:
         _settle(now, lengths, hours, drawn)
     _draw_doubts(seed, drawn.doubts)
-    chance.below(seed, n, drawn.starts)
+    below(seed, n, drawn.starts)
     if second > 0:
         _leave(now, lengths, seed ^ np.uint64(2), second, drawn.starts)
     each = 0.0
@@ -171,7 +215,7 @@ def draw(
 
 @kernel
 def _leave(now: Present, lengths: Array, seed: np.uint64, second: int, starts: Array) -> None:
-    """Let each path go on with the bins of the whole rise once it has left the regime.
+    """Let each path continue with the bins of the whole rise once it has left the regime.
 
     The times at which paths leave are spread evenly over their distribution, in an order that has nothing to do with
     other numbers drawn.
@@ -182,7 +226,7 @@ def _leave(now: Present, lengths: Array, seed: np.uint64, second: int, starts: A
         leaves, elapsed = -now.lasts * np.log(stays), 0.0
         for step in range(lengths.size):
             if elapsed + lengths[step] / 2 > leaves:
-                place = chance.uniform(seed, path * lengths.size + step) * now.whole.shape[0]
+                place = uniform(seed, path * lengths.size + step) * now.whole.shape[0]
                 starts[path, step] = second + int(place)
             elapsed += lengths[step]
 
@@ -289,7 +333,7 @@ def _settle(now: Present, lengths: Array, hours: Array, drawn: Drawn) -> None:
 def _draw_doubts(seed: np.uint64, doubts: Array) -> None:
     """Write normal numbers, those of the second half of the paths against the first: half as many are as good."""
     half = doubts.shape[0] // 2
-    chance.normal(seed ^ np.uint64(1), doubts[:half])
+    normal(seed ^ np.uint64(1), doubts[:half])
     for path in range(half):
         for column in range(doubts.shape[1]):
             doubts[half + path, column] = -doubts[path, column]

@@ -2,9 +2,7 @@
 
 A test compares it with the reference implementation. With n messages held, two different ids of a queue share a key
 with probability n * n / 2**65: 3 in a million for ten million messages. A collision would let a get by message id
-remove the other message.
-
-Source: [published: xxHash specification, "XXH64 Algorithm Description"].
+remove the other message. Source: [published: xxHash specification, "XXH64 Algorithm Description"].
 """
 
 from __future__ import annotations

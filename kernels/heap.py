@@ -3,9 +3,8 @@
 A heap is stored in the rows of an array with the fields `child`, `next` and `prev`: a row's first child, its next
 sibling, and its previous sibling or, for a first child, its parent. The row on top has no siblings, so its `next` and
 `prev` are free for the owner of the heap. Inserting takes constant time and removing takes logarithmic time, amortised,
-in any order.
-
-Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting heap", 1986].
+in any order. Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting
+heap", 1986].
 """
 
 from __future__ import annotations

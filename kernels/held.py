@@ -2,9 +2,7 @@
 
 A get is held for an hour of event time and takes its message when that arrives or becomes available. In a unit of work
 it keeps waiting after the commit and is dropped by the backout. A get of several messages is one row with a count and
-takes them one by one.
-
-The rule: docs/events.md#duplicates-gaps-and-late-events.
+takes them one by one. The rule: docs/events.md#duplicates-gaps-and-late-events.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compiled reading of the metadata of Arrow IPC streams: the size of a stream in memory, before it is read into memory.
 
 Only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold its size.
-
 Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message", `Message.fbs`];
 [published: FlatBuffers binary format, "Tables" and "Vectors"].
 """

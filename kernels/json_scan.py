@@ -156,9 +156,8 @@ def _space(data: Bytes, pos: int, end: int) -> int:
 def _special_letters(word: np.uint64) -> np.uint64:
     """Return a word whose lowest bit that is set lies in the first of eight letters that is not plain; 0: all are.
 
-    A subtraction borrows from the letters above the first one it finds, never from those below.
-
-    Source: [published: Bit Twiddling Hacks, "Determine if a word has a byte less than n"].
+    A subtraction borrows from the letters above the first one it finds, never from those below. Source: [published: Bit
+    Twiddling Hacks, "Determine if a word has a byte less than n"].
     """
     quote = word ^ _QUOTES
     backslash = word ^ _BACKSLASHES
@@ -341,9 +340,8 @@ def _days(year: int, month: int, day: int) -> int:
 def rfc3339(data: Bytes, pos: int, end: int) -> int:
     """Return the microseconds since 1970 of the date-time data[pos:end], or UNSURE.
 
-    Digits of the second beyond the sixth are cut off. Leap seconds are UNSURE.
-
-    Source: [published: RFC 3339, section 5.6].
+    Digits of the second beyond the sixth are cut off. Leap seconds are UNSURE. Source: [published: RFC 3339, section
+    5.6].
     """
     if end - pos < 20:
         return UNSURE

@@ -405,11 +405,21 @@ PARAMS = np.dtype(
         ("seen_full_puts", "i8"),  # puts refused with 2192 as of the last tick
         ("look_from", "i8"),  # tick from which the twin looks ahead at a rise
         ("look_rise", "f8"),  # least share of a resource that such a rise has climbed
-        ("look_pace", "f8"),  # times the pace of a rise at which it may go on
+        ("look_pace", "f8"),  # times the pace of a rise at which it may continue
         ("look_ticks", "f8"),  # horizon within which it may fill the resource
         ("has_outlook", "u1"),  # 1: the twin remembers an outlook, which ends with the rise
     ],
     align=True,
+)
+
+USAGE = np.dtype(  # of a resource at one moment, written by usage.py; rows are numbered in meter_rows.py
+    [
+        ("used", "i8"),  # entries, elements, pages, blocks or bytes, what is left of the baseline included
+        ("total", "i8"),  # of its present size
+        ("maximum", "i8"),  # of its size after all expansions that can still be made
+        ("held", "i8"),  # messages in it, or of a resource of the store itself in the store
+        ("pages", "i8"),  # 4 KB pages in use of a data set
+    ]
 )
 
 ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of a route number of events, local to the store
@@ -421,19 +431,16 @@ LINK = np.dtype(  # of an index: chain of a bucket, heap of rows with the same i
 
 
 class Store(NamedTuple):
-    """All arrays of a store, as kernels take them.
+    """All arrays of a store, as kernels take them. Tables may have more rows than are used.
 
-    Tables, which may have more rows than are used: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN,
-    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED, places PLACE,
-    ends u8 (keys of units of work, see queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see
-    meter_rows.py).
-
-    Arrays of fixed size: datasets DATASET, a row per queue manager; scm_ends ORDER_ENDS[ORDERS]; of one row each: scm
-    SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS.
-
-    Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for pages
-    written since the last snapshot; messages_dirty, order_dirty u1[rows / 8]: a bit per row, the lowest first. A store
-    uses the arrays that its kind needs; the others keep their initial contents.
+    Tables: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows FLOW, seen SEEN, blocks BLOCK,
+    order ORDER (a row per message, if there is SCM), packed PACKED, places PLACE, ends u8 (keys of units of work, see
+    queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py). Arrays of fixed size:
+    datasets DATASET, a row per queue manager; usage USAGE, which is not kept, a row per resource; scm_ends
+    ORDER_ENDS[ORDERS]; of one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params
+    PARAMS. Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for
+    pages written since the last snapshot; messages_dirty, order_dirty u1[rows / 8]: a bit per row, the lowest first. A
+    store uses the arrays that its kind needs; the others keep their initial contents.
     """
 
     messages: Array
@@ -454,6 +461,7 @@ class Store(NamedTuple):
     tides: Array
     rises: Array
     datasets: Array
+    usage: Array
     scm: Array
     scm_ends: Array
     page_use: Array

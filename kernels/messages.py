@@ -1,9 +1,8 @@
 """The life of a message in a store: stored, available, taken, discarded.
 
 Storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the commit. A message keeps the cost it
-was stored at. A put accepted by a full store is kept.
-
-Sources: docs/storage-model.md#puts-gets-and-units-of-work, docs/storage-model.md#what-a-twin-keeps.
+was stored at. A put accepted by a full store is kept. Sources: docs/storage-model.md#puts-gets-and-units-of-work,
+docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations

@@ -1,11 +1,25 @@
-"""The tables of the meters: bins of flow, stocks by length class, rises of each resource.
+"""The tables of the meters: bins of flow, stocks by length class, rises of each resource; and the resources' numbers.
 
-They are cut into pages of state like any other table (see layout.py).
+The tables are cut into pages of state like any other table (see layout.py).
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+# Resources of a store: rows of `usage` and of `tides`, and results of a forecast, in which entries and space come first
+# too, but only the data sets of its fill model follow.
+ENTRIES = 0
+BLOCKS = 0  # of a queue file, which has no entries: those of file and buffers together
+SPACE = 1  # elements, pages or file blocks
+SCM = 2
+AUGMENTED = 3  # a row of `usage`: storage of the coupling facility for dynamic augmented space
+TOTAL_TIDE = 3  # a row of `tides`: what all messages would take of a structure, wherever they are; it cannot be full
+DATA_SETS = 4  # data set d, by its row of `datasets`, is DATA_SETS + d
+
+# What a path of a forecast fills first
+NOTHING_FULL = -1  # within the horizon
+FIRST_DATA_SET = 2  # data set d of the fill model is FIRST_DATA_SET + d; SCM comes behind the last one
 
 CLASSES = 12  # length classes of messages (see meters.py)
 LANES = 16  # room for the classes of one kind of flow in a bin
@@ -14,7 +28,7 @@ YOUNG_GETS = LANES  # of messages removed soon after their put
 STORE_GETS = 2 * LANES  # of messages removed later, from the store itself
 DATA_SET_GETS = 3 * LANES  # of messages removed later, from a data set
 COUNTS = 4 * LANES  # i4 in `counts` per bin
-# Behind the classes of the first three kinds are puts refused for want of storage, four classes each; behind those of
+# Behind the classes of the first three kinds are puts refused for lack of storage, four classes each; behind those of
 # the last kind are puts refused at MAXDEPTH, and their space.
 REFUSED = np.array([size // 4 * LANES + CLASSES + size % 4 for size in range(CLASSES)])  # offset in a bin, by class
 AT_MAX_DEPTH = DATA_SET_GETS + CLASSES

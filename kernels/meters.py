@@ -3,10 +3,8 @@
 Messages are counted where storage is really taken and given back. A message is young if it leaves within five minutes
 of its put: such a message is no growth, and its get does not reduce a backlog. Length classes have their edges at
 powers of two, which OFFLDnSZ usually has, and at the two lengths at which the offload rules themselves change (140
-bytes and 63 KB, see offload.py).
-
-All tables have a fixed size per store: a ring of bins (about an hour), stocks by class, the last rises of each
-resource. A store without a put so far has no counts.
+bytes and 63 KB, see offload.py). All tables have a fixed size per store: a ring of bins (about an hour), stocks by
+class, the last rises of each resource. A store without a put so far has no counts.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ from kernels.meter_rows import (
     STOCK_SHIFT,
     STORE_GETS,
     TIDE_SHIFT,
+    TOTAL_TIDE,
     YOUNG_GETS,
 )
-from kernels.resources import TOTAL_TIDE
 
 YOUNG_FOR = 30  # ticks: five minutes
 QUARTER_TICKS = 90  # a quarter of an hour
@@ -108,7 +106,7 @@ def count_put(store: Store, row: int, qmgr: int) -> None:
 
 @kernel
 def count_refused(store: Store, qmgr: int, length: int, space: float, count: int) -> None:
-    """Count messages that queue manager `qmgr` could not put for want of storage: they are demand all the same.
+    """Count messages that queue manager `qmgr` could not put for lack of storage; they count as demand.
 
     Args:
         store: arrays of the store.
@@ -147,7 +145,7 @@ def read_demand(bins: Array, counts: Array, current: int, since: int, demand: Ar
         counts: i4[BINS * COUNTS] of the store, or empty: no put so far.
         current: row of the present bin.
         since: first tick.
-        demand: f8[DEMAND], overwritten: by class those put or refused for want of storage, those refused at MAXDEPTH,
+        demand: f8[DEMAND], overwritten: by class those put or refused for lack of storage, those refused at MAXDEPTH,
             and the space of these.
 
     Returns:

@@ -2,9 +2,8 @@
 
 There are ten chains of the structure, by priority, and ten of storage class memory. The mover takes the youngest
 message of the structure and the oldest of SCM. A message whose place in its chain is not near goes to a heap beside it
-(see heap.py).
-
-Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (priority, then age, decides what moves).
+(see heap.py). Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (priority, then age, decides
+what moves).
 """
 
 from __future__ import annotations

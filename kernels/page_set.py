@@ -6,6 +6,8 @@ QIS1 (usable pages); [IBM: IBM MQ, DEFINE PSID] and [assumed] (expansion); docs/
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from kernels._compile import kernel, routine
 from kernels.layout import (
     EXPAND_NONE,
@@ -41,6 +43,11 @@ MAX_PAGES = 16_777_216  # 64 GB [IBM: IBM MQ, DEFINE PSID]
 def usable_pages(allocated: int) -> int:
     """Return the pages for messages in `allocated` 4 KB records: without the header page and the space map."""
     return max(0, allocated - 1 - (allocated + MAP_COVERS - 1) // MAP_COVERS)
+
+
+def allocated_pages(usable: int) -> int:
+    """Return the smallest number of allocated pages of which `usable` are usable [fitted]; not for kernels."""
+    return bisect_left(range(2 * usable + 4), usable, key=usable_pages)
 
 
 @kernel

@@ -4,11 +4,9 @@ A message takes the next available free blocks, which need not be adjacent: of t
 beginning of the file [assumed]. Runs and holes are chained in the order of the file. Holes that meet are joined, and
 what is free behind the last run is no hole, so the last run ends where the content of the file does. The holes are a
 pairing heap with the first one on top (see heap.py), so that taking and giving back a run takes logarithmic time,
-amortised, however many blocks it has. The runs of a message are chained through `next`.
-
-Functions take the table, its dirty pages and FILE_USE instead of the store, so that a call hands over little.
-
-Source: [IBM: WebSphere MQ internals, "Views of the Queue"].
+amortised, however many blocks it has. The runs of a message are chained through `next`. Functions take the table, its
+dirty pages and FILE_USE instead of the store, so that a call hands over little. Source: [IBM: WebSphere MQ internals,
+"Views of the Queue"].
 """
 
 from __future__ import annotations

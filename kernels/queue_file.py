@@ -1,11 +1,10 @@
 """Queue files of distributed queue managers: blocks of 512 bytes, buffers before the file, log records, checkpoints.
 
 Log and checkpoints belong to the queue manager (`twin.stores.queue_manager`), which counts the records of all its
-queues. A queue file takes the checkpoints that its own log records are enough for: these are certain.
-
-Sources: [IBM: WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"];
-[assumed] (364 bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
-The places of blocks in the file are in `kernels.places`.
+queues. A queue file takes the checkpoints that its own log records are enough for: these are certain. Sources: [IBM:
+WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"]; [assumed] (364
+bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files. The places of
+blocks in the file are in `kernels.places`.
 """
 
 from __future__ import annotations
@@ -49,6 +48,12 @@ def persistent_in_use(store: Store) -> int:
     """Return the blocks with persistent data, including what is left of the baseline."""
     use = store.file_use[0]
     return use.persistent + base_left(store, use.base_persistent)
+
+
+@kernel
+def blocks_in_use(store: Store) -> int:
+    """Return the blocks of buffers and file that hold data, including what is left of the baseline."""
+    return nonpersistent_in_use(store) + persistent_in_use(store)
 
 
 @kernel
@@ -191,10 +196,8 @@ def log_unit_end(store: Store, unit: int, committed: bool) -> None:
     """Log the end of a unit with persistent operations: a record, after a compensation record of each one undone.
 
     Source: [IBM: WebSphere MQ internals, "Undo Phase"] (compensation log records); [assumed] that a BACKOUT while the
-    queue manager runs undoes in the same way.
-
-    The end is listed in `ends` for the queue manager, where it is one record with the ends of the same unit in other
-    queues. Beyond the rows of `ends` it counts by itself.
+    queue manager runs undoes in the same way. The end is listed in `ends` for the queue manager, where it is one record
+    with the ends of the same unit in other queues. Beyond the rows of `ends` it counts by itself.
     """
     use = store.file_use[0]
     if use.ended < store.ends.size:

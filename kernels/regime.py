@@ -3,11 +3,10 @@
 A change of the mean is detected by the likelihood ratio of two means against one, at every bin of the window. The
 search is a binary segmentation: bins before the clearest change are dropped, and the rest is searched again. Real
 counts vary more than Poisson counts, and busy minutes follow busy ones. The variance is therefore estimated from the
-bins themselves, by differences of neighbours, of which a change of the mean affects only one.
-
-Sources: [published: Page, "Continuous inspection schemes", 1954; Truong, Oudre, Vayatis, "Selective review of offline
-change point detection methods", 2020] (change points by likelihood ratio); [published: von Neumann, "Distribution of
-the ratio of the mean square successive difference to the variance", 1941] (variance around a mean that moves).
+bins themselves, by differences of neighbours, of which a change of the mean affects only one. Sources: [published:
+Page, "Continuous inspection schemes", 1954; Truong, Oudre, Vayatis, "Selective review of offline change point detection
+methods", 2020] (change points by likelihood ratio); [published: von Neumann, "Distribution of the ratio of the mean
+square successive difference to the variance", 1941] (variance around a mean that moves).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ SUMMARY = np.dtype(  # of a regime
 # Columns of the totals of `read_flows`
 LAG = 0  # sum of the lags of the messages that left later, in puts
 PUT = 1  # messages put
-STAYED = 2  # messages that stayed, or would have: those refused for want of storage
+STAYED = 2  # messages that stayed, or would have: those refused for lack of storage
 LEFT = 3  # messages that left later
 REFUSED_PUTS = 4  # messages among STAYED that were refused
 TOTALS = 5
@@ -63,7 +62,7 @@ def read_flows(bins: Array, counts: Array, since: int, until: int, flows: Array,
         since: first tick.
         until: tick behind the last one.
         flows: f8[BINS, 3 * CLASSES], rows 0..n-1 written: messages by class that stayed (puts minus young gets) or
-            were refused for want of storage, that left later from the store itself, that left later from data sets.
+            were refused for lack of storage, that left later from the store itself, that left later from data sets.
         totals: f8[BINS, TOTALS], rows 0..n-1 written: of all classes.
     """
     n = 0

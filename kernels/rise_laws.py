@@ -1,4 +1,4 @@
-"""How past rises tell of others, by the laws of how rises end: the loops of `twin.forecast.laws`, which explains them.
+"""The loops of `twin.forecast.rises`: past rises beside the one under way, by laws of how rises end.
 
 An expert is a way to be alike, a law and a width. Laws are of the logarithm of a time or of a climb from the beginning
 of a rise, by the numbers below. tests/naive/rise_laws.py is the same, slowly.
@@ -21,7 +21,7 @@ LAWS = 4
 DAY_TICKS = 86_400 * SECOND // TICK
 UNSEEN = 0.5  # rises of a kind not seen yet, beside those seen [assumed]
 LEAST_CLIMB = 1e-6  # of which a logarithm is taken
-GRID = 12  # places between which the share that goes on is interpolated, dense at first
+GRID = 12  # places between which the share that continues is interpolated, dense at first
 _BROAD = 0.05  # density of the logarithm, of a kind not seen yet [assumed]
 _FADE = 0.95  # by which an older rise scores less than the next
 _PACE_BANDWIDTH = 0.4  # of the logarithm of the pace
@@ -123,7 +123,7 @@ def _end(rise: Row, law: int, low: float, began: int) -> float:
 
 @routine
 def foretell(rows: Array, experts: Experts, weights: Array, score: Array) -> None:
-    """Write the logarithm of the density with which each expert foretells each rise from the others.
+    """Write the logarithm of the density that each expert gives each rise from the others.
 
     Of a rise that ended in 2192, and where there is but one harmless rise, it is 0. Older ones score less.
 
@@ -217,7 +217,7 @@ def trust(weights: Array, score: Array, experts: Experts) -> float:
 def outlast(
     rows: Array, low: float, began: int, weights: Array, score: Array, experts: Experts, places: Array, share: Array
 ) -> None:
-    """Turn the share of the rises of an unseen kind that go on to some places into that of all, by the experts' trust.
+    """Turn the share of the rises of an unseen kind that reach some places into that of all, by the experts' trust.
 
     Args:
         rows: RISE[n], past rises.
@@ -257,7 +257,7 @@ def outlast(
 def _spread_out(
     rows: Array, law: int, low: float, began: int, weights: Array, experts: Experts, reached: Array
 ) -> bool:
-    """Write `experts.grid`: places of a law, the share of past rises that go on to them; False: no expert counts."""
+    """Write `experts.grid`: places of a law, the share of past rises that reach them; False: no expert counts."""
     grid, counted, trusted = experts.grid, experts.counted, experts.trusted
     farthest = reached[0]
     for place in range(reached.size):

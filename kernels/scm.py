@@ -4,10 +4,8 @@ A message that holds storage is in a chain of its priority, by age: of the struc
 has taken without a commit is in no chain, since it was read. One mover moves one message at a time. A message counts as
 moved from the moment its movement begins, and the mover is free for the next one at its end (`free_at`). Between two
 events only the mover changes a structure, so the result of `advance` does not depend on when and how often it is
-called.
-
-Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %, KEYPRIORITY1,
-faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
+called. Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %,
+KEYPRIORITY1, faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
 docs/storage-model.md#storage-class-memory.
 """
 

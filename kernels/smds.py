@@ -1,9 +1,7 @@
 """Shared message data sets: blocks, 4 KB pages within blocks, the space map, expansion.
 
 Blocks of a data set are interchangeable, and so are rows of `blocks`: all data sets of a store take them from one free
-list.
-
-Sources: [IBM: APAR PI40571] (space map); [assumed] (placement and expansion);
+list. Sources: [IBM: APAR PI40571] (space map); [assumed] (placement and expansion);
 docs/storage-model.md#shared-message-data-sets.
 """
 

@@ -1,8 +1,7 @@
 """The storage of a message in a coupling facility structure: an entry, elements, and pages in a data set.
 
-A message keeps the cost it was stored at. A put accepted by a full store is kept.
-
-Sources: docs/storage-model.md#entries-and-elements, docs/storage-model.md#what-a-twin-keeps.
+A message keeps the cost it was stored at. A put accepted by a full store is kept. Sources:
+docs/storage-model.md#entries-and-elements, docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Conditions that are reported at once, not at the next tick: thresholds reached, stores full.
 
-A condition fires once and is then disarmed. The twin arms it again when it clears the alert.
-
-Sources: [IBM: z/OS MVS System Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC
-2192]; [assumed] (thresholds of data sets, page sets and queue files); docs/alerts.md#conditions.
+A condition fires once and is then disarmed. The twin arms it again when it clears the alert. Sources: [IBM: z/OS MVS
+System Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC 2192]; [assumed] (thresholds
+of data sets, page sets and queue files); docs/alerts.md#conditions.
 """
 
 from __future__ import annotations

@@ -65,7 +65,6 @@ _LONGEST = (  # of the night, then of the day
     "test_publish.py",
     "test_record.py",
     "test_latest.py",
-    "test_leave_scm.py",
     "test_clock.py",
     "test_commands_report.py",
     "test_demo.py",

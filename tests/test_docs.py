@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import re
 import shutil
 import subprocess
@@ -17,11 +16,10 @@ import jsonschema
 import msgspec
 import pytest
 
-from deploy.cli import COMMANDS, _new_app, main
+from deploy.cli import COMMANDS, main
 from deploy.metrics.catalogue import RESOURCE, STORE
-from deploy.options.common import KafkaOptions
-from deploy.options.sizes import SizeOptions
 from docs import make_feeds
+from docs.make_commands import MARK, arguments, commands, reference
 from docs.make_numbers import Passage, passages
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
@@ -36,7 +34,6 @@ from tests.tools.score.baselines import BASELINES
 from twin.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
-from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder
 from twin.feeds import FORMATS
 from twin.simulation import SCENARIOS, demo_estate
@@ -144,8 +141,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
     """A file that mentions queue files by name would have to mention a new kind, too."""
     text = TEXTS["CONTRIBUTING.md"]
     listed = set(codes(text[text.index("### A kind of store") : text.index("### An attribute")]))
-    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
-    own |= {"twin/sizing/queue_file.py"}
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/sizing/queue_file.py"}
     own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
     mentioned = {
         path.relative_to(ROOT).as_posix()
@@ -159,61 +155,20 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
-POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
-OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
-OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
-OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
-OTHERS |= {"--from-file", "--previous"}  # of kubectl
+OTHERS = {"--build", "--durations", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+OTHERS |= {"--from-file", "--previous", "--from"}  # of kubectl, and of uvx
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 
 
-def options(command: str) -> set[str]:
-    """Return the options of a command, without those of Kafka and those of every `mqtwin size`."""
-    app = _new_app()
-    for name in command.split():
-        app = app[name]
-    arguments = app.assemble_argument_collection()
-    names = {name for argument in arguments if argument.show for name in argument.names if name.startswith("-")}
-    return names - POSITIONAL - OF_KAFKA - (OF_SIZE if command.startswith("size ") else set())
+OPTIONS = {name for _, app in commands() for own in arguments(app) for name in own.names if name.startswith("--")}
 
 
-SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
-SIZE_COMMANDS += ["size cluster"]
-CHECKPOINT_COMMANDS = [f"checkpoint {name}" for name in ("check", "describe", "migrate", "repartition")]
-BRIDGE_COMMANDS = ["bridge alertmanager"]
-GROUPS = {"bridge", "checkpoint", "estate", "size"}
-PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + ["estate import"]
-PLAIN_COMMANDS += SIZE_COMMANDS + CHECKPOINT_COMMANDS + BRIDGE_COMMANDS
-
-
-def test_the_table_of_commands_is_whole():
-    named = re.findall(r"^\| `mqtwin ([\w-]+)", PAGES["commands.md"], re.MULTILINE)
-    assert sorted(named) == sorted(COMMANDS)
-
-
-@pytest.mark.parametrize("command", PLAIN_COMMANDS)
-def test_the_options_of_a_command_are_all_there(command):
-    cells = [row[0] + row[2] for row in rows(section("commands.md", command))]
-    documented = {name for cell in cells for name in codes(cell) if name[0] == "-"}
-    assert documented - {"-"} == options(command)
-
-
-def test_the_options_of_kafka_are_all_there():
-    named = first_codes(section("commands.md", "Every command that meets Kafka"))
-    fields = inspect.signature(KafkaOptions).parameters
-    assert set(named) == OF_KAFKA == {f"--{name.replace('_', '-')}" for name in fields}
-
-
-def test_the_options_of_size_are_all_there():
-    text = section("commands.md", "size")
-    fields = inspect.signature(SizeOptions).parameters
-    assert set(first_codes(text[: text.index("###")])) == OF_SIZE == {f"--{name}" for name in fields}
-    assert re.findall(r"^### (size .*)$", text, re.MULTILINE) == SIZE_COMMANDS
-    assert set(_new_app()["size"]) - {"--help", "-h", "--version"} == {name[5:] for name in SIZE_COMMANDS}
+def test_the_reference_of_commands_is_fresh():
+    assert PAGES["commands.md"].partition(MARK)[2].strip() == reference().strip(), "expected: make commands"
 
 
 def test_the_unit_for_systemd_is_the_one_that_is_shipped():
@@ -234,9 +189,8 @@ def test_systemd_takes_the_unit(tmp_path):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_options_that_are_named_exist(name):
-    known = set().union(*map(options, PLAIN_COMMANDS), OF_KAFKA, OF_SIZE, OTHERS)
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"--8<--|--add-modules\S*", "", TEXTS[name])))
-    assert named <= known
+    assert named <= OPTIONS | OTHERS
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -330,39 +284,13 @@ def test_the_example_of_an_estate_is_one(tmp_path):
     assert structure.queues == ("ORDERS",)
 
 
-@pytest.mark.parametrize(
-    ("heading", "table"),
-    [
-        ('`[structure."GROUP/NAME"]`', "structure"),
-        ("`[other_structure.NAME]`", "other_structure"),
-        ('`[smds."GROUP/NAME/QMGR"]`', "smds"),
-        ("`[coupling_facility.NAME]`", "coupling_facility"),
-        ('`[page_set."QMGR/NUMBER"]`', "page_set"),
-        ('`[queue_file."QMGR/QUEUE"]`', "queue_file"),
-        ("`[uniform_cluster.NAME]`", "uniform_cluster"),
-    ],
-)
-def test_the_attributes_of_a_table(heading, table):
-    assert sorted(first_codes(section("estate.md", heading))) == sorted(SECTIONS[table].attributes)
-
-
-def test_the_attributes_of_the_smaller_tables():
+def test_the_attributes_of_tables_without_a_model():
     documented: dict[str, list[str]] = {}
     for row in rows(section("estate.md", "Tables and attributes")):
         if row[0] in SECTIONS:
             documented.setdefault(row[0], []).extend(codes(row[1]))
-    stores = {"structure", "other_structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
-    assert set(documented) == set(SECTIONS) - stores
+    assert set(documented) == {"queue_sharing_group", "host", "queue", "storage_class"}
     assert documented == {name: list(SECTIONS[name].attributes) for name in documented}
-
-
-def test_the_defaults_of_a_structure():
-    table = rows(section("estate.md", '`[structure."GROUP/NAME"]`'))
-    defaults = {code: row[1] for row in table for code in codes(row[0])}
-    assert defaults["full_threshold"] == "80"
-    assert defaults["cf_level"].startswith(f"{TOML_CF_LEVEL};")
-    assert defaults["drift_tolerance_pct"] == "5.0"
-    assert defaults["offload_min_length"] == "140"
 
 
 # --- how it works ----------------------------------------------------------------------------------------------------
@@ -524,7 +452,8 @@ def test_what_the_page_about_sizes_shows_is_what_is_printed(arguments, capsys, m
 
 
 def test_every_size_command_is_shown():
-    assert {" ".join(arguments.split()[:2]) for arguments in shown_sizes()} == set(SIZE_COMMANDS)
+    plans = {name for name, _ in commands() if name.startswith("size ")}
+    assert {" ".join(arguments.split()[:2]) for arguments in shown_sizes()} == plans
 
 
 def test_the_picture_is_what_the_demo_shows():

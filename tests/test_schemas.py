@@ -34,6 +34,7 @@ from twin.records import (
     Step,
     new_note,
     read_note,
+    read_state_record,
 )
 from twin.stores.open import open_store
 
@@ -226,6 +227,24 @@ def test_a_state_of_the_code_is_one_of_the_schema(
         validator("state").validate(state)
         assert set(state) == set(fields["properties"]) | set(fields["$defs"][twin.kind]["properties"])
     assert states[1]["messages"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": -1},
+        {"fidelity": 1.5},
+        {"offload_rule": 4},
+        {"queues": [{"name": "A", "depth": 1, "bytes": 1}] * 11},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_schema_of_a_state_and_its_reader_have_the_same_bounds(change: dict[str, Any]) -> None:
+    state = schema("state")["examples"][0]
+    assert read_state_record(msgspec.json.encode(state)).kind == "structure"
+    assert not validator("state").is_valid(state | change)
+    with pytest.raises(msgspec.ValidationError):
+        read_state_record(msgspec.json.encode(state | change))
 
 
 # --- events: the schema and the decoder agree ------------------------------------------------------------------------

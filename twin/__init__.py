@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.planning.advise import Promise, advise
-    from twin.planning.moment import at_moment
     from twin.planning.proof import hindsight, prove
-    from twin.planning.whatif import Traffic, what_if
+    from twin.planning.whatif import Traffic, at_moment, what_if
     from twin.playback.commission import Commission, commission
     from twin.playback.replays import Replayed, replay
     from twin.playback.timeline import Timeline
@@ -64,7 +63,7 @@ _MODULES = {
     "Traffic": "planning.whatif",
     "UsageError": "errors",
     "advise": "planning.advise",
-    "at_moment": "planning.moment",
+    "at_moment": "planning.whatif",
     "commission": "playback.commission",
     "demo_estate": "simulation",
     "hindsight": "planning.proof",

@@ -39,19 +39,12 @@ _RULER = re.compile(r"\+?[_=]{8,}")
 
 
 class Line(NamedTuple):
-    """A line.
+    """A line."""
 
-    Attributes:
-        number: its number in the file, from 1.
-        text: it, without carriage control.
-        is_heading: True for a heading of a page, and for a line printed over another.
-        has_control: True if it had carriage control.
-    """
-
-    number: int
-    text: str
-    is_heading: bool
-    has_control: bool
+    number: int  # its number in the file, from 1
+    text: str  # it, without carriage control
+    is_heading: bool  # True for a heading of a page, and for a line printed over another
+    has_control: bool  # True if it had carriage control
 
 
 def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:

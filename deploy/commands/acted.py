@@ -22,7 +22,7 @@ def acted(alert: str, action: str, /, *, kafka: KafkaOptions, who: str | None = 
         alert: Id of the alert, its `alert_id`.
         action: Id of the action in its runbook, such as alter-size.
         kafka: Kafka connection.
-        who: Who took it; without it the user of this machine.
+        who: Who did it. Default: the user of this machine.
         comment: What to add.
     """
     _note(kafka, alert, ACTED, who, action=action, text=comment)
@@ -34,7 +34,7 @@ def acknowledge(alert: str, /, *, kafka: KafkaOptions, who: str | None = None, c
     Args:
         alert: Id of the alert, its `alert_id`.
         kafka: Kafka connection.
-        who: Who does; without it the user of this machine.
+        who: Who did it. Default: the user of this machine.
         comment: What to add.
     """
     _note(kafka, alert, ACKNOWLEDGED, who, text=comment)

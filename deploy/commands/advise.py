@@ -11,21 +11,20 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile, OutputFolder, texts_of
 from deploy.options.moment import MomentSource, open_twin, parse_set, parse_traffic
 from deploy.show.planning import advice_document, members_document
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit
 from twin.conditions import full_reason
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import changed_config, changed_text
 from twin.outputs import Draft, is_same_file, write_output
-from twin.planning.advise import Advice, Plan, Promise
+from twin.planning.advise import Advice, Plan, Promise, advise_members
 from twin.planning.advise import advise as find_advice
-from twin.planning.members import advise_members
-from twin.planning.moment import moment_of
 from twin.planning.proof import Proof, prove
+from twin.planning.whatif import moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
 
 
@@ -57,14 +56,14 @@ def advise(
     time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: InputFolder | None = None,
     kafka: KafkaOptions | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
+    set_: Repeated = (),
     hours: float = 2.0,
     confidence: float = 0.9,
     margin: Annotated[float, Parameter(validator=Number(gte=0, lte=50))] = 0.0,
     traffic: str = "",
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
     html: OutputFile | None = None,
-    write: OutputFolder | None = None,
+    output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
 ) -> None:
     """Find the smallest change that keeps a store from filling in the next hours. Nothing is changed.
 
@@ -79,25 +78,24 @@ def advise(
         time: Moment of the recording, RFC 3339; its end by default.
         checkpoint: Checkpoint folder of a stopped job, on this machine, instead of a recording.
         kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
-        set_: Attribute that changes in any case, such as scm_max_size=0: find what must change beside it; repeatable.
-        hours: Hours within which the store must not be full.
+        set_: Attribute that changes in any case, such as scm_max_size=0: find what must change beside it.
+        hours: Hours to look ahead, within which the store must not be full.
         confidence: Share of all futures in which that must hold, 0.5 to 0.99.
         margin: Percent of the store that a plan must leave free in the recording.
         traffic: Factors on the traffic, such as gets=0 for an outage of all getters.
         json_: Print JSON instead of text.
-        html: File for a report with pictures, to hand on.
-        write: Folder for the texts of each plan: plan-1.toml, the changed estate; plan-1.mqsc and plan-1.cfrm.
+        html: File for a page with pictures, to hand on.
+        output: Folder to write the texts of each plan to: plan-1.toml, the changed estate; plan-1.mqsc and plan-1.cfrm.
     """
     source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
     promise, factors, required = Promise(hours=hours, confidence=confidence), parse_traffic(traffic), parse_set(set_)
-    if write is not None and not write.absolute().parent.is_dir():
-        raise UsageError(f"--write {write}; expected: a name in a folder that exists")
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"--output {output}; expected: a name in a folder that exists")
+    loaded_estate = open_estate(estate)
     twin = open_twin(store, loaded_estate, source)
     if isinstance(twin, UniformClusterTwin):
-        if html is not None or write is not None or required:
-            raise UsageError(f"{store} is a uniform cluster; expected: no --set, --html and --write")
+        if html is not None or output is not None or required:
+            raise UsageError(f"{store} is a uniform cluster; expected: no --set, --html and --output")
         emit(members_document(advise_members(twin, factors.puts)), as_json=json_)
         return
     moment, proofs = moment_of(loaded_estate, twin), tuple[Proof, ...]()
@@ -105,8 +103,8 @@ def advise(
     if recording is not None and (advice.plans or advice.smaller):
         advice, proofs = prove(recording, moment, advice, margin)
     name = "" if recording is None else recording.name
-    if write is not None:
-        write_plans(write, estate, loaded_estate, store, advice.plans)
+    if output is not None:
+        write_plans(output, estate, loaded_estate, store, advice.plans)
     replayed = [msgspec.convert(proof, ReplayedPlan, from_attributes=True) for proof in proofs]
     record = AdviceRecord(**msgspec.structs.asdict(advice), replayed=replayed)
     reason = full_reason(loaded_estate.stores[store].kind)
@@ -137,11 +135,11 @@ def write_plans(folder: Path, described: Path, estate: Estate, store: str, plans
     estates = {folder / f"plan-{number}.toml": plan for number, plan in enumerate(plans, 1)}
     for path, read in product((*texts, *estates), (described, *texts_of(described))):
         if is_same_file(path, read):
-            raise UsageError(f"--write {folder} would replace {read}, which is read; expected: another folder")
+            raise UsageError(f"--output {folder} would replace {read}, which is read; expected: another folder")
     try:
         folder.mkdir(exist_ok=True, parents=True)
     except OSError as error:
-        raise UsageError(f"--write {folder} cannot be written: {error.strerror}; expected: a folder") from None
+        raise UsageError(f"--output {folder} cannot be written: {error.strerror}; expected: a folder") from None
     for path, plan in estates.items():
         with Draft(path) as draft:
             draft.file.write_text(changed_text(described, config, plan.settings, folder), encoding="utf-8")

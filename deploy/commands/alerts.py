@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from deploy.bridge.alert_command import AlertCommand
-from deploy.options.common import MAX_SECONDS, KafkaOptions
+from deploy.bridge import AlertCommand
+from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topic_reader import AlertReader, read_alerts
@@ -23,9 +23,9 @@ from twin.records import AlertRecord, IncidentChange, Incidents
 def alerts(
     *,
     kafka: KafkaOptions,
-    json: Annotated[bool, Parameter(negative="")] = False,
-    all: Annotated[bool, Parameter(negative="")] = False,  # noqa: A002 -- the name of the option
-    from_beginning: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
+    all: Flag = False,  # noqa: A002 -- the name of the option
+    from_beginning: Flag = False,
     until_idle: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_SECONDS))] = None,
     exec: Annotated[str | None, Parameter(negative="")] = None,  # noqa: A002 -- the name of the option
 ) -> int:
@@ -35,7 +35,7 @@ def alerts(
 
     Args:
         kafka: Kafka connection.
-        json: Print each alert record as one line of JSON, as in the topic.
+        json: Print JSON instead of text: each alert record as one line, as in the topic.
         all: Print each alert record, and run the command for each.
         from_beginning: Also read the alerts already in the topic.
         until_idle: Stop after this many seconds without an alert.

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import structlog
 from cyclopts import App, Parameter
 
-from deploy.bridge.alertmanager import AlertmanagerBridge
+from deploy.bridge import AlertmanagerBridge
 from deploy.options.common import KafkaOptions
 from deploy.options.files import InputFile
 from streams.collecting.http import bearer, check_url

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from deploy.java.broker import Broker
+from deploy.options.common import parse_address
 from deploy.options.files import KeptFolder
 from streams.host.signals import StopRequestedError, raise_on_stop
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 
 
 def broker(
     *,
-    port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
+    listen: str | None = None,
     data: KeptFolder | None = None,
 ) -> None:
     """Run the embedded Kafka broker in the foreground until Ctrl-C or SIGTERM.
@@ -23,9 +19,12 @@ def broker(
     Prints bootstrap.servers=HOST:PORT on standard output when the broker is ready.
 
     Args:
-        port: Port on the loopback address. Default: that of the last start on the same data, else any free one.
+        listen: Address to serve on, 127.0.0.1:PORT. Default: the last port of the same data, else a free one.
         data: Folder for topics, settings and log. Default: a temporary folder, removed at the end.
     """
+    host, port = ("127.0.0.1", None) if listen is None else parse_address(listen)
+    if host not in ("127.0.0.1", "localhost") or port == 0:
+        raise UsageError(f"--listen {listen}; expected: 127.0.0.1:PORT, it serves this machine only")
     try:
         with raise_on_stop(), Broker(data=data, port=port) as running:
             print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deploy.java.class_archives import find_spark_java
+from deploy.options.common import Flag
 from deploy.options.files import InputFolder, KeptFolder
 from deploy.show.document import Document, Table
 from deploy.show.terminal import emit, print_warnings
@@ -48,12 +49,12 @@ def check(directory: InputFolder, /) -> int:
 
 
 @checkpoint.command
-def describe(directory: InputFolder, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def describe(directory: InputFolder, /, *, json: Flag = False) -> None:
     """Show the estate, topics, stores and last batch of a checkpoint.
 
     Args:
         directory: Checkpoint folder of a job, on this machine.
-        json: Print one JSON object instead of a table.
+        json: Print JSON instead of text.
     """
     files, manifest = open_stopped(directory)
     description = describe_checkpoint(directory, files, manifest)

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import MAX_SECONDS, KafkaOptions
+from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, open_estate
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
-from deploy.show.terminal import print_warnings
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.feeds import FORMATS, Intake, make_feed
 from twin.units import as_count
 
@@ -38,7 +36,7 @@ _PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
 class ServerOptions:
     """The server of formats that are asked for by HTTP."""
 
-    url: Annotated[str | None, Parameter(help="Address of the server, http or https.")] = None
+    url: Annotated[str | None, Parameter(help="Base URL of the server, http or https.")] = None
     interval_s: Annotated[
         float | None,
         Parameter(
@@ -69,8 +67,8 @@ def collect(
     topic: str | None = None,
     queue: str | None = None,
     counts: InputFile | None = None,
-    resync: Annotated[bool, Parameter(negative="")] = False,
-    create_topics: Annotated[bool, Parameter(negative="")] = False,
+    resync: Flag = False,
+    create_topics: Flag = False,
     server: ServerOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _FEED_DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
@@ -102,8 +100,7 @@ def collect(
     from twin.stores.warm_up import warm
 
     _check_format(format_name)
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
     feed = make_feed(format_name, intake, spans.complete(choices.feed_options(queue=queue)))
     if counts is not None and format_name != "otlp":

@@ -10,13 +10,12 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import MAX_HOURS, KafkaOptions, record_events
+from deploy.options.common import MAX_HOURS, Flag, KafkaOptions, open_estate, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.commission import commission_document
 from deploy.show.progress import show_progress
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.playback.commission import commission as judge
 from twin.playback.verdicts import Fitness, JobFigures, LimitUse
 
@@ -28,10 +27,10 @@ def commission(
     estate: EstateFile,
     recording: InputFile | None = None,
     kafka: KafkaOptions | None = None,
-    hours: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_HOURS))] = None,
+    last_hours: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_HOURS))] = None,
     status_file: InputFile | None = None,
     html: OutputFile | None = None,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
 ) -> int:
     """Say whether the twin does what it promises at this site: fit, fit with limits, or not fit, each with its reason.
 
@@ -42,25 +41,24 @@ def commission(
         estate: Estate file (TOML).
         recording: Recording to play: .ndjson, .ndjson.zst or .arrow.
         kafka: Kafka connection, instead of a recording.
-        hours: Hours before the end within which measurements count; of a recording all by default, of the topics 24.
+        last_hours: Hours before the end within which measurements count. Default: of a recording all, of the topics 24.
         status_file: File of `mqtwin stream --status-file`, for the job's own limits.
-        html: File to write the report to, as one page with its pictures.
+        html: File for a page with pictures, to hand on.
         json_: Print JSON instead of text.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     if (recording is None) == (kafka is None):
         raise UsageError("commission: --recording or --bootstrap-servers; expected: one of them")
     if status_file is not None and kafka is None:
         raise UsageError("--status-file is of a running job; expected: --bootstrap-servers, too")
     with tempfile.TemporaryDirectory() as folder, show_progress("commission"):
         if kafka is not None:
-            hours = hours or _LIVE_HOURS
+            hours = last_hours or _LIVE_HOURS
             job = _job(kafka, hours, status_file)
             report = judge(record_events(kafka, Path(folder)), loaded_estate, hours=hours, job=job)
         else:
             assert recording is not None
-            report = judge(recording, loaded_estate, hours=hours)
+            report = judge(recording, loaded_estate, hours=last_hours)
     source = "the running job" if recording is None else recording.name
     emit(commission_document(report, source), as_json=json_, html=html)
     return 1 if report.verdict == Fitness.UNFIT else 0

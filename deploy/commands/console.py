@@ -7,17 +7,13 @@ import time
 import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address
 from deploy.options.files import EstateFile, InputFile, InputFolder
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -40,14 +36,13 @@ def console(
     estate: EstateFile | None = None,
     checkpoint: InputFolder | None = None,
     status_file: InputFile | None = None,
-    host: str = "127.0.0.1",
-    port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
+    listen: str = f"127.0.0.1:{DEFAULT_PORT}",
     token_file: InputFile | None = None,
     tls_certificate: InputFile | None = None,
     tls_key: InputFile | None = None,
-    behind_proxy: Annotated[bool, Parameter(negative="")] = False,
-    allowed_host: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    behind_proxy: Flag = False,
+    allowed_host: Repeated = (),
+    open_: Flag = False,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -62,8 +57,7 @@ def console(
             console then follows with twins of its own.
         checkpoint: Checkpoint folder of the job, on this machine: with its snapshots the page shows past days, too.
         status_file: File of `mqtwin stream --status-file` on this machine: the page says when the job has stopped.
-        host: Address to listen on. Any other than this machine's own needs --token-file and TLS.
-        port: Port; 0 takes a free one.
+        listen: Address to serve on, HOST:PORT; port 0: a free one. A host that others reach needs --token-file and TLS.
         token_file: File with the token that clients must know, readable by its owner only.
         tls_certificate: TLS certificate chain (PEM).
         tls_key: Key of the certificate (PEM).
@@ -81,7 +75,8 @@ def console(
         open_stopped(checkpoint)
     if status_file is not None and kafka is None:
         raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
-    listen = Listen(
+    host, port = parse_address(listen)
+    served = Listen(
         host=host,
         port=port,
         token=None if token_file is None else read_token(token_file),
@@ -94,10 +89,10 @@ def console(
     try:
         with raise_on_stop(), ExitStack() as parts:
             if recording is not None and estate is not None:
-                server = _past(recording, estate, listen)
+                server = _past(recording, estate, served)
             else:
                 assert kafka is not None
-                server = _live(kafka, estate, checkpoint, status_file, listen, parts)
+                server = _live(kafka, estate, checkpoint, status_file, served, parts)
             parts.enter_context(server)
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
@@ -141,8 +136,7 @@ def _live(
 
 def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
     """Return the server of a recording."""
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     wrong_estate = WrongEstate(recording)
     with show_progress("replay", recording) as advance:
 

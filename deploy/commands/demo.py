@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import DemoRun, run_demo
-from deploy.options.common import MAX_SECONDS
+from deploy.options.common import MAX_SECONDS, Flag
 from deploy.options.files import OutputFolder
 from deploy.show.demo import comparison_lines, next_commands
 from deploy.show.document import Table, Text
@@ -23,8 +23,8 @@ from streams.host.signals import StopRequestedError, raise_on_stop
 
 def demo(
     *,
-    keep: Annotated[bool, Parameter(negative="")] = False,
-    no_console: Annotated[bool, Parameter(negative="")] = False,
+    keep: Flag = False,
+    no_console: Flag = False,
     seconds: Annotated[float, Parameter(validator=Number(gte=1, lte=MAX_SECONDS))] = 60.0,
     seed: int = 1,
     output: Annotated[OutputFolder, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
@@ -40,7 +40,7 @@ def demo(
         no_console: Do not serve the page for a browser.
         seconds: Wall time for the six hours of the recording; longer where the job cannot follow.
         seed: Seed of the scenario's random numbers.
-        output: Folder for the estate and the recording, which the commands at the end read.
+        output: Folder to write the estate and the recording to, which the commands at the end read.
     """
     passed = None
     try:

@@ -11,10 +11,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import psutil
-from cyclopts import Parameter
 from packaging.requirements import Requirement
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +23,7 @@ from deploy.java.class_archives import missing_archives
 from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, ensure_jars, missing, pinned
 from deploy.java.make_archives import make_archives
 from deploy.java.runtime import find_java
+from deploy.options.common import Flag
 from deploy.show.terminal import Wrapped
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from streams.log import configure_logging
@@ -64,8 +64,8 @@ class Finding:
 
 def doctor(
     *,
-    fetch: Annotated[bool, Parameter(negative="")] = False,
-    class_archives: Annotated[bool, Parameter(negative="")] = False,
+    fetch: Flag = False,
+    class_archives: Flag = False,
 ) -> int:
     """Check the prerequisites and name what is missing.
 

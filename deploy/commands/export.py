@@ -45,7 +45,7 @@ def export(
         status_file: File of `mqtwin stream --status-file`, for the job's own metrics and health.
         max_beat: Seconds without a batch or idle beat after which /healthz fails; at least ten triggers.
     """
-    host, port = parse_address("--listen", listen)
+    host, port = parse_address(listen)
     configure_logging()
     topics = Topics(kafka.topic_prefix)
     latest, lock = Latest(topics, derive=samples_of), threading.Lock()

@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from deploy.options.common import Flag, open_estate
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_intake, print_not_understood
-from deploy.show.terminal import print_warnings
-from twin.estate import load_estate
 from twin.feeds.importing import import_files
 from twin.units import as_count
 
@@ -29,7 +28,7 @@ def import_(
     aside: OutputFile | None = None,
     flows: Literal["statistics", "accounting"] = "statistics",
     counts: InputFile | None = None,
-    resync: Annotated[bool, Parameter(negative="")] = False,
+    resync: Flag = False,
     choices: FeedChoices = _DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
 ) -> int | None:
@@ -49,8 +48,7 @@ def import_(
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     has_earlier = output.exists()
     options = spans.complete(choices.feed_options(flows=flows))
     with show_progress(f"import {format_name}") as advance:

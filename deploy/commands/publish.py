@@ -9,16 +9,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
-from deploy.show.terminal import print_warnings
 from streams.kafka.publish import Pace
 from streams.kafka.publish import publish as send
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.events import ARROW, JSON, NDJSON, Reject
 
 _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
@@ -30,11 +28,11 @@ def publish(
     *,
     estate: EstateFile,
     kafka: KafkaOptions,
-    as_: Annotated[Literal["json", "ndjson", "arrow"], Parameter(name="--as")] = "json",
+    content_type: Literal["json", "ndjson", "arrow"] = "json",
     group_by: Literal["store", "partition"] = "store",
     speed: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
     rate: Annotated[float | None, Parameter(validator=Number(gte=0.001, lte=1e9))] = None,
-    create_topics: Annotated[bool, Parameter(negative="")] = False,
+    create_topics: Flag = False,
 ) -> None:
     """Publish a recording to the events topic, at full speed or at a given pace.
 
@@ -42,7 +40,7 @@ def publish(
         recording: Recording to read: .ndjson, .ndjson.zst or .arrow.
         estate: Estate file (TOML), which names the store of each event.
         kafka: Kafka connection.
-        as_: Format of the records: json has one event per record, ndjson and arrow have many.
+        content_type: Format of the records: json has one event per record, ndjson and arrow have many.
         group_by: Stores whose events a record of ndjson or arrow has: one, or all of a topic partition, which is faster
             with hundreds of stores.
         speed: Speed of event time; 2 is twice as fast as real time.
@@ -51,12 +49,11 @@ def publish(
     """
     if speed is not None and rate is not None:
         raise UsageError("--speed and --rate exclude each other; expected: one of them, or neither")
-    if group_by == "partition" and as_ == "json":
+    if group_by == "partition" and content_type == "json":
         raise UsageError(
-            "--group-by partition with --as json; expected: --as ndjson or arrow, whose records have many events"
+            "--group-by partition with --content-type json; expected: ndjson or arrow, whose records have many events"
         )
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     wrong_estate = WrongEstate(recording)
 
     def note_rejects(rejects: Sequence[Reject], events: int) -> None:
@@ -70,7 +67,7 @@ def publish(
             loaded_estate,
             kafka.client(),
             Topics(kafka.topic_prefix),
-            content_type=_CONTENT_TYPES[as_],
+            content_type=_CONTENT_TYPES[content_type],
             by_partition=group_by == "partition",
             pace=Pace(speed=speed, rate=rate),
             create_topics=create_topics,

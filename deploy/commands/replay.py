@@ -6,17 +6,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Annotated, BinaryIO
+from typing import BinaryIO
 
 import msgspec
-from cyclopts import Parameter
 
+from deploy.options.common import Flag, open_estate
 from deploy.options.files import EstateFile, InputFile, OutputOrHyphen
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import print_refusals, print_usage, reject_text, replayed_summary
-from deploy.show.terminal import print_warnings
 from twin.errors import MqtwinError
-from twin.estate import load_estate
 from twin.events import Reject
 from twin.outputs import Draft
 from twin.playback.replays import dead_letter
@@ -33,7 +31,7 @@ def replay(
     alerts: OutputOrHyphen | None = None,
     state: OutputOrHyphen | None = None,
     dlq: OutputOrHyphen | None = None,
-    demands: Annotated[bool, Parameter(negative="")] = False,
+    demands: Flag = False,
 ) -> None:
     """Replay a recording through the twin, without Kafka or Spark. Writes alerts, states, dead letters as NDJSON.
 
@@ -47,8 +45,7 @@ def replay(
         dlq: File for the dead letters; - is standard output.
         demands: Ask the puts of the recording again, so that this estate decides which get 2192 or 2053.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     with ExitStack() as files:
         alert_out, state_out, letter_out = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
         advance = files.enter_context(show_progress("replay", recording))

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from deploy.options.common import KafkaOptions, record_events
+from deploy.options.common import Flag, KafkaOptions, open_estate, record_events
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.morning import morning_document
 from deploy.show.progress import show_progress
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate
 from twin.records import AlertRecord
 from twin.reporting.records import Report
 from twin.reporting.report import report as report_recording
@@ -28,7 +25,7 @@ def report(
     since: str | None = None,
     until: str | None = None,
     html: OutputFile | None = None,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
 ) -> None:
     """Report what came close, who was called and rightly, what people changed and what that was worth.
 
@@ -46,8 +43,7 @@ def report(
     """
     if (recording is None) == (kafka is None):
         raise UsageError("report: --recording or --bootstrap-servers; expected: one of them")
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     if recording is not None:
         with show_progress("report", recording) as advance:
             own = report_recording(recording, loaded_estate, since=since, until=until, on_chunk=advance)

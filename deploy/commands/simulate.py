@@ -10,13 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.options.common import parse_settings, parse_start
+from deploy.options.common import Flag, Repeated, open_estate, parse_settings, parse_start
 from deploy.options.files import EstateFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
-from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.simulation import SCENARIOS, START, make_scenario, parameters
 from twin.simulation import simulate as run_simulation
 
@@ -42,6 +40,7 @@ def print_scenarios() -> None:
 
 def simulate(
     scenario: str | None = None,
+    /,
     *,
     estate: EstateFile | None = None,
     output: Annotated[OutputFile | None, Parameter(name=("--output", "-o"))] = None,
@@ -49,10 +48,9 @@ def simulate(
     store: str | None = None,
     queue: str | None = None,
     rate: float | None = None,
-    hours: float | None = None,
     start: str | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
-    list_: Annotated[bool, Parameter(name="--list", negative="")] = False,
+    set_: Repeated = (),
+    list_: Flag = False,
 ) -> None:
     """Simulate a scenario on an estate: a recording with its true 2192s. The same seed gives the same recording.
 
@@ -64,9 +62,8 @@ def simulate(
         store: Store that fills. Default: the first structure, page set or queue file with queues.
         queue: Queue that grows. Default: the first of the store.
         rate: Puts per second to that queue. Default: enough for the scenario on that store.
-        hours: Event time of the recording, hours.
         start: Time of the first event. Default: 2026-11-20T00:00:00Z.
-        set_: Scenario parameter, NAME=NUMBER; may be repeated. --list shows them.
+        set_: Scenario parameter, NAME=NUMBER, such as hours=3; may be repeated. --list shows them.
         list_: Show the scenarios and their parameters, then stop.
     """
     if list_:
@@ -75,12 +72,9 @@ def simulate(
     if scenario is None or estate is None or output is None:
         raise UsageError("simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list")
     settings = dict(parse_settings("--set", set_))
-    if hours is not None:
-        settings["hours"] = str(hours)
     start_us = START if start is None else parse_start(start)
     chosen_scenario = make_scenario(scenario, store=store, queue=queue, rate=rate, start=start_us, settings=settings)
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     with show_progress(f"simulate {scenario}") as advance:
         outcome = run_simulation(chosen_scenario, loaded_estate, output, seed, lambda events, _: advance(None, events))
     print(simulated_summary(outcome, (loaded_estate.stores[name].kind for name in outcome.stores)))

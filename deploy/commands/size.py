@@ -1,4 +1,4 @@
-"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and those of the job on a cluster."""
+"""``mqtwin size``: the planning formulas of IBM's documents, those of the twin, and that of the job on a cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from deploy.options.common import Flag, Repeated
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import (
     administration_document,
@@ -19,7 +20,7 @@ from deploy.show.sizes import (
     threshold_document,
 )
 from deploy.show.terminal import emit
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS
@@ -41,22 +42,21 @@ from twin.sizing import (
     plan_threshold,
 )
 from twin.sizing.cluster import MAX_EVENTS_PER_SECOND, MAX_STORES, ContentType
-from twin.sizing.mix import MAX_COUNT, parse_count
+from twin.sizing.mix import parse_count
 from twin.sizing.structure import rebuild_advice
 
 size = App(name="size")
 
-_Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 _DEFAULTS = SizeOptions()
 
 
 @size.command
 def structure(
     *,
-    messages: _Repeated = (),
-    at_max_depth: _Repeated = (),
+    messages: Repeated = (),
+    at_max_depth: Repeated = (),
     size: str | None = None,
-    admin: Annotated[bool, Parameter(negative="")] = False,
+    admin: Flag = False,
     queue_managers: Annotated[int | None, Parameter(validator=Number(gte=1, lte=MAX_QMGRS))] = None,
     cflevel: Annotated[int | None, Parameter(validator=Number(gte=1, lte=99))] = None,
     options: SizeOptions = _DEFAULTS,
@@ -139,32 +139,29 @@ def _parse_backlog(text: str) -> int:
 @size.command
 def cluster(
     *,
-    events_per_second: str,
+    rate: str,
     stores: str,
     content_type: ContentType = "json",
-    held: str | None = None,
-    cores_per_executor: Annotated[int, Parameter(validator=Number(gte=1, lte=256))] = 4,
     latency: Annotated[float, Parameter(validator=Number(gt=0, lte=3600))] = 1.0,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    machine_cores: Annotated[int, Parameter(validator=Number(gte=1, lte=1024))] = 16,
+    json: Flag = False,
 ) -> None:
-    """Plan a Spark cluster for the job: executors, partitions, memory, duration of a batch, the limit reached first.
+    """Plan the cores of the job: how many, the duration of a batch, and whether one machine is enough.
 
     Args:
-        events_per_second: Events a second, such as 500000 or 0.5M.
+        rate: Events per second, such as 500000 or 0.5M.
         stores: Number of stores.
-        content_type: Content type of the records.
-        held: Messages that all stores hold, such as 10M. Default: none.
-        cores_per_executor: Cores of an executor.
+        content_type: Format of the records, as for `mqtwin publish`.
         latency: Largest duration of a batch, seconds.
-        json: Print one JSON object instead of a table.
+        machine_cores: Cores of one machine.
+        json: Print JSON instead of text.
     """
     load = ClusterLoad(
-        events_per_second=_parse_number("--events-per-second", events_per_second, MAX_EVENTS_PER_SECOND),
+        events_per_second=_parse_number("--rate", rate, MAX_EVENTS_PER_SECOND),
         stores=_parse_number("--stores", stores, MAX_STORES),
         content_type=content_type,
-        held=0 if held is None else _parse_number("--held", held, MAX_COUNT),
     )
-    plan = plan_cluster(load, cores_per_executor=cores_per_executor, latency_s=latency)
+    plan = plan_cluster(load, latency_s=latency, machine_cores=machine_cores)
     emit(cluster_document(plan), as_json=json)
 
 
@@ -176,7 +173,7 @@ def _parse_number(option: str, text: str, largest: int) -> int:
 
 
 @size.command
-def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
+def smds(*, messages: Repeated = (), ds_block: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
     """Plan the shared message data set of a queue manager for the messages that it puts.
 
     Args:
@@ -193,9 +190,9 @@ def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: Size
 @size.command
 def page_set(
     *,
-    messages: _Repeated = (),
-    at_max_depth: _Repeated = (),
-    rate: _Repeated = (),
+    messages: Repeated = (),
+    at_max_depth: Repeated = (),
+    rate: Repeated = (),
     delay: str | None = None,
     mq_version: str | None = None,
     options: SizeOptions = _DEFAULTS,
@@ -223,7 +220,7 @@ def page_set(
 
 @size.command
 def scm(
-    *, messages: _Repeated = (), size: str | None = None, scm_total: str | None = None, options: SizeOptions = _DEFAULTS
+    *, messages: Repeated = (), size: str | None = None, scm_total: str | None = None, options: SizeOptions = _DEFAULTS
 ) -> None:
     """Plan storage class memory for a backlog larger than the structure, with the CFRM statement that defines it.
 
@@ -248,8 +245,8 @@ def scm(
 @size.command
 def queue_file(
     *,
-    messages: _Repeated = (),
-    persistent: _Repeated = (),
+    messages: Repeated = (),
+    persistent: Repeated = (),
     queues: Annotated[int, Parameter(validator=Number(gte=1, lte=10**6))] = 1,
     options: SizeOptions = _DEFAULTS,
 ) -> None:

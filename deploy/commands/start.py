@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from deploy.commands.console import console
 from deploy.console.server import DEFAULT_PORT
-from deploy.options.common import TOKENS
+from deploy.options.common import TOKENS, Flag, Repeated
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.show.progress import show_progress
@@ -50,10 +49,10 @@ def start(
     /,
     *,
     output: Annotated[OutputFolder | None, Parameter(name=("--output", "-o"))] = None,
-    group: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    port: Annotated[int, Parameter(validator=Number(gte=0, lt=65536))] = DEFAULT_PORT,
-    no_console: Annotated[bool, Parameter(negative="")] = False,
-    open_: Annotated[bool, Parameter(name="--open", negative="")] = False,
+    group: Repeated = (),
+    listen: str = f"127.0.0.1:{DEFAULT_PORT}",
+    no_console: Flag = False,
+    open_: Flag = False,
     flows: Literal["statistics", "accounting"] = "statistics",
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
@@ -65,10 +64,10 @@ def start(
 
     Args:
         files: Files: SMF, job logs with DISPLAYs, CFRM policies, MQSC, statistics, an estate.
-        output: Folder for estate.toml, recording.arrow and missing.txt; mqtwin-site by default.
+        output: Folder to write estate.toml, recording.arrow and missing.txt to. Default: mqtwin-site.
         group: Queue-sharing group and its queue managers, QSG1=QM01,QM02, where no data name them; may be repeated.
-        port: Port of the console; 0 takes a free one.
-        no_console: End when the files are written.
+        listen: Address of the console, HOST:PORT on this machine; port 0: a free one.
+        no_console: Do not serve the page for a browser: end when the files are written.
         open_: Open the page in the browser of this machine.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
         choices: Facts that the data lack.
@@ -105,7 +104,7 @@ def start(
         return _WRONG_USE
     recording = _record(site_files, folder, estate, options, lines)
     if not no_console:
-        console(recording=recording, estate=described, port=port, open_=open_)
+        console(recording=recording, estate=described, listen=listen, open_=open_)
     return None
 
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from deploy.commands.checkpoint import warn_of_job
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.files import EstateFile, InputFolder
 from deploy.show.summaries import print_usage
 from deploy.show.terminal import print_warnings
@@ -22,7 +22,7 @@ from streams.log import configure_logging
 from streams.query.past import JobPast
 from streams.query.stored_state import read_states
 from twin.errors import UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate
 from twin.records import StateRecord
 from twin.units import as_microseconds
 
@@ -34,7 +34,7 @@ def state(
     time: Annotated[str | None, Parameter(name="--at")] = None,
     kafka: KafkaOptions | None = None,
     store: str | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Print the state records in a checkpoint after its last committed batch, without Kafka, or as of a past time.
 
@@ -44,13 +44,12 @@ def state(
     Args:
         estate: Estate file (TOML) of the job; a checkpoint has neither names nor sizes.
         checkpoint: Checkpoint folder of a job, on this machine; for a past time its snapshots.
-        time: Past event time, RFC 3339, such as 2026-11-20T02:10Z.
+        time: Past moment, RFC 3339, such as 2026-11-20T02:10Z.
         kafka: Kafka connection, for a past time.
         store: Print only this store, such as QSG1/APP1.
-        json: Print JSON lines on a terminal too.
+        json: Print JSON lines instead of text, on a terminal too.
     """
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     if store is not None and store not in loaded_estate.stores:
         raise UsageError(f"--store {store}: not in {estate}; expected: {', '.join(sorted(loaded_estate.stores))}")
     if (time is None) != (kafka is None):

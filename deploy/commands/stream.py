@@ -11,10 +11,9 @@ from cyclopts.validators import Number
 
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.options.common import MAX_HOURS, KafkaOptions, parse_settings
+from deploy.options.common import MAX_HOURS, Flag, KafkaOptions, Repeated, open_estate, parse_settings
 from deploy.options.feeds import SpanChoices
 from deploy.options.files import EstateFile, KeptFile
-from deploy.show.terminal import print_warnings
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.checkpoint.skip import Place
 from streams.checkpoint.snapshots import HOURS
@@ -24,7 +23,6 @@ from streams.query.job import run_job
 from streams.query.session import MASTER, is_local
 from streams.query.status import check_replaceable
 from twin.errors import UsageError
-from twin.estate import load_estate
 from twin.feeds import FeedOptions
 
 _SPAN_DEFAULTS = SpanChoices()
@@ -40,14 +38,14 @@ def stream(
     estate: EstateFile,
     checkpoint: str,
     kafka: KafkaOptions,
-    available_now: Annotated[bool, Parameter(negative="")] = False,
+    available_now: Flag = False,
     trigger: str = TRIGGER,
     max_records: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
     starting_offsets: str = "earliest",
-    tolerate_data_loss: Annotated[bool, Parameter(negative="")] = False,
-    skip: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    tolerate_data_loss: Flag = False,
+    skip: Repeated = (),
     master: str | None = None,
-    conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    conf: Repeated = (),
     restart: str = NEVER,
     status_file: KeptFile | None = None,
     snapshot_hours: float = HOURS,
@@ -98,8 +96,7 @@ def stream(
     if restart != NEVER and not is_supervised():
         supervise(restart, log, log_level)
     with reported_failure():
-        loaded_estate = load_estate(estate)
-        print_warnings(loaded_estate.warnings)
+        loaded_estate = open_estate(estate)
         configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
         spark_settings = parse_settings("--conf", conf)
         is_local_master = is_local(master or spark_settings.get("spark.master") or MASTER)

@@ -6,10 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from deploy.options.common import open_estate
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
-from deploy.show.terminal import print_warnings
-from twin.estate import load_estate
 from twin.estate.past_rises import history_text
 from twin.estate.sources import toml_string
 from twin.outputs import write_output
@@ -19,21 +18,20 @@ from twin.units import as_count
 
 def warm(
     *,
-    from_: Annotated[tuple[InputFile, ...], Parameter(name="--from", negative="", consume_multiple=True)],
+    recording: Annotated[tuple[InputFile, ...], Parameter(negative="", consume_multiple=True)],
     estate: EstateFile,
     output: Annotated[OutputFile, Parameter(name=("--output", "-o"))],
 ) -> None:
     """Learn from recordings how rises of stores ended, and their puts by the hour, for the key `history` of an estate.
 
     Args:
-        from_: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
+        recording: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
         estate: Estate file (TOML).
         output: File to write (JSON).
     """
-    loaded = load_estate(estate)
-    print_warnings(loaded.warnings)
+    loaded = open_estate(estate)
     with show_progress("warm") as advance:
-        history = learn(from_, loaded, advance)
+        history = learn(recording, loaded, advance)
     write_output(output, history_text(history))
     rises = sum(len(past.rises) for past in history.values())
     longest = max((len(past.puts.counts) for past in history.values() if past.puts is not None), default=0)

@@ -6,12 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options.common import KafkaOptions
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate
 from deploy.options.files import EstateFile, InputFile, InputFolder, OutputFile
 from deploy.options.moment import MomentSource, open_moment, parse_set, parse_traffic
 from deploy.show.planning import answer_document, check_picture, draw_answer
-from deploy.show.terminal import emit, print_warnings
-from twin.estate import load_estate
+from deploy.show.terminal import emit
 from twin.planning.whatif import what_if
 
 
@@ -24,10 +23,10 @@ def whatif(
     time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: InputFolder | None = None,
     kafka: KafkaOptions | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
+    set_: Repeated = (),
     traffic: str = "",
     hours: float = 8.0,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: Flag = False,
     picture: OutputFile | None = None,
 ) -> None:
     """Compare when a store is full, as it is and with other settings or traffic. Nothing is changed.
@@ -43,8 +42,8 @@ def whatif(
         kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
         set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
         traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
-        hours: How far to look ahead.
-        json_: Print the answer as JSON instead of a table.
+        hours: Hours to look ahead.
+        json_: Print JSON instead of text.
         picture: File for a picture: .svg or .png.
     """
     source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
@@ -52,8 +51,7 @@ def whatif(
     factors = parse_traffic(traffic)
     if picture is not None:
         check_picture(picture)
-    loaded_estate = load_estate(estate)
-    print_warnings(loaded_estate.warnings)
+    loaded_estate = open_estate(estate)
     moment = open_moment(store, loaded_estate, source)
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:

@@ -11,16 +11,14 @@ import numpy as np
 
 from deploy.console.model import commands_in
 from deploy.show.planning import beside_alert
-from twin.capacity.offload_rules import has_rules
+from twin.capacity.structures import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Structure
 from twin.estate.settings import DataSetSetting, Settings
-from twin.planning.advise import Promise, advise
-from twin.planning.levers import sizes
-from twin.planning.moment import Moment
+from twin.planning.advise import Promise, advise, sizes
 from twin.planning.proof import Hindsight
-from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Traffic, missing_gets_per_s, what_if
+from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Moment, Traffic, missing_gets_per_s, what_if
 from twin.stores.message_store import MessageStore
 from twin.units import FIRST_SECOND, LAST_SECOND, as_rate, as_text
 

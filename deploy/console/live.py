@@ -28,7 +28,7 @@ from streams.query.past import JobPast
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.planning.moment import Moment, moment_of
+from twin.planning.whatif import Moment, moment_of
 from twin.playback.replays import Player
 from twin.records import Note, new_note
 from twin.stores.message_store import MessageStore

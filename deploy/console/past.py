@@ -29,8 +29,8 @@ from streams.kafka.topics import Topics
 from streams.query.past import JobPast
 from twin.errors import UsageError
 from twin.events import Reject
-from twin.planning.moment import Moment, moment_of
 from twin.planning.proof import hindsight
+from twin.planning.whatif import Moment, moment_of
 from twin.playback.samples import STEP
 from twin.playback.timeline import Timeline
 from twin.records import AlertData, Change, Incidents, StateRecord, read_alert_record

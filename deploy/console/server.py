@@ -66,10 +66,10 @@ class Listen:
         if self.is_local:
             return
         if self.token is None:
-            raise UsageError(f"--host {self.host} can be reached by others; expected: --token-file FILE")
+            raise UsageError(f"--listen: {self.host} can be reached by others; expected: --token-file FILE")
         if self.certificate is None and not self.behind_proxy:
             raise UsageError(
-                f"--host {self.host} without TLS; expected: --tls-certificate FILE --tls-key FILE, or --behind-proxy"
+                f"--listen: {self.host} without TLS; expected: --tls-certificate FILE --tls-key FILE, or --behind-proxy"
             )
 
     @property
@@ -342,5 +342,5 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise UsageError(f"--host {host} --port {port}: {error.strerror or error}; expected: a free address") from None
+        raise UsageError(f"--listen {host}:{port}: {error.strerror or error}; expected: a free address") from None
     return bound

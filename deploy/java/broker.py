@@ -1,11 +1,8 @@
 """A real Kafka broker (KRaft, one node) as a child process, for the demo and for tests. No Docker, no root.
 
-The broker listens on the loopback address only. It writes to one folder: data, settings and the log ``broker.log``. A
-broker started on the folder of an earlier one is the same cluster with the same topics, on the same port if that is
-free.
-
-On Linux the kernel kills the broker when the process that started it ends in any way, ``kill -9`` included
-(:mod:`deploy._child`). On other systems a ``kill -9`` of the parent leaves the broker running.
+It listens on the loopback address only, and writes to one folder: data, settings and the log ``broker.log``. One that
+is started on the folder of an earlier one is the same cluster, on the same port if that is free. On Linux the kernel
+kills it when the process that started it ends (:mod:`deploy._child`); elsewhere ``kill -9`` leaves it running.
 """
 
 from __future__ import annotations

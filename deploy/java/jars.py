@@ -1,15 +1,9 @@
 """The cache folder, and the jars in it that Spark, the embedded broker and the console need.
 
-Jars are downloaded once and checked before each use, by their SHA-256 sum. ``jars.toml`` names the direct dependencies,
-``jars.lock.toml`` every resulting jar with its sum. jgo downloads them from Maven Central, or from a mirror named in
-jgo's own configuration file (``[repositories]``, ``central = ...``).
-
-jgo writes a download to its final path and does not check it later, so an interrupted download would stay damaged.
-This module deletes a jar with a wrong sum and fetches it again. It computes all sums each time (75 ms for 55 MB), so
-no record of checked jars can be wrong.
-
-``python -m deploy.java.jars`` resolves ``jars.toml`` and writes ``jars.lock.toml``: for maintainers, after a change of
-versions. The sums are those of the files that Maven Central serves now: review the difference before committing it.
+``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its SHA-256 sum; ``python -m
+deploy.java.jars`` writes it after a change of versions. jgo downloads jars once, from Maven Central or a mirror in its
+own configuration (``[repositories]``, ``central = ...``), and does not check them: this module computes all sums before
+each use (75 ms for 55 MB), deletes a damaged jar and fetches it again.
 """
 
 from __future__ import annotations

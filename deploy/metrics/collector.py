@@ -135,25 +135,25 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
     yield "written_time_seconds", labels, entry.written_s
     if state.time is not None:
         yield "event_time_seconds", labels, datetime.fromisoformat(state.time).timestamp()
-    yield from _of(state, OF_STATE, labels)
+    yield from _fields_of(state, OF_STATE, labels)
     for queue in state.queues:
-        yield from _of(queue, OF_QUEUE, labels | {"queue": queue.name})
+        yield from _fields_of(queue, OF_QUEUE, labels | {"queue": queue.name})
     if isinstance(state, StructureState):
         yield from _extension_samples(state, labels)
     if isinstance(state, PageSetState):
-        yield from _of(state, OF_BUFFER_POOL, labels | {"bufferpool": str(state.buffer_pool)})
+        yield from _fields_of(state, OF_BUFFER_POOL, labels | {"bufferpool": str(state.buffer_pool)})
     for usage in resources_of(state):
         if usage.pct is not None:
             yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0
     if isinstance(state, MessageStoreState) and state.demand is not None:
-        yield from _of(state.demand, OF_DEMAND, labels)
+        yield from _fields_of(state.demand, OF_DEMAND, labels)
         for unit, rate in state.demand.units_per_s.items():
             yield "demand_units_per_second", {**labels, "unit": unit}, rate
     yield from _forecast_samples(state, labels)
     yield from _score_samples(state, labels)
 
 
-def _of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Mapping[str, str]) -> Iterator[Sample]:
+def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Mapping[str, str]) -> Iterator[Sample]:
     """Yield the samples of the fields of a record, a percentage as a ratio; none of what was not measured."""
     for field, metric in metrics.items():
         value = getattr(record, field, None)
@@ -164,10 +164,10 @@ def _of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Mapping[s
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:
     """Yield the samples of a structure's data sets and SCM."""
     for qmgr, dataset in state.smds.items():
-        yield from _of(dataset, OF_DATA_SET, {**labels, "qmgr": qmgr})
+        yield from _fields_of(dataset, OF_DATA_SET, {**labels, "qmgr": qmgr})
     if state.scm is None:
         return
-    yield from _of(state.scm, OF_SCM, labels)
+    yield from _fields_of(state.scm, OF_SCM, labels)
     if state.scm.aug_dynamic is not None:
         yield "augmented_bytes", labels, state.scm.aug_fixed + state.scm.aug_dynamic
 
@@ -176,7 +176,7 @@ def _forecast_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator
     """Yield probability and times of each resource of the forecast. Without a forecast there are no samples."""
     for outlook in state.forecast.resources if state.forecast is not None else ():
         of_resource = {**labels, **resource_labels(outlook.resource)}
-        yield from _of(outlook, OF_RESOURCE, of_resource)
+        yield from _fields_of(outlook, OF_RESOURCE, of_resource)
         times = outlook.time_to_full_s
         for field, quantile in _QUANTILES.items():
             time_s = math.inf if times is None else getattr(times, field)
@@ -189,8 +189,8 @@ def _score_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sa
     if scores is None:
         return
     for score in scores.horizons:
-        yield from _of(score, OF_HORIZON, {**labels, "horizon": str(score.horizon_s)})
-    yield from _of(scores.intervals, OF_INTERVALS, labels)
+        yield from _fields_of(score, OF_HORIZON, {**labels, "horizon": str(score.horizon_s)})
+    yield from _fields_of(scores.intervals, OF_INTERVALS, labels)
     for outcome, pages in msgspec.structs.asdict(scores.pages).items():
         yield "forecast_pages", {**labels, "outcome": outcome}, pages
 

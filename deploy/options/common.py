@@ -8,19 +8,33 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile
-from deploy.show.terminal import command_line
+from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
+if TYPE_CHECKING:
+    from twin.estate import Estate
+
+Flag = Annotated[bool, Parameter(negative="")]
+Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 KAFKA = Group("Kafka", sort_key=1)
 TOKENS: ContextVar[tuple[str, ...]] = ContextVar("TOKENS", default=())  # arguments of mqtwin, to print the next command
 MAX_HOURS = 8784.0  # a year: more is a slip, and overflows somewhere
 MAX_SECONDS = 3600 * MAX_HOURS
+
+
+def open_estate(path: Path) -> Estate:
+    """Return the estate of a file, and print its warnings. UsageError: the file or a text that it imports is wrong."""
+    from twin.estate import load_estate
+
+    estate = load_estate(path)
+    print_warnings(estate.warnings)
+    return estate
 
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
@@ -44,15 +58,15 @@ def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
-def parse_address(option: str, text: str) -> tuple[str, int]:
-    """Return host and port of an address to listen on; an IPv6 address stands in brackets.
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of --listen; an IPv6 address stands in brackets.
 
     Raises:
         UsageError: `text` is not HOST:PORT.
     """
     host, colon, port = text.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"{option} {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
+        raise UsageError(f"--listen {text}; expected: HOST:PORT, such as 127.0.0.1:9746")
     return host.strip("[]"), int(port)
 
 

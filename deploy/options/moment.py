@@ -12,8 +12,7 @@ from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.estate.settings import Setting, Settings
-from twin.planning.moment import Moment, moment_of, twin_at
-from twin.planning.whatif import Traffic
+from twin.planning.whatif import Moment, Traffic, moment_of, twin_at
 from twin.stores.open import Twin
 
 

@@ -26,7 +26,7 @@ class SizeOptions:
         None
     )
     store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
-    json: Annotated[bool, Parameter(help="Print one JSON object instead of a table.", negative="")] = False
+    json: Annotated[bool, Parameter(help="Print JSON instead of text.", negative="")] = False
 
     def load_store(self, kind: type[Kind], *, holds_queues: bool = True) -> tuple[Estate, Kind] | None:
         """Return the estate and its store of that kind; None without --estate.

@@ -68,11 +68,13 @@ def _html(part: Part) -> str:
         case Heading():
             html = f"<h2>{escape(part.text)}</h2>"
         case Text() if part.text or part.lead:
-            words = " ".join(filter(None, [part.lead and f"<b>{escape(part.lead)}</b>", escape(part.text)]))
+            lead = " ".join(part.lead.split())
+            words = " ".join(filter(None, [lead and f"<b>{escape(lead)}</b>", escape(part.text)]))
             html = f"<p{' class=dim' if part.is_note else ''}>{words}</p>"
         case Items():
-            tag = "ol" if part.are_steps else "ul"
-            html = f"<{tag}>{''.join(f'<li>{escape(line)}</li>' for line in part.lines)}</{tag}>"
+            tag = "ol" if part.are_steps and len(part.lines) > 1 else "ul"
+            arrow = "→ " if part.are_steps and tag == "ul" else ""
+            html = f"<{tag}>{''.join(f'<li>{arrow}{escape(line)}</li>' for line in part.lines)}</{tag}>"
         case Code():
             html = f"<p class=dim>{escape(part.name)}</p><pre>{escape(part.text.strip())}</pre>"
         case Table():

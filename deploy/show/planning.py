@@ -26,8 +26,7 @@ from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
 from twin.outputs import Draft
-from twin.planning.advise import ALONE, Advice, Promise
-from twin.planning.members import MemberAdvice
+from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import UNCHANGED, Answer, FillOutcome, Traffic
 from twin.units import as_estimate, as_rate, as_span

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 
 from deploy.show.document import Code, Document, Table
@@ -18,10 +17,9 @@ from twin.sizing import (
     StructurePlan,
     ThresholdPlan,
 )
-from twin.sizing.page_set import LengthPlan, usable_pages
-from twin.units import as_count, as_rate, as_span
+from twin.sizing.data_sets import LengthPlan, usable_pages
+from twin.units import as_count, as_rate
 
-_BAR_CELLS = 20
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
 
 
@@ -201,38 +199,19 @@ def queue_file_document(plan: QueueFilePlan) -> Document:
 
 
 def cluster_document(plan: ClusterPlan) -> Document:
-    """Return the plan of a Spark cluster, with the options of `mqtwin stream`."""
-    batch, memory, load = plan.batch, plan.memory, plan.load
-    is_finite = math.isfinite(batch.seconds)
+    """Return the plan of the cores of the job."""
     rows = [
-        ["executors", f"{plan.executors:,} with {as_count(plan.cores_per_executor, 'core')}"],
-        ["partitions of the events topic", f"{plan.topic_partitions:,}"],
-        ["state partitions", f"{plan.state_partitions:,}"],
-        ["driver", f"{plan.driver_cores} cores, heap of {_rounded_size(plan.driver_bytes)}"],
-        ["an executor", f"{_rounded_size(memory.total_bytes)}, up to {as_count(memory.stores, 'store')}"],
-        ["- heap", _rounded_size(memory.heap_bytes)],
-        ["- Python workers", _rounded_size(memory.workers_bytes)],
-        ["- messages held", _rounded_size(memory.held_bytes)],
-        ["- stores", _rounded_size(memory.stores_bytes)],
-        ["a batch", f"{batch.seconds:.2f} s, {batch.events:,.0f} events" if is_finite else "never ends"],
-        *(
-            [f"- {name}", share_bar(seconds / batch.seconds)]
-            for name, seconds in (batch.parts().items() if is_finite else ())
-        ),
-        *([f"{limit.name}, of its limit", share_bar(limit.used)] for limit in plan.limits),
-        ["first reached", plan.first],
-        ["all limits kept up to", f"{as_rate(plan.max_events_per_second)} events/s"],
-        ["a backlog of an hour", f"done in {as_span(plan.backlog_s)}" if math.isfinite(plan.backlog_s) else "grows"],
+        ["cores", f"{plan.cores:,}"],
+        ["state partitions", f"{plan.partitions:,}"],
+        ["a batch", f"{plan.batch_s:.2f} s"],
+        *([f"- {name}", f"{seconds:.2f} s"] for name, seconds in plan.parts_s.items()),
+        [
+            f"one machine of {as_count(plan.machine_cores, 'core')}",
+            "enough" if plan.is_one_machine else "not enough: a Spark cluster",
+        ],
     ]
-    headings = [as_count(load.stores, "store"), f"{as_rate(load.events_per_second)} events/s, {load.content_type}"]
-    pasted = " \\\n    ".join(["mqtwin stream", *plan.settings])
-    return _document(plan, headings, rows, plan.warnings, Code("mqtwin stream", " ".join(plan.settings), pasted))
-
-
-def share_bar(share: float) -> str:
-    """Return a share as a bar and in percent; more than all is a full bar."""
-    full = round(_BAR_CELLS * min(share, 1.0))
-    return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {100 * share:5.1f} %"
+    traffic = f"{as_rate(plan.load.events_per_second)} events/s, {plan.load.content_type}"
+    return _document(plan, [as_count(plan.load.stores, "store"), traffic], rows, plan.warnings)
 
 
 def _extent_text(extent: Extent) -> str:

@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DATA_LOSS = "Some data may have been lost"  # start of the message of Spark's Kafka source
-_log = structlog.get_logger("mqtwin.stream")
 _NO_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")  # brokers before Kafka 2.8 have none
 _NEW = (
     "name another --checkpoint (with --starting-offsets earliest), and send a MEASURE per store when it has caught up"
 )
+
+_log = structlog.get_logger("mqtwin.stream")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,12 @@ from twin.stores.headers import READ_FORMATS, STATE_FORMAT
 _MAX_FINDINGS = 3  # per error message
 _MAX_SKIPPED = 1_000  # places of records that are remembered
 WRITABLE = "expected: a folder that the job can write"
-_log = structlog.get_logger("mqtwin.stream")
-_FOLDER = "estates"
-_MAX_CHANGES = 200  # that are remembered
+_ESTATES = "estates"  # folder of their texts
+_MAX_ESTATES = 200  # that are remembered
 
 EventOffsets = Mapping[int, int]  # partition of the events topic -> offset of the next record
+
+_log = structlog.get_logger("mqtwin.stream")
 
 
 class EstateSince(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +82,7 @@ def note_estate(
         OSError: it cannot be written.
     """
     digest, data = save_estate(estate)
-    name = f"{_FOLDER}/{digest}"
+    name = f"{_ESTATES}/{digest}"
     if not folder.exists(name):
         folder.write(name, data)
     if before and before[-1].digest == digest:
@@ -89,12 +90,12 @@ def note_estate(
     applied = [own for own in before if own.begin != begin]  # one whose job has processed nothing did not apply
     if applied and applied[-1].digest == digest:
         return tuple(applied)
-    return (*applied, EstateSince(digest=digest, begin=dict(begin)))[-_MAX_CHANGES:]
+    return (*applied, EstateSince(digest=digest, begin=dict(begin)))[-_MAX_ESTATES:]
 
 
 def last_estate(folder: Folder, known: Sequence[EstateSince]) -> Estate | None:
     """Return the estate of the last start; None if it is not kept, or cannot be read. known: those of the job."""
-    return _read(folder, known[-1].digest) if known else None
+    return _read_estate(folder, known[-1].digest) if known else None
 
 
 def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOffsets) -> list[Stretch]:
@@ -115,7 +116,7 @@ def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOff
     ends: list[EventOffsets | None] = [own for _, own in starts[first + 1 :]]
     begins = [begin, *(own for _, own in starts[first + 1 :])]
     return [
-        Stretch(own, end, digest, _read(folder, digest))
+        Stretch(own, end, digest, _read_estate(folder, digest))
         for own, end, (digest, _) in zip(begins, [*ends, None], starts[first:], strict=True)
     ]
 
@@ -125,10 +126,10 @@ def _is_behind(offsets: EventOffsets, change: EventOffsets) -> bool:
     return any(offset > change.get(partition, 0) for partition, offset in offsets.items())
 
 
-def _read(folder: Folder, digest: str) -> Estate | None:
+def _read_estate(folder: Folder, digest: str) -> Estate | None:
     if not digest:
         return None
-    name = f"{_FOLDER}/{digest}"
+    name = f"{_ESTATES}/{digest}"
     try:
         return read_saved_estate(folder.read(name), f"{folder.location}/{name}")
     except (OSError, SavedEstateError):

@@ -47,8 +47,9 @@ _JARS = {  # packages of a scheme that are not part of Spark
     "abfss": "org.apache.hadoop:hadoop-azure:{hadoop}",
     "gs": "com.google.cloud.bigdataoss:gcs-connector:VERSION",
 }
-_log = structlog.get_logger("mqtwin.stream")
 _T = TypeVar("_T")
+
+_log = structlog.get_logger("mqtwin.stream")
 
 
 def check_scheme(location: str, conf: Mapping[str, str]) -> None:

@@ -34,23 +34,14 @@ DDS_REPORTS = ("CFACT", "CFOVER")
 
 
 class Position(msgspec.Struct, kw_only=True):
-    """Position in a source.
+    """Position in a source."""
 
-    Attributes:
-        source: topic or address; a position of another source is refused.
-        offsets: by partition of a topic, as text: the first record to read again.
-        read: by partition: the first record that was never read.
-        passed: microseconds; events of records before `read` up to this time were published.
-        time: microseconds; the end of what was asked of a server.
-        coverage: coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`.
-    """
-
-    source: str
-    offsets: dict[str, int] = {}
-    read: dict[str, int] = {}
-    passed: int = 0
-    time: int = 0
-    coverage: dict[str, tuple[int, int]] = {}
+    source: str  # topic or address; a position of another source is refused
+    offsets: dict[str, int] = {}  # by partition of a topic, as text: the first record to read again
+    read: dict[str, int] = {}  # by partition: the first record that was never read
+    passed: int = 0  # microseconds; events of records before `read` up to this time were published
+    time: int = 0  # microseconds; the end of what was asked of a server
+    coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`
 
 
 def load_position(path: Path, source: str) -> Position:

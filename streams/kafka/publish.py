@@ -59,9 +59,6 @@ _SETTINGS = {
     "delivery.report.only.error": True,  # a Python callback per delivered record would halve the throughput
 }
 
-
-Times = npt.NDArray[Any]
-Partitions = npt.NDArray[np.int32]
 BY_KEY = -1  # Kafka's number of no partition
 UNROUTED = b"?"  # key of an event that belongs to no store; the stream dead-letters it
 EVENTS_PER_RECORD = {JSON: 1, NDJSON: 1_000, ARROW: 5_000}  # about 200 KB each
@@ -70,6 +67,7 @@ _POSITIVE = 0x7FFF_FFFF  # Kafka's clients drop the sign of the hash
 _QMGR_OPS = [OPS.index(op) for op in ("HEARTBEAT", "RESTART")]
 
 Array = npt.NDArray[Any]
+Partitions = npt.NDArray[np.int32]
 
 
 class Record(NamedTuple):
@@ -272,7 +270,7 @@ class Pace:
         """Move everything that follows back by a time that was spent elsewhere, such as waiting for a reader."""
         self._held_s += seconds
 
-    def slices(self, times: Times) -> Iterator[Slice]:
+    def slices(self, times: Array) -> Iterator[Slice]:
         """Yield the next events, cut into slices that are due together.
 
         Args:
@@ -296,7 +294,7 @@ class Pace:
             yield Slice(start, stop, self._sent / rate)
             self._sent += stop - start
 
-    def _slices_by_time(self, times: Times, speed: float) -> Iterator[Slice]:
+    def _slices_by_time(self, times: Array, speed: float) -> Iterator[Slice]:
         if self._first_us is None:
             self._first_us = self._clock_us = int(times[0])
         due_s = (self._clock_times(times) - self._first_us) / (1e6 * speed)
@@ -304,7 +302,7 @@ class Pace:
         for start, stop in zip([0, *cuts], [*cuts, times.size], strict=True):
             yield Slice(int(start), int(stop), float(due_s[start]))
 
-    def _clock_times(self, times: Times) -> Times:
+    def _clock_times(self, times: Array) -> Array:
         """Return the clock at each event, i8[n]: the latest time so far, except for a single time far ahead."""
         clock_times = np.empty(times.size, np.int64)
         for i, time_us in enumerate(times.tolist()):

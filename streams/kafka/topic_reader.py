@@ -39,6 +39,7 @@ _BATCH = 1_000
 _RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
 _ANSWER_SECONDS = 2.0
 _MAX_REASON = 200  # characters of the reason in the log
+_MAX_SEEN = 100_000  # ids of alerts; a restarted job repeats one batch at most
 _PRESENT_READ_SECONDS = 0.5
 _EVENT_BATCH = 10_000  # records per read
 _EVENT_READ_SECONDS = 0.2
@@ -60,7 +61,6 @@ MAX_RECORD_MS = (2**63 - 1) // 1000
 _T = TypeVar("_T")
 
 _log = structlog.get_logger("mqtwin.topics")
-_MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
 
 
 class TopicRecord(NamedTuple):

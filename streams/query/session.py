@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from streams.errors import one_line
 from streams.host.java_process import DOCTOR, launch_java, quiet_updates
 from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
-from streams.query import daemon
+from streams.query.worker import DAEMON
 from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ SETTINGS: Mapping[str, str] = {
     # Unix sockets between the JVM and its Python workers.
     "spark.python.unix.domain.socket.enabled": "true",
     # Workers are forked from a daemon that has imported everything.
-    "spark.python.daemon.module": daemon.MODULE,
+    "spark.python.daemon.module": DAEMON,
     # Spark sets this for Python in SQL. Without it here, RDDs, as in the preflight, would have a daemon of their own.
     "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
     # A crash inside native code (numba, RocksDB) leaves a Python traceback in the error.

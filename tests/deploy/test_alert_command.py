@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 import deploy.commands.alerts
 import twin
-from deploy.bridge.alert_command import AlertCommand
+from deploy.bridge import AlertCommand
 from deploy.cli import main
 from twin.errors import UsageError
 from twin.records import AlertData, AlertRecord, read_alert_record
@@ -107,7 +107,7 @@ def test_a_command_that_leaves_a_process_behind_has_succeeded_at_its_own_end(
 def test_output_without_end_is_a_failure_and_takes_neither_memory_nor_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
+    monkeypatch.setattr("deploy.bridge._PAUSES_S", ())
     run, _ = command(tmp_path, "import sys\nwhile True: sys.stdout.write('y' * 65536)")
     with capture_logs() as lines:
         assert not run.deliver(record())
@@ -141,7 +141,7 @@ def run_alerts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     def run(records: Iterable[AlertRecord], *options: str) -> int:
         monkeypatch.setattr(deploy.commands.alerts, "AlertReader", Reader)
         monkeypatch.setattr(deploy.commands.alerts, "read_alerts", lambda *_: iter(records))
-        monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
+        monkeypatch.setattr("deploy.bridge._PAUSES_S", ())
         return main(["alerts", "--bootstrap-servers", "localhost:9092", *options])
 
     return run

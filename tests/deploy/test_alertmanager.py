@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import yaml
 
-from deploy.bridge.alertmanager import AlertmanagerBridge
+from deploy.bridge import AlertmanagerBridge
 from streams.kafka.latest import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.bridge import alertmanager
-from deploy.bridge.alertmanager import (
+from deploy import bridge as delivery
+from deploy.bridge import (
     AlertmanagerBridge,
     PostableAlert,
     SentIncidents,
@@ -271,8 +271,8 @@ def test_records_that_are_neither_states_nor_alerts_are_counted() -> None:
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alertmanager, "_MIN_WAIT_S", 0.01)
-    monkeypatch.setattr(alertmanager, "_MAX_WAIT_S", 0.02)
+    monkeypatch.setattr(delivery, "_MIN_WAIT_S", 0.01)
+    monkeypatch.setattr(delivery, "_MAX_WAIT_S", 0.02)
 
 
 def test_every_peer_gets_every_alert_and_gets_it_again() -> None:
@@ -314,7 +314,7 @@ def test_errors_of_the_server_are_tried_again_and_refusals_are_not(refusal: int)
         peer.statuses = [refusal]
         bridge.apply([entry(UPDATED, 1)])
         wait_until(lambda: len(peer.requests) == 5)
-        time.sleep(2 * alertmanager._MIN_WAIT_S)  # in which it would be tried again
+        time.sleep(2 * delivery._MIN_WAIT_S)  # in which it would be tried again
         assert len(peer.requests) == 5
         bridge.apply([entry(UPDATED, 2)])  # the bridge goes on
         wait_until(lambda: len(peer.requests) == 6)

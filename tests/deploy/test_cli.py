@@ -54,9 +54,9 @@ def test_every_command_can_be_loaded_and_explains_itself(capsys):
     [
         (["borker"], "borker: no such command; expected: "),
         (["broker", "--prot", "1"], "broker: Unknown option: --prot"),
-        (["broker", "--port", "many"], "--port"),
-        (["broker", "--port", "70000"], "65535"),
-        (["broker", "--port"], "--port"),
+        (["broker", "--listen", "many"], "--listen"),
+        (["broker", "--listen", "127.0.0.1:70000"], "HOST:PORT"),
+        (["broker", "--listen"], "--listen"),
         (["broker", "here"], "broker: here: one argument too many"),
         (["broker", "--data", "/proc/nowhere"], "/proc/nowhere"),
     ],

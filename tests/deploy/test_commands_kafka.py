@@ -57,13 +57,13 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix, "--kafka", "client.id=me"]
-    options = ["--as", name, "--group-by", group_by, "--create-topics"]
+    options = ["--content-type", name, "--group-by", group_by, "--create-topics"]
     assert main(["publish", str(recording), "--estate", str(estate), *client, *options]) == 0
     message = capsysbinary.readouterr().err.decode().splitlines()[-1]
     assert "events in " in message and f"{len(BAD_LINES)} records of no store" in message
     assert {header(m) for m in everything(kafka, f"{topic_prefix}.events") if m.key() != b"?"} == {kind}
     again = tmp_path / "again.ndjson.zst"
-    assert main(["record", str(again), *client]) == 0
+    assert main(["record", "-o", str(again), *client]) == 0
     assert " events of " in capsysbinary.readouterr().err.decode()
     assert replayed(again, estate, capsysbinary) == replayed(recording, estate, capsysbinary)
 
@@ -73,8 +73,8 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     [
         (["--speed", "1", "--rate", "1"], "one of them"),
         (["--speed", "0"], "--speed"),
-        (["--group-by", "partition"], "--as ndjson or arrow"),
-        (["--as", "xml"], "--as"),
+        (["--group-by", "partition"], "ndjson or arrow"),
+        (["--content-type", "xml"], "--content-type"),
         (["--kafka", "linger.ms=soon"], "--kafka"),
         (["--kafka", "no.such.setting=1"], "no.such.setting"),
         (["--topic-prefix", "a b"], "--topic-prefix"),
@@ -108,7 +108,11 @@ def test_no_kafka_is_one_line_and_status_1_without_secrets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(clients, "CONNECT_SECONDS", 0.5)
-    first = {"publish": [str(recording), "--estate", str(estate)], "record": [str(tmp_path / "o.ndjson")], "alerts": []}
+    first = {
+        "publish": [str(recording), "--estate", str(estate)],
+        "record": ["-o", str(tmp_path / "o.ndjson")],
+        "alerts": [],
+    }
     login = [
         "--kafka",
         "sasl.username=me",
@@ -164,7 +168,7 @@ def test_following_is_ended_by_a_signal_and_the_recording_is_whole(
     create(kafka, f"{topic_prefix}.events")
     send(kafka, f"{topic_prefix}.events", [b'{"n":1}'])
     out = tmp_path / "out.ndjson.zst"
-    command = [sys.executable, "-m", "deploy", "record", str(out), "--bootstrap-servers", kafka]
+    command = [sys.executable, "-m", "deploy", "record", "-o", str(out), "--bootstrap-servers", kafka]
     with subprocess.Popen(
         [*command, "--topic-prefix", topic_prefix, "--follow"],
         stderr=subprocess.PIPE,

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from deploy.cli import _new_app, main
-from deploy.show.sizes import pasteable, share_bar
+from deploy.cli import main
+from deploy.show.sizes import pasteable
 from tests.support.traffic import write_estate
 from twin.estate import load_estate
 from twin.sizing import ClusterLoad, plan_cluster
 
 MILLION = "1000000"
-CLUSTER = ["cluster", "--events-per-second", "1M", "--stores", "1000"]
+CLUSTER = ["cluster", "--rate", "1M", "--stores", "1000"]
 WITH_MAX_DEPTHS = """
 schema = 1
 [queue_sharing_group.QSG1]
@@ -242,20 +242,16 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any,
         (["scm", "--messages", "2048:50"], "--size is missing; expected: a size such as 4G"),
         (["scm", "--messages", "2048:50", "--size", "4G", "--scm-total", "much"], "--scm-total much"),
         (["queue-file"], "--messages or --persistent is missing; expected: LENGTH:COUNT"),
-        (["cluster", "--stores", "4"], "--events-per-second requires an argument"),
+        (["cluster", "--stores", "4"], "--rate requires an argument"),
         (
-            ["cluster", "--events-per-second", "2G", "--stores", "4"],
-            "--events-per-second 2G; expected: a number from 1 to 1,000,000,000, such as 5000 or 5K",
+            ["cluster", "--rate", "2G", "--stores", "4"],
+            "--rate 2G; expected: a number from 1 to 1,000,000,000, such as 5000 or 5K",
         ),
         (
-            ["cluster", "--events-per-second", "5", "--stores", "0"],
+            ["cluster", "--rate", "5", "--stores", "0"],
             "--stores 0; expected: a number from 1 to 10,000,000",
         ),
-        (
-            ["cluster", "--events-per-second", "5", "--stores", "4", "--held", "x"],
-            "--held x; expected: a number from 1",
-        ),
-        (["cluster", "--events-per-second", "5", "--stores", "4", "--latency", "0"], "--latency. Must be > 0"),
+        (["cluster", "--rate", "5", "--stores", "4", "--latency", "0"], "--latency. Must be > 0"),
         (["data-set"], "data-set"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -364,49 +360,18 @@ def test_a_structure_without_queues_is_planned_by_its_estate(
     assert "it holds no queues; expected: mqtwin size structure --admin" in capsys.readouterr().err
 
 
-def test_a_cluster_is_printed_with_bars_and_options_of_the_job(run_size: Any) -> None:
-    plan = plan_cluster(ClusterLoad(1e6, 1_000, held=10_000_000))
-    lines = run_size(*CLUSTER, "--held", "10M")
+def test_a_cluster_is_printed_with_the_parts_of_a_batch(run_size: Any) -> None:
+    plan = plan_cluster(ClusterLoad(1e6, 1_000))
+    lines = run_size(*CLUSTER)
     assert lines[0] == ["1,000 stores", "1,000,000 events/s, json"]
     cells = dict(lines)
-    assert cells["executors"] == f"{plan.executors} with 4 cores"
-    assert cells["duration of a batch, of its limit"] == share_bar(plan.batch.seconds)
-    assert f"--conf spark.sql.shuffle.partitions={plan.state_partitions} " in cells["mqtwin stream"]
+    assert (cells["cores"], cells["state partitions"]) == (str(plan.cores), str(plan.partitions))
+    assert cells["a batch"] == f"{plan.batch_s:.2f} s"
+    assert cells["one machine of 16 cores"] == "enough"
+    assert dict(run_size(*CLUSTER, "--machine-cores", "2"))["one machine of 2 cores"].startswith("not enough")
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "░░░░░░░░░░░░░░░░░░░░   0.0 %"),
-        (0.569, "███████████░░░░░░░░░  56.9 %"),
-        (1.46, "████████████████████ 146.0 %"),
-    ],
-)
-def test_a_share_is_a_bar_that_is_full_at_its_limit(share: float, text: str) -> None:
-    assert share_bar(share) == text
-
-
-def test_the_options_of_a_cluster_are_there_to_be_pasted_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    assert main(["size", *CLUSTER]) == 0
-    _, _, command = capsys.readouterr().out.partition("\n\n")
-    words = command.replace("\\\n", "").split()
-    assert words[:2] == ["mqtwin", "stream"]
-    needed = ["--estate", "e", "--bootstrap-servers", "b:1", "--checkpoint", "c"]
-    _, bound, _ = _new_app().parse_args([*words[1:], *needed], exit_on_error=False, print_error=False)
-    plan = plan_cluster(ClusterLoad(1e6, 1_000))
-    assert bound.arguments["max_records"] == plan.max_records
-    assert bound.arguments["conf"][0] == f"spark.sql.shuffle.partitions={plan.state_partitions}"
-
-
-def test_a_cluster_of_which_one_store_has_too_many_events_is_warned_of(plan_json: Any, run_size: Any) -> None:
-    words = ["cluster", "--events-per-second", "900M", "--stores", "1"]
-    plan, warnings = plan_json(*words)
-    assert (plan["batch"]["seconds"], plan["keeps_limits"], plan["first"]) == (None, False, "rate of one store")
-    limit = "the limit is the rate of one store"
-    assert warnings == [f"mqtwin: warning: events arrive faster than this cluster processes them; {limit}"]
-    cells = dict(run_size(*words))
-    assert (cells["a batch"], cells["a backlog of an hour"]) == ("never ends", "grows")
+def test_a_cluster_of_which_one_store_has_too_many_events_is_warned_of(plan_json: Any) -> None:
+    plan, warnings = plan_json("cluster", "--rate", "900M", "--stores", "1")
+    assert not plan["is_one_machine"] and plan["batch_s"] > plan["latency_s"]
+    assert "most of it is driver" in warnings[0] and "no cluster helps it" in warnings[1]

@@ -114,7 +114,7 @@ RUNS: Mapping[str, list[str]] = {
     "simulate": ["burst", "--estate", "MISTYPED"],
     "start": ["MISTYPED", "--no-console"],
     "stream": ["--estate", "MISTYPED", "--checkpoint", "ck", *KAFKA],
-    "warm": ["--from", "MISTYPED", "--estate", "ESTATE"],
+    "warm": ["--recording", "MISTYPED", "--estate", "ESTATE"],
     "whatif": ["QSG1/APP1", "--estate", "ESTATE", "--recording", "MISTYPED"],
 }
 _NEEDED = {"import": ("--output", "other.ndjson"), "advise": (), "collect": ("--position", "other.json")}

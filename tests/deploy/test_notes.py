@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,13 +29,22 @@ ALERT = "QSG1/APP1/threshold/entries/1"
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 
 
+def with_alert(topics: Topics, kafka: str) -> Topics:
+    """Create topics, with one alert, whose runbook has the action `a`."""
+    prepare_topics(topics, {"bootstrap.servers": kafka})
+    send(kafka, topics.alerts, [alert(1).record()])
+    return topics
+
+
 @pytest.fixture
 def topics(kafka: str, topic_prefix: str) -> Topics:
-    """Topics with one alert, whose runbook has the action `a`."""
-    own = Topics(topic_prefix)
-    prepare_topics(own, {"bootstrap.servers": kafka})
-    send(kafka, own.alerts, [alert(1).record()])
-    return own
+    return with_alert(Topics(topic_prefix), kafka)
+
+
+@pytest.fixture(scope="module")
+def unchanged(kafka: str) -> Topics:
+    """Topics that no test writes to."""
+    return with_alert(Topics(f"unchanged-{uuid.uuid4().hex[:8]}"), kafka)
 
 
 def run(topics: Topics, kafka: str, *arguments: str) -> int:
@@ -85,12 +95,12 @@ def test_who_acted_and_who_acknowledged_is_in_the_topic(
     ids=["action", "acted", "acknowledge", "who", "comment"],
 )
 def test_a_note_about_nothing_is_one_line_and_status_2(
-    arguments: list[str], expected: str, topics: Topics, kafka: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: str, unchanged: Topics, kafka: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(topics, kafka, *arguments) == 2
+    assert run(unchanged, kafka, *arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("mqtwin: ") and line.endswith(expected)
-    assert everything(kafka, topics.notes) == []
+    assert everything(kafka, unchanged.notes) == []
 
 
 def test_an_alert_that_has_cleared_keeps_the_actions_that_it_had(
@@ -137,13 +147,15 @@ def test_a_note_of_the_page_reaches_every_console(topics: Topics, kafka: str) ->
     ],
     ids=["list", "action", "alert", "no text", "number"],
 )
-def test_a_body_that_is_no_note_of_an_alert_is_refused(body: object, expected: str, topics: Topics, kafka: str) -> None:
-    model = ConsoleModel(topics)
-    with TopicFeed({"bootstrap.servers": kafka}, topics, model):
+def test_a_body_that_is_no_note_of_an_alert_is_refused(
+    body: object, expected: str, unchanged: Topics, kafka: str
+) -> None:
+    model = ConsoleModel(unchanged)
+    with TopicFeed({"bootstrap.servers": kafka}, unchanged, model):
         until(lambda: bool(model.noted_alerts()))
         with pytest.raises(UsageError, match=re.escape(expected)):
-            NoteTaker({"bootstrap.servers": kafka}, topics, model).take(body)
-    assert everything(kafka, topics.notes) == []
+            NoteTaker({"bootstrap.servers": kafka}, unchanged, model).take(body)
+    assert everything(kafka, unchanged.notes) == []
 
 
 def test_notes_sent_at_once_are_counted_before_they_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:

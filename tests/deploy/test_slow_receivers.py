@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.bridge import alertmanager
-from deploy.bridge.alertmanager import AlertmanagerBridge
+from deploy import bridge as delivery
+from deploy.bridge import AlertmanagerBridge
 from streams.collecting import http
 from streams.collecting.http import HttpClient, Requester, RequestError
 from tests.support.alert_entries import entry
@@ -81,8 +81,8 @@ def serving(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alertmanager, "_MIN_WAIT_S", 0.01)
-    monkeypatch.setattr(alertmanager, "_MAX_WAIT_S", 0.02)
+    monkeypatch.setattr(delivery, "_MIN_WAIT_S", 0.01)
+    monkeypatch.setattr(delivery, "_MAX_WAIT_S", 0.02)
     monkeypatch.setattr(http, "DEADLINE_S", DEADLINE_S)
 
 
@@ -104,7 +104,7 @@ def test_a_peer_that_answers_too_much_has_the_alerts_and_takes_no_memory(reply: 
 def test_a_peer_that_drips_is_left_at_the_deadline_tried_again_and_logged(
     reply: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alertmanager, "TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(delivery, "TIMEOUT_S", DEADLINE_S)
     with capture_logs() as lines, serving(reply) as (url, received), AlertmanagerBridge([url]) as bridge:
         began = time.monotonic()
         bridge.apply([entry()])
@@ -115,7 +115,7 @@ def test_a_peer_that_drips_is_left_at_the_deadline_tried_again_and_logged(
 
 
 def test_a_peer_that_drips_does_not_stop_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alertmanager, "TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(delivery, "TIMEOUT_S", DEADLINE_S)
     with serving(dripping_head, endless_body) as (url, received), AlertmanagerBridge([url], resend_s=0.1) as bridge:
         bridge.apply([entry()])
         wait_until(lambda: len(received) >= 4)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernels import fill, forecast, futures, regime, rise_laws
 from kernels.layout import NEVER, OFFLOAD_NONE, OFFLOAD_SMDS, RULE_OFF, Array, Store
-from kernels.meter_rows import RISE
+from kernels.meter_rows import DATA_SETS, ENTRIES, RISE, SPACE
 from kernels.scm import bound
 from tests.naive import fill as naive_fill
 from tests.naive import futures as naive_futures
@@ -18,7 +18,7 @@ from tests.naive.private_estates import page_set, queue_file
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
 from twin.forecast.fill_model import read_fill
-from twin.forecast.laws import experts
+from twin.forecast.rises import experts
 
 CLASSES = 12
 seeds = st.integers(0, 2**32)
@@ -65,7 +65,7 @@ def test_the_fill_model_is_that_of_the_oracle(kind: str, seed: int) -> None:
     read, used = read_fill(store, TICK, owners, alone, np.zeros(1, forecast.MODEL), offload)
     scalars = read.scalars[0]
     room = float(scalars["space_max"] - scalars["space"])
-    naive = naive_fill.read(store, TICK, owners, alone, offload, room, read.set_usage)
+    naive = naive_fill.read(store, TICK, owners, alone, offload, room, store.usage[DATA_SETS:])
     assert read.weights == close(naive.weights)
     columns = (naive.put_space, naive.held_space, naive.in_store, naive.in_sets)
     assert read.classes == close(np.stack(columns[: 4 if sets else 3] + (np.zeros(CLASSES),) * (not sets), axis=1))
@@ -80,7 +80,7 @@ def test_the_fill_model_is_that_of_the_oracle(kind: str, seed: int) -> None:
     assert read.sets[:used] == close(naive.sets)
     assert read.set_put[:used] == close(naive.set_put)
     assert read.set_held[:used] == close(naive.set_held)
-    assert scalars["ents"] == read.usage[0]["entries"] and scalars["space"] == read.usage[0]["elements"]
+    assert scalars["ents"] == store.usage[ENTRIES]["used"] and scalars["space"] == store.usage[SPACE]["used"]
     assert (scalars["scm_max"] > 0) == (bound(store) > 0)
     for level in (0.0, 0.5, 0.95):
         in_force = sum(1 << rule for rule in range(3) if level > naive.thresholds[rule])

@@ -1,6 +1,6 @@
 """The fill model of a store, read column by column: the oracle of `kernels.fill`.
 
-What is in use is given: `kernels.in_use` has its own oracle.
+What is in use is given: tests/kernels/test_usage.py compares that.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read(store: Any, tick: int, owners: int, alone: Array, offload: Array, room:
         alone: what a message takes in a class in which none were put.
         offload: share of the puts that is offloaded, by the rules in force and the class.
         room: what is left of the space of the store itself.
-        set_usage: DATASET_USAGE of each data set.
+        set_usage: USAGE of each data set.
     """
     stocks = store.stocks[: (owners + 1) * CLASSES].reshape(owners + 1, CLASSES)
     weights, held = put_space(stocks, alone), stocks["held"][0]
@@ -103,7 +103,7 @@ def read(store: Any, tick: int, owners: int, alone: Array, offload: Array, room:
             wasted = np.maximum(wasted, np.minimum(packed, 1.5 * wasted))
         put = own["puts_pages"] / per_block * wasted / np.maximum(all_puts, 1e-9)
         blocks = float((put * all_puts) @ offload[-1])
-        used, total = float(set_usage["blocks"][row]), float(set_usage["blocks_max"][row])
+        used, total = float(set_usage["used"][row]), float(set_usage["maximum"][row])
         rows.append(row)
         sets.append([used, total])
         set_put.append(put)

@@ -1,6 +1,6 @@
 """Futures of a regime, a table for everything that is drawn: the oracle of `kernels.futures`.
 
-The random numbers are those of `kernels.chance`.
+The random numbers are those of `kernels.futures`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels import chance
+from kernels import futures
 
 Array = npt.NDArray[Any]
 
@@ -86,12 +86,12 @@ def draw(
     puts = np.maximum(bins[:, :count].sum(axis=0), 0.0)
     mix = puts / puts.sum() if puts.sum() > 0 else np.full(count, 1.0 / count)
     doubts, starts = np.empty((paths, 4 + sizes.size)), np.empty((paths, lengths.size), np.int64)
-    chance.normal(np.uint64(seed ^ 1), doubts[: paths // 2])
+    futures.normal(np.uint64(seed ^ 1), doubts[: paths // 2])
     doubts[paths // 2 :] = -doubts[: paths // 2]
-    chance.below(np.uint64(seed), n, starts)
+    futures.below(np.uint64(seed), n, starts)
     if second:
         others = np.empty_like(starts)
-        chance.below(np.uint64(seed ^ 2), whole.shape[0], others)
+        futures.below(np.uint64(seed ^ 2), whole.shape[0], others)
         for path in range(paths):
             leaves = -lasts * np.log((path * 37 % paths + 0.5) / paths)
             starts[path] = np.where(middle > leaves, second + others[path], starts[path])

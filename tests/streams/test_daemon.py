@@ -8,14 +8,14 @@ import sys
 
 def test_the_daemon_has_no_second_thread_when_it_forks() -> None:
     """A fork copies only the calling thread: a lock that another one holds (of malloc) would stay locked for ever."""
-    code = "import os, streams.query.daemon as d; d.preload(); print(len(os.listdir('/proc/self/task')))"
+    code = "import os, streams.query.worker as d; d.preload(); print(len(os.listdir('/proc/self/task')))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert answer.stdout.strip() == "1", answer.stderr
 
 
 def test_a_forked_worker_has_nothing_left_to_import_or_compile() -> None:
     code = """
-import io, os, sys, streams.query.daemon as d
+import io, os, sys, streams.query.worker as d
 d.preload()
 before = set(sys.modules)
 pid = os.fork()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.query import failure
-from streams.query.failure import explain
+from streams.query import job
+from streams.query.job import explain
 
 pytestmark = pytest.mark.nightly
 
@@ -38,7 +38,7 @@ def explained(text: str, checkpoint: str = "", *directories: Path) -> str:
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil._ntuple_diskusage(2_000_000_000, 1_999_000_000, 1_000_000)
-    monkeypatch.setattr(failure.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(job.shutil, "disk_usage", lambda _: usage)
 
 
 @pytest.mark.usefixtures("full_disk")
@@ -66,7 +66,7 @@ def test_a_worker_is_reported_as_killed_unless_it_raised() -> None:
 
 def test_deleted_topics_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Caused by: org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host it"
-    monkeypatch.setattr(failure, "missing_topics", lambda _, names: [name for name in names if name == "b"])
+    monkeypatch.setattr(job, "missing_topics", lambda _, names: [name for name in names if name == "b"])
     assert explained(text) == "deleted in Kafka while the job ran: topic b; starting again creates it anew"
-    monkeypatch.setattr(failure, "missing_topics", lambda *_: [])
+    monkeypatch.setattr(job, "missing_topics", lambda *_: [])
     assert explained(text) == "UnknownTopicOrPartitionException: This server does not host it"

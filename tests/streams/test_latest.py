@@ -126,7 +126,9 @@ def test_a_record_of_somebody_else_ends_neither_console_nor_alerts(
         send(kafka, name, [nested(b'{"store":"x","kind":"structure"}', 3000)])
     send_alerts(kafka, topic_prefix, alert())
     line = [sys.executable, "-m", "deploy", "console", "--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]
-    with subprocess.Popen([*line, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*line, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         guard = threading.Timer(120, process.kill)
         guard.start()
         try:

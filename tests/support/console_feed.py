@@ -17,7 +17,7 @@ from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoded
-from twin.planning.moment import Moment as TwinMoment
+from twin.planning.whatif import Moment as TwinMoment
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer
 from twin.records import Note, StateRecord

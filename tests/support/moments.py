@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from twin.planning.moment import Moment, moment_of
+from twin.planning.whatif import Moment, moment_of
 from twin.testing import Driver
 
 QUEUE = "A.QUEUE"

@@ -40,7 +40,7 @@ from tests.support.traffic import START_US, write_recording
 from tests.system.harness import Played
 from twin.estate import load_estate
 from twin.events import NDJSON
-from twin.planning.moment import twin_at
+from twin.planning.whatif import twin_at
 from twin.playback.replays import replay
 from twin.recordings.files import open_recording
 from twin.units import as_text
@@ -109,7 +109,7 @@ def test_the_screen_stays_true_while_job_and_broker_go_and_come_back(
     servers = {"bootstrap.servers": broker.bootstrap_servers}
     kafka, status = ["--bootstrap-servers", broker.bootstrap_servers], tmp_path / "status.json"
     ports = free_port(), free_port()
-    console = [sys.executable, "-m", "deploy", "console", *kafka, "--port", str(ports[0])]
+    console = [sys.executable, "-m", "deploy", "console", *kafka, "--listen", f"127.0.0.1:{ports[0]}"]
     beat = ["--max-beat", "5", "--listen", f"127.0.0.1:{ports[1]}", "--status-file", str(status)]
     exporter = [sys.executable, "-m", "deploy", "export", *kafka, *beat]
     health = f"http://127.0.0.1:{ports[1]}"
@@ -178,7 +178,7 @@ def test_past_shows_what_the_job_knew_then_and_back_to_now(
     assert snapshots[0].time < moment
     port = free_port()
     command = [sys.executable, "-m", "deploy", "console", "--bootstrap-servers", broker.bootstrap_servers]
-    command += ["--estate", str(outage.described), "--checkpoint", str(checkpoint), "--port", str(port)]
+    command += ["--estate", str(outage.described), "--checkpoint", str(checkpoint), "--listen", f"127.0.0.1:{port}"]
     address = f"http://127.0.0.1:{port}"
     with running(command, tmp_path / "console.log"):
         wait_until(lambda: status_of(f"{address}/readyz") == 200, 240)
@@ -236,7 +236,7 @@ def test_the_map_leads_to_an_alert_that_is_acknowledged_and_done_for_all_to_see(
     assert store == names[3]
     kafka = ["--bootstrap-servers", broker.bootstrap_servers]
     port = free_port()
-    console = [sys.executable, "-m", "deploy", "console", *kafka, "--port", str(port)]
+    console = [sys.executable, "-m", "deploy", "console", *kafka, "--listen", f"127.0.0.1:{port}"]
     with running(console, tmp_path / "console.log"):
         address = f"http://127.0.0.1:{port}"
         wait_until(lambda: status_of(f"{address}/readyz") == 200, 120)

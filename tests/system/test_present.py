@@ -18,8 +18,7 @@ from tests.system.harness import PATIENCE, Played, Stream, read_topic
 from twin.estate import Estate
 from twin.events import NDJSON
 from twin.planning.advise import Promise, advise
-from twin.planning.moment import at_moment, moment_of
-from twin.planning.whatif import Traffic, what_if
+from twin.planning.whatif import Traffic, at_moment, moment_of, what_if
 from twin.recordings.files import open_recording
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]

@@ -45,7 +45,7 @@ def test_the_real_trace_gives_the_same_alerts_and_states(
     import_trace(trace, estate, recording, TRACE_SERVICE_RATE)
     stream = new_stream(estate)
     client = ["--bootstrap-servers", kafka, "--topic-prefix", stream.prefix]
-    assert main(["publish", *files, *client, "--as", content_type, "--create-topics"]) == 0
+    assert main(["publish", *files, *client, "--content-type", content_type, "--create-topics"]) == 0
     stream.run(max_records=max_records)
 
     replayed = replay(recording, estate)

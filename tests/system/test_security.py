@@ -50,7 +50,7 @@ PATIENCE = 180.0  # seconds, on a busy machine
 
 def documented(command: str, needed: str = "always") -> list[tuple[str, str]]:
     """Return (operation, topic) of the rights of a command in the documentation, the topic without its prefix."""
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "operations-reference.md").read_text(encoding="utf-8")
     [table] = re.findall(r"^## Rights$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (`mqtwin\..*?) \| (.*?) \|$", table, re.MULTILINE)
     assert len(rows) == table.count("| `mqtwin.")
@@ -116,7 +116,7 @@ class Site:
     def arguments(self, command: str, estate: Path, recording: Path) -> list[str]:
         first = {
             "publish": [str(recording), "--estate", str(estate)],
-            "record": [str(self.folder / "again.ndjson")],
+            "record": ["-o", str(self.folder / "again.ndjson")],
             "alerts": ["--from-beginning", "--until-idle", "1.5", "--json"],
             "stream": ["--estate", str(estate), "--checkpoint", str(self.folder / "checkpoint"), "--available-now"],
         }

@@ -19,8 +19,7 @@ from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, UPDATED
-from twin.planning.moment import at_moment
-from twin.planning.whatif import what_if
+from twin.planning.whatif import at_moment, what_if
 from twin.records import DoneAction
 from twin.records.alerts import MAX_DONE
 from twin.stores.message_store import MessageStore

@@ -11,11 +11,9 @@ from tests.support.moments import after_rest, structure_at_rest
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import changed_config, changed_text
-from twin.planning.advise import Advice, Promise, advise
-from twin.planning.members import advise_members
-from twin.planning.moment import Moment, at_moment
+from twin.planning.advise import Advice, Promise, advise, advise_members
 from twin.planning.proof import AS_IT_IS, prove
-from twin.planning.whatif import Traffic, what_if
+from twin.planning.whatif import Moment, Traffic, at_moment, what_if
 from twin.simulation import Outcome
 from twin.testing import Driver
 

@@ -22,9 +22,8 @@ from twin.estate import Estate, load_estate
 from twin.estate.settings import Settings, changed_config
 from twin.forecast.flows import is_known
 from twin.planning.advise import Advice, Promise, advise
-from twin.planning.moment import Moment, at_moment
 from twin.planning.proof import AS_IT_IS, Proven, prove
-from twin.planning.whatif import what_if
+from twin.planning.whatif import Moment, at_moment, what_if
 from twin.simulation import SideBySide
 from twin.testing import Driver
 

@@ -17,9 +17,8 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.settings import Settings, changed_config
 from twin.planning.advise import ALONE, Promise, advise
-from twin.planning.moment import Moment, at_moment
 from twin.planning.proof import AS_IT_IS, Proven, prove
-from twin.planning.whatif import what_if
+from twin.planning.whatif import Moment, at_moment, what_if
 from twin.units import MIB
 
 STORE = "QSG1/APP1"
@@ -104,6 +103,7 @@ def check(recording: Path, moment: Moment, proven: Proven, margin_pct: float) ->
 stories = st.tuples(st.sampled_from([1_000, 3_500, 12_000]), st.integers(2, 8), st.sampled_from([3, 8, 20]))
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(2), deadline=None)
 @given(story=stories, passed=st.sampled_from([0.4, 0.7, 1.0]), margin=st.sampled_from([0.0, 10.0, 30.0]))
 def test_plans_without_scm_hold_and_leave_the_margin(

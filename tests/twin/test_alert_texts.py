@@ -34,7 +34,7 @@ from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
 from twin.records import GETTERS, Action, Filler
-from twin.stores.queue_view import depth_actions
+from twin.stores.depth import depth_actions
 from twin.testing import Driver
 from twin.units import GIB, as_rate, as_times, as_usage, readable_size
 

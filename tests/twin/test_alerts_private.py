@@ -13,8 +13,8 @@ from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, FILE, INFO, OPENED, PAGES, UPDATED, WARNING
 from twin.conditions import FULL as IS_FULL
-from twin.stores.page_set_view import FIRED as OF_PAGES
-from twin.stores.queue_file_view import FIRED as OF_FILE
+from twin.stores.page_set import PageSetTwin
+from twin.stores.queue_file import QueueFileTwin
 
 ONE_BLOCK = 148
 
@@ -31,10 +31,10 @@ def conditions(driver: TwinDriver) -> list[tuple[str, str]]:
 
 
 def test_every_bit_of_the_kernels_has_its_condition() -> None:
-    assert set(OF_PAGES) == {THRESHOLD, CANNOT_EXPAND, FULL}
-    assert set(OF_FILE) == {THRESHOLD, FULL}
-    assert {resource for _, resource in OF_PAGES.values()} == {PAGES}
-    assert {resource for _, resource in OF_FILE.values()} == {FILE}
+    assert set(PageSetTwin.conditions) == {THRESHOLD, CANNOT_EXPAND, FULL}
+    assert set(QueueFileTwin.conditions) == {THRESHOLD, FULL}
+    assert {resource for _, resource in PageSetTwin.conditions.values()} == {PAGES}
+    assert {resource for _, resource in QueueFileTwin.conditions.values()} == {FILE}
 
 
 def test_a_page_set_that_expands_brings_no_alert() -> None:

@@ -19,8 +19,7 @@ from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import load_estate
 from twin.forecast import remedies
 from twin.forecast.outlook import Forecast
-from twin.planning.moment import Moment
-from twin.planning.whatif import Traffic, what_if
+from twin.planning.whatif import Moment, Traffic, what_if
 from twin.records import ElementDemand, TimeToFull
 from twin.stores.message_store import MessageStore
 from twin.testing import Driver

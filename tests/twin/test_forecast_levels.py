@@ -12,7 +12,7 @@ import pytest
 from tests.naive.private_estates import page_set
 from tests.support.twin_driver import TwinDriver
 from twin.forecast.extension import Extension
-from twin.forecast.falling import last_peak
+from twin.forecast.levels import last_peak
 
 MINUTE = 60.0
 LARGE = {"size": 64 << 20}

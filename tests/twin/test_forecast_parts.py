@@ -14,7 +14,7 @@ from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.forecast import flows
-from twin.forecast.parts import MOST_STOPS, Stop, note_stops, take_out
+from twin.forecast.flows import MOST_STOPS, Stop, note_stops, take_out
 
 TICK_US = 10 * SECOND_US
 WEIGHTS = np.full(12, 6.0)

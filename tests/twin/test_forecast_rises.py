@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import rise_laws
-from kernels.meter_rows import RISE, RISES, TIDE
-from kernels.resources import ENTRIES, FIRST_DATA_SET_TIDE, TOTAL_TIDE
+from kernels.meter_rows import DATA_SETS, ENTRIES, RISE, RISES, TIDE, TOTAL_TIDE
 from kernels.rise_laws import DAY_TICKS
 from tests.naive.estates import data_set
 from tests.support.store_driver import KIB, MIB
@@ -15,8 +14,17 @@ from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import TICK_US, Story
 from twin.conditions import CLEARED, INFO
-from twin.forecast.laws import experts, foretold
-from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, kept_rises, kept_rows, past_of
+from twin.forecast.rises import (
+    Past,
+    Rise,
+    chance_beyond_past,
+    experts,
+    foretold,
+    goes_on,
+    kept_rises,
+    kept_rows,
+    past_of,
+)
 from twin.state.arrays import Array
 
 
@@ -25,7 +33,7 @@ class Store:
 
     def __init__(self, *rows: tuple[int, float, float, int]) -> None:
         self.rises = np.zeros(RISES, RISE)
-        self.tides = np.zeros(FIRST_DATA_SET_TIDE, TIDE)
+        self.tides = np.zeros(DATA_SETS, TIDE)
         self.tides[TOTAL_TIDE]["rises"] = len(rows)
         self.rises["tide"] = TOTAL_TIDE
         for row, (lasted, low, top, refused) in zip(self.rises, rows, strict=False):
@@ -261,9 +269,9 @@ def test_a_small_data_set_does_not_end_the_rises_of_its_structure() -> None:
     driver.go_on(20, puts=5)
     driver.go_on(5, puts=0, gets=40)
     tides = driver.twin.tables.store.tides
-    assert (tides[TOTAL_TIDE]["rising"], tides[FIRST_DATA_SET_TIDE]["apart"], tides[ENTRIES]["apart"]) == (0, 1, 0)
+    assert (tides[TOTAL_TIDE]["rising"], tides[DATA_SETS]["apart"], tides[ENTRIES]["apart"]) == (0, 1, 0)
     assert kept_rows(driver.twin.tables.store).size == 0
-    assert kept_rows(driver.twin.tables.store, FIRST_DATA_SET_TIDE).size == 1
+    assert kept_rows(driver.twin.tables.store, DATA_SETS).size == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
-from kernels.resources import TOTAL_TIDE
+from kernels.meter_rows import TOTAL_TIDE
 from tests.tools.score.scenarios.turning import Sawtooth
 from twin.estate import EstateError, load_estate
 from twin.estate.past_rises import PastPuts, PastRise, StoreHistory, history_text, read_history
@@ -122,7 +122,7 @@ def test_the_command_writes_a_history_that_an_estate_can_name(
 ) -> None:
     recording, estate = teeth
     output = tmp_path / "past.json"
-    assert main(["warm", "--from", str(recording), "--estate", str(estate), "-o", str(output)]) == 0
+    assert main(["warm", "--recording", str(recording), "--estate", str(estate), "-o", str(output)]) == 0
     assert "4 rises of 1 store written" in capsys.readouterr().out
     assert read_history(output) == learn([recording], load_estate(estate))
 

@@ -18,9 +18,8 @@ from twin.estate import load_estate
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import SiteFile, record_site
 from twin.planning.advise import Promise, advise
-from twin.planning.moment import at_moment
 from twin.planning.proof import hindsight
-from twin.planning.whatif import what_if
+from twin.planning.whatif import at_moment, what_if
 from twin.playback.commission import commission
 from twin.playback.replays import Replayed
 from twin.playback.replays import replay as play_again

@@ -11,8 +11,7 @@ import pytest
 
 from tests.support.moments import structure_at_rest
 from twin.planning.advise import Advice, Promise, advise
-from twin.planning.moment import Moment
-from twin.planning.whatif import FillOutcome, Traffic, what_if
+from twin.planning.whatif import FillOutcome, Moment, Traffic, what_if
 from twin.units import GIB
 
 NO_GETTERS = Traffic(gets=0)

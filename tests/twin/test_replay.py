@@ -15,7 +15,8 @@ from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.playback.replays import Replayed, chunks_until, dead_letter, replay
+from twin.playback.replays import Replayed, dead_letter, play, replay
+from twin.playback.samples import Applied, Observer
 from twin.recordings import files as recordings
 
 EVENTS = 3000
@@ -52,9 +53,20 @@ def test_events_until_a_time_are_those_of_every_chunk(estate: Estate) -> None:
     halves = [Decoder(estate).ndjson(part) for part in (lines[EVENTS // 2 :], lines[: EVENTS // 2])]
     limit = int(halves[1].events["time"].max())
     assert int(halves[0].events["time"].min()) >= limit
-    until = list(chunks_until(halves, limit - 1))
+    applied = Pieces()
+    play(halves, estate, applied, until=limit - 1)
     expected = int((halves[1].events["time"] < limit).sum())
-    assert sum(len(piece) for piece in until) == expected > 0
+    assert sum(applied.sizes) == expected > 0
+
+
+class Pieces(Observer):
+    """Sizes of the pieces that were applied."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def after(self, applied: Applied) -> None:
+        self.sizes.append(len(applied.piece))
 
 
 def test_alerts_come_by_time_then_store(whole: Replayed) -> None:

@@ -85,7 +85,7 @@ def test_only_operations_on_queues_are_demands() -> None:
     driver = TwinDriver()
     events = puts(driver, 1)
     events["op"] = ALTER
-    with pytest.raises(ValueError, match="ALTER is no demand"):
+    with pytest.raises(ValueError, match="ALTER is not a demand"):
         driver.twin.demand(events)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernels import layout, meter_rows
-from kernels.resources import TOTAL_TIDE
+from kernels.meter_rows import TOTAL_TIDE
 from twin.state.arrays import MemoryArrays
 from twin.state.tables import TABLES, StateError, Tables
 

@@ -16,8 +16,7 @@ from tests.support.profile import examples
 from tests.support.traffic import traffic, write_estate, write_recording
 from twin.errors import UsageError
 from twin.estate.settings import Settings
-from twin.planning.moment import moment_of, twin_at
-from twin.planning.whatif import Traffic, what_if
+from twin.planning.whatif import Traffic, moment_of, twin_at, what_if
 from twin.playback import timeline as module
 from twin.playback.replays import as_demands, chunks_of, decoded_chunks
 from twin.playback.timeline import Timeline

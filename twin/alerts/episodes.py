@@ -100,28 +100,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     def data(self) -> AlertData:
         """Return the `data` of the record."""
-        return AlertData(
-            alert_id=self.alert_id,
-            severity=self.severity,
-            store=self.store,
-            resource=self.resource,
-            condition=self.condition,
-            time=as_text(self.time),
-            usage_pct=self.usage_pct,
-            time_to_full_s=self.time_to_full_s,
-            full_probability=self.full_probability,
-            fillers=self.fillers,
-            cause=self.cause,
-            actions=self.actions,
-            runbook=self.runbook,
-            evidence=self.evidence,
-            status=CLEARED if self.change == CLEARED else "open",
-            level=self.level,
-            resources=self.resources,
-            incident=self.incident,
-            done=self.done,
-            brief=self.brief,
-        )
+        own = {name: getattr(self, name) for name in AlertData.__struct_fields__ if name not in ("time", "status")}
+        status = CLEARED if self.change == CLEARED else "open"
+        return AlertData(**own, time=as_text(self.time), status=status)
 
     def record(self) -> bytes:
         """Return the value of the record on the alerts topic: a CloudEvent in structured mode, JSON."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kernels.clock import SECOND
-from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import (
     alter_rules,
     alter_size,
@@ -25,6 +24,7 @@ from twin.capacity.statements import (
     rebuild,
     structure_sizes,
 )
+from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size, policy_name_of
 from twin.records import GETTERS, Action, Filler, Step

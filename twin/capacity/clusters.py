@@ -1,15 +1,11 @@
 """The rate that a uniform cluster carries, by its members and the hosts they run on.
 
-Pure functions: the twin and the simulation compute with the same laws. Every figure is of [IBM: MQ Uniform Cluster
-Scaling Example]: members of 4 cores on two hosts of 24 cores, 180 senders whose connections the cluster balances over
-the active members.
-
-- A member alone carries 21,070 messages/s at its limit (Table 1, second row). The estate gives it.
-- A host carries what its CPU does. In the rows in which all six members of the first host are at their limit it was
-  95.75 % busy, and a message took 184 us of CPU: 16.12 % of 24 cores at 21,070/s. Six members therefore carry less than
-  six times one: the last one of a host shares what is left.
-- Connections are spread evenly, so the member that can carry least limits all of them.
-- Two members without a limit of their own, one on each host, carried 248,100/s (Table 2).
+Every figure is of [IBM: MQ Uniform Cluster Scaling Example]: members of 4 cores on two hosts of 24 cores, 180 senders
+whose connections the cluster balances over the active members. A member alone carries 21,070 messages/s at its limit
+(Table 1, second row), which the estate gives. A host carries what its CPU does: with all six members at their limit it
+was 95.75 % busy, and a message took 184 us of CPU (16.12 % of 24 cores at 21,070/s), so that six members carry less
+than six times one. Connections are spread evenly, so the member that can carry least limits all of them. Two members
+without a limit of their own, one on each host, carried 248,100/s (Table 2).
 """
 
 from __future__ import annotations
@@ -44,10 +40,9 @@ def message_cpu_us(load: float, *, is_saturated: bool, cpu_us: float = SATURATED
     "Initial QMs on a machine tend to consume less CPU than subsequent QMs, probably due to the lesser impact of context
     switching across the machine": 127 us where one of six members carries its sixth of what the host can, 184 us at the
     limit [IBM: Table 1]. It is the load of the host, not the number of its members, that counts: one without a limit of
-    its own takes at full load as much as six [IBM: Table 2]. Below a sixth nothing is published: 127 us.
-
-    The CPU of a host is within 5 percentage points in every row of both tables. A closer law of the load alone there is
-    not: with six members at the same rate the published hosts were 97 and 87 % busy.
+    its own takes at full load as much as six [IBM: Table 2]. Below a sixth nothing is published: 127 us. The CPU of a
+    host is within 5 percentage points in every row of both tables. A closer law of the load alone there is not: with
+    six members at the same rate the published hosts were 97 and 87 % busy.
 
     Args:
         load: rate of the host, as a share of what it carries.

@@ -1,4 +1,4 @@
-"""Stores of an estate and their attributes, named as by IBM. Described in docs/estate.md.
+"""Stores of an estate and their attributes, named as by IBM. `make schemas` writes the texts into docs/estate.md.
 
 Sizes are integers, bytes. `None` stands for an absent attribute. Attributes that an MQSC or CFRM text leaves out get
 IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
@@ -58,8 +58,11 @@ class Smds:
     """Shared message data set of a queue manager for a structure. One without a description has 16 TB."""
 
     size: int = SMDS_MAX_SIZE
-    secondary: int | None = None  # None, or 0 in the text: expansion by about 10 %
-    max_size: int | None = None  # bytes that its volumes hold; None: MQ's limit of 16 TB
+    """Initial size."""
+    secondary: int | None = None
+    """Increment of an expansion; without one, or 0: 10 % of the current size."""
+    max_size: int | None = None
+    """Space on its volumes. Expansion stops there with EXPANDST FAILED, at 16 TB with MAXIMUM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +70,21 @@ class ForecastSettings:
     """Settings of the forecasts of a store that holds messages, and the drift from which they are in doubt."""
 
     drift_tolerance_pct: float = 5.0
-    forecast_horizon_s: float = 28_800.0  # length of a forecast, seconds [assumed]
-    forecast_lead_s: float = 7200.0  # seconds before full from which a watch may open [assumed]
-    forecast_page_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.5  # of full within an hour, from which a watch opens 15 minutes before [fitted]
-    forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
+    """Drift above which an alert opens."""
+    forecast_horizon_s: float = 28_800.0
+    """Horizon of the forecast in seconds, 60 to 86,400 [assumed]."""
+    forecast_lead_s: float = 7200.0
+    """A watch opens when the median predicted time until full is at most this number of seconds [assumed]."""
+    forecast_page_lead_s: float = 1800.0
+    """Seconds that a person needs: a watch becomes a [page](forecast.md#when-it-alerts) when the median predicted
+    time until full is at most this, or twice this where the store was never so full; a `queue-full-forecast` opens
+    at most this long before [assumed]."""
+    forecast_probability: float = 0.5
+    """Minimum probability of full within an hour for a watch to open 15 minutes before; less with less time left,
+    more with more; earlier than an hour before, 0.9 within the horizon [fitted]."""
+    forecast_miss_cost: float = 0.05
+    """Cost of a missed minute of lead, as a share of the cost of a false call: larger values
+    [page](forecast.md#when-it-alerts) earlier [assumed]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +99,51 @@ class Structure(ForecastSettings):
     name: str
     queue_sharing_group: str
     queue_managers: tuple[str, ...]  # of the group, sorted
-    size: int  # CFRM SIZE: the maximum
+    size: int
+    """Maximum size."""
     cf_level: int
+    """1 to 5."""
     cfrm_policy: str | None = None  # the name of the policy that describes it; None: not known
     coupling_facility: str | None = None
-    init_size: int | None = None  # CFRM INITSIZE; None: `size`
-    full_threshold: int = 80  # percent; 0: not monitored
+    """Its coupling facility; without one only `scm_max_size` limits its storage class memory."""
+    init_size: int | None = None
+    """Initial size."""
+    full_threshold: int = 80
+    """Percentage at which `threshold` alerts open; 0: none."""
     allow_auto_alter: bool = False
-    scm_max_size: int | None = None  # None: no storage class memory
-    scm_prestage_rate: int = 500_000_000  # bytes/s the mover writes to SCM [assumed]
-    scm_prefetch_rate: int = 500_000_000  # bytes/s the mover reads from SCM [assumed]
-    scm_read_us: int = 275  # of a synchronous read of 4 KB [assumed; published: 230 to 320, MQ on z14, p. 23]
-    offload: Offload = "SMDS"  # "NONE" below CFLEVEL(5)
+    """True: at FULLTHRESHOLD, ratio and size are adapted to the usage every 60 s, up to `size`."""
+    scm_max_size: int | None = None
+    """Maximum storage class memory, with SCMALGORITHM(KEYPRIORITY1); its pools become 3 % smaller; 0: none,
+    whatever the policy says."""
+    scm_prestage_rate: int = 500_000_000
+    """Bytes/s that the coupling facility moves out, at least 1M [assumed]."""
+    scm_prefetch_rate: int = 500_000_000
+    """Bytes/s that it brings back, at least 1M [assumed]."""
+    scm_read_us: int = 275
+    """Microseconds that a get waits per 4 KB in storage class memory [assumed; published: 230 to 320, MQ on z14, p.
+    23]."""
+    offload: Offload = "SMDS"
+    """SMDS or DB2, which need `cf_level` 5; NONE below."""
     offld1_th: int = 70
+    """Usage in percent above which the first rule offloads data."""
     offld1_sz: int = 32 * KIB
+    """Size in bytes above which the first rule offloads data; 64K switches a rule off."""
     offld2_th: int = 80
+    """The same of the second rule."""
     offld2_sz: int = 4 * KIB
+    """The same of the second rule."""
     offld3_th: int = 90
+    """The same of the third rule."""
     offld3_sz: int = 0
+    """The same of the third rule."""
     ds_block: int = 256 * KIB
+    """8K to 1M, powers of two."""
     ds_expand: bool = True
-    smds_prefix: int = 0  # bytes 0..400 before a message in its data set [assumed]
-    offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing [assumed]
+    """True if its data sets expand."""
+    smds_prefix: int = 0
+    """Bytes before a message in its data set, 0 to 400 [assumed]."""
+    offload_min_length: int = 140
+    """Maximum length in bytes of a message that no rule offloads, because it would save nothing [assumed]."""
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -182,11 +218,16 @@ class PageSet(ForecastSettings):
     name: str
     queue_manager: str
     psid: int  # 0..99
-    pages: int  # 4 KB records of the data set, at first
-    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"  # default [IBM: MQ 9.2, DEFINE PSID]
+    pages: int
+    """Initial number of 4 KB records of the data set."""
+    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"
+    """SYSTEM: by 10 % of the current size; USER: by `secondary_pages`; NONE [IBM: MQ 9.2, DEFINE PSID]."""
     secondary_pages: int | None = None
-    buffer_pool: int = 0  # default [IBM: MQ 9.2, DEFINE PSID]
-    max_pages: int | None = None  # pages that its volumes hold; None: MQ's limit of 64 GB
+    """Secondary extent."""
+    buffer_pool: int = 0
+    """0 to 99 [IBM: MQ 9.2, DEFINE PSID]."""
+    max_pages: int | None = None
+    """Pages on its volumes. Expansion stops there with status FAILED, at 64 GB or 119 expansions with MAXIMUM."""
     version: str | None = None  # of the queue manager, like "9.4"
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
@@ -227,9 +268,13 @@ class QueueFile(ForecastSettings):
     queue_manager: str
     queue: str
     max_size: int = QUEUE_FILE_MAX_SIZE
-    file_system_size: int | None = None  # bytes available in its file system; None: as many as max_size
-    default_q_buffer_size: int = 128 * KIB  # nonpersistent; DefaultQBufferSize, doubled on 64 bit [published]
-    default_pq_buffer_size: int = 256 * KIB  # persistent; DefaultPQBufferSize, doubled on 64 bit [published]
+    """Maximum size."""
+    file_system_size: int | None = None
+    """Space for it in the file system; the smaller of the two applies."""
+    default_q_buffer_size: int = 128 * KIB
+    """Buffer for nonpersistent messages, DefaultQBufferSize: 64K on 32 bit, doubled on 64 bit [published]."""
+    default_pq_buffer_size: int = 256 * KIB
+    """Buffer for persistent messages, DefaultPQBufferSize: 128K on 32 bit, doubled on 64 bit [published]."""
     version: str | None = None
 
     @property
@@ -266,10 +311,16 @@ class CouplingFacility:
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
 
     name: str
-    size: int | None = None  # None: only its CFRM policy is known
-    scm: int | None = None  # None: no storage class memory
-    cflevel: int | None = None  # of its control code, not MQ's `cf_level`; None: not known
-    dump_space: int = 0  # CFRM DUMPSPACE: what structures cannot have
+    size: int | None = None
+    """Its storage; the part not used by structures is available for augmented space."""
+    scm: int | None = None
+    """Its storage class memory, shared by all structures with `scm_max_size`; where these exceed it together, each
+    counts on its share in proportion to its own, until its puts show more."""
+    cflevel: int | None = None
+    """CFLEVEL of its control code, as `D CF` displays it, not that of CFSTRUCT; 26 and above have [no storage class
+    memory](what-if.md#without-storage-class-memory)."""
+    dump_space: int = 0
+    """Storage for dumps, CFRM DUMPSPACE, which structures cannot have."""
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
     others: Mapping[str, int] = field(default_factory=dict, hash=False)  # SIZE of further structures of its policy
     queue_managers: tuple[str, ...] = ()  # of those structures, sorted
@@ -295,12 +346,17 @@ class UniformCluster:
     kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
 
     name: str
-    queue_managers: tuple[str, ...]  # its members, sorted
-    messages_per_second: float  # capacity of a member where its host has room
-    cpu_us: float = 184.0  # CPU of a message at the limit, microseconds [IBM: Uniform Cluster Scaling, Table 1]
-    # Load in percent of what the active members carry from which another member is wanted. In Table 1 members carry
-    # what is asked of them up to 99.45 % of the capacity computed, and are the limit from 99.8 % on. [fitted]
+    queue_managers: tuple[str, ...]
+    """Its members, distributed."""
+    messages_per_second: float
+    """Capacity of one member on a host with room; as much as its host carries, where nothing else limits it."""
+    cpu_us: float = 184.0
+    """Microseconds of CPU per message at the limit [IBM: Uniform Cluster Scaling, Table 1]: a host carries 95.75 %
+    of its cores divided by this."""
     trigger_pct: float = 99.5
+    """Load in percent of the capacity of the active members from which another one is wanted; 75 to 100. A lower
+    one gives time to start it. In Table 1 members carry what is asked of them up to 99.45 % of the capacity
+    computed, and are the limit from 99.8 % on [fitted]."""
     queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its members
     total_bytes: ClassVar[int | None] = None  # it holds no messages
 
@@ -342,11 +398,17 @@ class QueueManager:
 
     name: str
     platform: Literal["zos", "distributed"] = "zos"
+    """zos or distributed."""
     version: str | None = None
+    """A string such as "9.4"."""
     queue_sharing_group: str | None = None
-    expiry_interval_s: float | None = None  # between two scans for expired messages; 0: none; None: see `expiry_scan_s`
-    silence_s: float | None = None  # wall time without an event after which the job reports it; None: never
-    host: str | None = None  # machine it runs on
+    expiry_interval_s: float | None = None
+    """Seconds between two scans for [expired messages](events.md#expiry), EXPRYINT on z/OS; 0: none."""
+    silence_s: float | None = None
+    """Seconds of wall time without an event after which the job reports it as a [silent
+    source](events.md#silent-sources)."""
+    host: str | None = None
+    """The machine of a member of a uniform cluster."""
 
     @property
     def expiry_scan_s(self) -> float:

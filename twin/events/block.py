@@ -1,10 +1,9 @@
 """Event batches of one store: rows in memory, and compact bytes between the processes of a job.
 
-The bytes are private to a job: they carry a version, and no other version reads them.
-
-Layout, little-endian: magic "MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4; one
-column for each field of `kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, bytes. A column is a
-head (kind u1, width u1, first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`:
+The bytes are private to a job: they carry a version, and no other version reads them. Layout, little-endian: magic
+"MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4; one column for each field of
+`kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, bytes. A column is a head (kind u1, width u1,
+first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`:
 
 * CONSTANT: no numbers; every row is `low`.
 * PLAIN: one number per row.

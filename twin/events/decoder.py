@@ -2,10 +2,9 @@
 
 Two ways lead to the same rows. The fast way decodes almost all traffic, in compiled loops over whole batches
 (`kernels.json_scan`) or array operations over Arrow columns (`arrow_columns`). All other events are left to the exact
-rules (`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only.
-
-A record beyond the bounds of `refusals` is refused as a whole before it is decoded. Records are decoded in pieces, so
-that memory does not grow with the size of a decoded batch.
+rules (`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only. A record
+beyond the bounds of `refusals` is refused as a whole before it is decoded; records are decoded in pieces, so that
+memory does not grow with the size of a decoded batch.
 
 Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
 n * n / 2**65: 3 in a million for ten million messages. A get by message id could then take the other message.
@@ -26,10 +25,9 @@ from kernels.hashing import xxh64_bytes
 from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate, as_estate
 from twin.events import arrow_columns
-from twin.events.decoded import Array, Decoded, Exact, assemble, merge
+from twin.events.decoded import Array, Decoded, Exact, RejectLog, assemble, describe_failure, merge, one_line
 from twin.events.fields import FIELDS
 from twin.events.refusals import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits, Reason, show
-from twin.events.rejects import RejectLog, describe_failure, one_line
 from twin.events.row_text import RowTexts, object_field, rows_as_fields
 from twin.events.rules import Accepted, Fields, Rules, parse
 from twin.events.values import Group, Spans, Values, as_binary, lines, read_streams, scan, too_many_lines, whole_values

@@ -112,10 +112,6 @@ class AmqsevtFeed(Feed):
             queue = str(item["queueName"]).strip()
             if not queue:
                 continue
-            other = self.intake.claim(qmgr, queue, source)
-            if other is not None:
-                yield other
-                continue
             self.intake.facts.add("queue_file", f"{qmgr}/{queue}", place)
             flows = _flows(qmgr, queue, (start, end), item)
             yield from self.flow_events(source, flows, place, is_common=source == "statistics")
@@ -148,8 +144,7 @@ class AmqsevtFeed(Feed):
             event = _call(qmgr, name in _PUTS, operation)
             if event is None:
                 return
-            other = self.intake.claim(qmgr, event["queue"], "activity trace")
-            if other is not None:
+            if other := self.intake.claim(qmgr, event["queue"], "activity trace"):
                 yield other
                 return
             self.intake.facts.add("queue_file", f"{qmgr}/{event['queue']}", "activity trace")

@@ -4,13 +4,11 @@ A line of a log begins with fields, all of which but the time may be absent: SYS
 system, Julian date, time, job or console and flags [IBM: z/OS MVS System Messages, the hardcopy log]; SDSF's user log
 and zos_operator have system, Julian date and time; a job log time and job [published: IBM Washington Systems Center,
 slides "MQ JES logs"]; others print a date and a time, or a time alone. A job log has only times of day, in local time;
-its lines `---- MONDAY,     29 JAN 2024 ----` begin a day.
+its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: where a clock is set back, a time before
+the last one is of the second pass of that hour.
 
 A message of several lines has a number behind its first line, and in SYSLOG and job log before each further line, so
 that lines of other messages may stand between. Elsewhere its lines follow without a number, or with the same time.
-
-Where a clock is set back, times of one hour come twice: a log is in order, so a time before the last one is of the
-second pass.
 """
 
 from __future__ import annotations
@@ -97,23 +95,14 @@ class Message:
 
 @dataclass(slots=True)
 class ConsoleReader:
-    """Reader of one text.
+    """Reader of one text."""
 
-    Attributes:
-        name: name of the text, for complaints.
-        first_day: day of the first time, where no line has named one.
-        zone: zone of the times.
-        unjoined: number of lines that continue a message whose first line is missing.
-        first_unjoined: the first of these.
-        outside: number of lines that are of no message, blank ones and headings among them.
-    """
-
-    name: str
-    first_day: date
-    zone: tzinfo
-    unjoined: int = 0
-    first_unjoined: Line | None = None
-    outside: int = 0
+    name: str  # of the text, for complaints
+    first_day: date  # day of the first time, where no line has named one
+    zone: tzinfo  # zone of the times
+    unjoined: int = 0  # number of lines that continue a message whose first line is missing
+    first_unjoined: Line | None = None  # the first of these
+    outside: int = 0  # number of lines that are of no message, blank ones and headings among them
     _clock: _Clock = field(init=False)
     _numbered: dict[str, Message] = field(default_factory=dict)
     _current: Message | None = None
@@ -268,27 +257,16 @@ def _is_further(message: Message, wrapped: _Wrapped, now: int | None) -> bool:
 
 
 class _Wrapped(NamedTuple):
-    """A line of a log.
+    """A line of a log."""
 
-    Attributes:
-        text: the message.
-        shape: which fields stand before it.
-        day: date as it stands there; "" if absent.
-        clock: time of day, HH?MM?SS.
-        offset: its offset from UTC; "": local.
-        is_several: True if it is known to be the first line of several.
-        is_loose: True if further lines may have the same fields.
-        fields: words before the id of a message.
-    """
-
-    text: str
-    shape: str
-    day: str
-    clock: str
-    offset: str
-    is_several: bool
-    is_loose: bool
-    fields: str
+    text: str  # the message
+    shape: str  # which fields stand before it
+    day: str  # date as it stands there; "" if absent
+    clock: str  # time of day, HH?MM?SS
+    offset: str  # its offset from UTC; "": local
+    is_several: bool  # True if it is known to be the first line of several
+    is_loose: bool  # True if further lines may have the same fields
+    fields: str  # words before the id of a message
 
 
 def _unwrap(line: str) -> _Wrapped | None:
@@ -335,19 +313,12 @@ def _from_id(rest: str) -> str:
 
 @dataclass(slots=True)
 class _Clock:
-    """Times of a log.
+    """Times of a log."""
 
-    Attributes:
-        name: name of the text, for complaints.
-        day: day of the last line.
-        zone: zone of the times.
-        now: time of the last line, microseconds since 1970; None: there was none.
-    """
-
-    name: str
-    day: date
-    zone: tzinfo
-    now: int | None = None
+    name: str  # of the text, for complaints
+    day: date  # day of the last line
+    zone: tzinfo  # zone of the times
+    now: int | None = None  # time of the last line, microseconds since 1970; None: there was none
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice

@@ -1,15 +1,13 @@
-"""Spans beside statistics: the calls that interval counts know beyond the spans of the same queue and time.
+"""Spans beside statistics: the calls that interval counts show beyond the spans of the same queue and time.
 
-The share of messages that spans show is unknown in advance: not every message carries trace context, and applications
-sample [IBM: MQ 9.4.3, Trace context]. Statistics count every put and get.
-
-Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the rest are the
-messages that no span shows. Sums are then those of the statistics, wherever these counted at least as many.
+Not every message carries trace context, and applications sample [IBM: MQ 9.4.3, Trace context]; statistics count every
+put and get. Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the
+rest are the messages that no span shows. Sums are then those of the statistics, where these counted at least as many.
 
 Live (`LiveCoverage`), statistics exist some minutes after the spans of the same time. So the share of the last whole
-windows is applied to the present spans: one stands for 1 / share calls, the span itself and an event with a count for
-the others. Puts and gets of a queue have shares of their own. That the share stays the same is an assumption, which is
-printed; the drift against measurements shows where it fails.
+windows is applied to the present spans, of each queue's puts and gets: one stands for 1 / share calls, the span itself
+and an event with a count for the others. That the share stays the same is an assumption, which is printed; the drift
+against measurements shows where it fails.
 """
 
 from __future__ import annotations
@@ -29,21 +27,17 @@ MAX_WINDOWS = 96  # that are remembered: a day
 MAX_COUNT = 1_000_000  # of an event
 
 _Key = tuple[str, str, str, int]  # store, queue, PUT or GET, window
+_Share = tuple[str, str, str]  # store, queue, PUT or GET
 
 
 @dataclass(slots=True)
 class SpanCoverage:
-    """Thinning of the counts of statistics by spans. First `note_span` and `note_count` all, then `thin` the counts.
-
-    Attributes:
-        spans: number by store, queue, operation and window.
-        counts: number of messages that statistics count, likewise.
-    """
+    """Thinning of the counts of statistics by spans. First `note_span` and `note_count` all, then `thin` the counts."""
 
     estate: Estate
     window_s: float = WINDOW_S
-    spans: Counter[_Key] = field(default_factory=Counter)
-    counts: Counter[_Key] = field(default_factory=Counter)
+    spans: Counter[_Key] = field(default_factory=Counter)  # number by store, queue, operation and window
+    counts: Counter[_Key] = field(default_factory=Counter)  # number of messages that statistics count, likewise
     _thinned: Counter[_Key] = field(default_factory=Counter)
 
     def note_span(self, event: Event) -> None:
@@ -79,11 +73,7 @@ class SpanCoverage:
         for source, place in ((self.spans, 0), (self.counts, 1)):
             for (store, queue, op, _), number in source.items():
                 totals.setdefault((store, queue, op), [0, 0])[place] += number
-        return [
-            f"{queue} on {store}: {spans:,} spans of {op}, {counts:,} counted by statistics, "
-            + (f"coverage {min(100.0, 100 * spans / counts):.1f} %" if counts else "coverage unknown")
-            for (store, queue, op), (spans, counts) in sorted(totals.items())
-        ]
+        return [_sentence(key, spans, counts) for key, (spans, counts) in sorted(totals.items())]
 
     def key(self, event: Event) -> _Key | None:
         """Return the key of a PUT or GET of stored messages on a queue of the estate; None for another event."""
@@ -96,9 +86,13 @@ class SpanCoverage:
         return store.store, store.queue or "", event["op"], int(event["time"] // (self.window_s * 1e6))
 
 
-# --- live -------------------------------------------------------------------------------------------------------------
+def _sentence(key: _Share, spans: int, counts: int) -> str:
+    store, queue, op = key
+    share = f"{min(100.0, 100 * spans / counts):.1f} %" if counts else "unknown"
+    return f"{queue} on {store}: {spans:,} spans of {op}, {counts:,} counted by statistics, coverage {share}"
 
-_Share = tuple[str, str, str]  # store, queue, PUT or GET
+
+# --- live -------------------------------------------------------------------------------------------------------------
 
 
 class LiveCoverage:
@@ -160,7 +154,7 @@ class LiveCoverage:
             spans = sum(self._spans.spans[*key, window] for window in last)
             counted = sum(statistics.counts[*key, window] for window in last)
             self._shares[key] = spans, counted
-            say(self._sentence(key))
+            say(self._scaling(key))
 
     def _note(self, key: tuple[str, str, str, int]) -> None:
         """Count a span, and forget the spans of windows long ago."""
@@ -182,11 +176,9 @@ class LiveCoverage:
         self._owed[key] = (owed - extra).limit_denominator(MAX_COUNT)
         return extra
 
-    def _sentence(self, key: _Share) -> str:
+    def _scaling(self, key: _Share) -> str:
         spans, counted = self._shares[key]
-        store, queue, op = key
-        text = f"{queue} on {store}: {spans:,} spans of {op}, {counted:,} counted by statistics, "
-        text += f"coverage {min(100.0, 100 * spans / counted):.1f} %"
+        text = _sentence(key, spans, counted)
         if spans < MIN_SPANS:
             return f"{text}: too few spans to scale by"
         if counted <= spans:

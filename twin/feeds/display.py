@@ -24,7 +24,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from twin.capacity.page_sets import allocated_pages
+from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
@@ -348,10 +348,9 @@ class DisplayFeed(Feed):
         self, qmgr: str, time: int, store: str, measured: Measured, place: str
     ) -> Generator[Complaint, None, bool]:
         """Add a measurement of a structure, if there is any; return False where it contradicts itself or is empty."""
-        wrong = contradicts(measured, store, place)
-        if wrong is not None:
+        if wrong := contradicts(measured, store, place):
             yield wrong
-        if wrong is not None or not measured:
+        if wrong or not measured:
             return False
         reporter = reporter_of(self.intake.estate, store, qmgr)
         self.objects.measurements.add(reporter, time, store, measured)

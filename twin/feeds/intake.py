@@ -57,19 +57,12 @@ _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Something wrong with the input.
+    """Something wrong with the input."""
 
-    Attributes:
-        code: stable name, such as "truncated".
-        place: page and byte, line or index.
-        text: the value and what is expected.
-        number: number of such lines or objects, of which this is the first.
-    """
-
-    code: str
-    place: str
-    text: str
-    number: int = 1
+    code: str  # stable name, such as "truncated"
+    place: str  # page and byte, line or index
+    text: str  # the value and what is expected
+    number: int = 1  # number of such lines or objects, of which this is the first
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text} ({self.code})"
@@ -77,21 +70,13 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Objects that say nothing that is used.
+    """Objects that say nothing that is used."""
 
-    Attributes:
-        name: name of all such objects, with the word that has a plural first, such as "record of other types".
-        kind: kind of these, such as "SMF 30".
-        number: number of these.
-        size: bytes of them all.
-        is_counted: True if `Feed.object_count` has them, too.
-    """
-
-    name: str
-    kind: str
-    number: int = 1
-    size: int = 0
-    is_counted: bool = False
+    name: str  # name of all such objects, with the word that has a plural first, such as "record of other types"
+    kind: str  # kind of these, such as "SMF 30"
+    number: int = 1  # number of these
+    size: int = 0  # bytes of them all
+    is_counted: bool = False  # True if `Feed.object_count` has them, too
 
 
 Item = Event | Complaint | Passed
@@ -195,13 +180,9 @@ class UnknownName:
 
 @dataclass(slots=True)
 class Intake:
-    """Accounting of feeds, one for all pages and feeds of a command.
+    """Accounting of feeds, one for all pages and feeds of a command."""
 
-    Attributes:
-        estate: None to learn what is there (`mqtwin estate import`): then no name is unknown.
-    """
-
-    estate: Estate | None = None
+    estate: Estate | None = None  # None to learn what is there (`mqtwin estate import`): then no name is unknown
     resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
     facts: EstateFacts = field(default_factory=EstateFacts)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
@@ -362,7 +343,7 @@ class Intake:
             error = _wrong(event)
             if error is not None:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
-            elif self._is_known(event):
+            elif self.is_known(event["qmgr"], event["time"], queue=event.get("queue"), store=event.get("store")):
                 self.events += 1
                 yield with_resync(event) if self.resync and event["op"] == "MEASURE" else event
             else:
@@ -373,10 +354,10 @@ class Intake:
             self.events += 1
             yield heartbeat
 
-    def _is_known(self, event: Event) -> bool:
+    def is_known(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> bool:
+        """Return True if the estate has a name; count one that it lacks. Arguments as of `note_unknown`."""
         if self.estate is None:
             return True
-        qmgr, queue, store = event["qmgr"], event.get("queue"), event.get("store")
         try:
             if queue is not None:
                 self.estate.route_of_queue(qmgr, queue)
@@ -385,7 +366,7 @@ class Intake:
             else:
                 self.estate.routes_of_qmgr(qmgr)
         except RoutingError:
-            self.note_unknown(qmgr, int(event["time"]), queue=queue, store=store)
+            self.note_unknown(qmgr, time, queue=queue, store=store)
             return False
         return True
 
@@ -393,15 +374,6 @@ class Intake:
         """Return the queue-sharing group of a queue manager: that of the estate, else the one seen; or None."""
         config = None if self.estate is None else self.estate.queue_managers.get(qmgr)
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
-
-    def check_queue(self, qmgr: str, queue: str, time: int) -> None:
-        """Count a queue of which data tell what is no event, such as its depth, if the estate lacks it."""
-        if self.estate is None:
-            return
-        try:
-            self.estate.route_of_queue(qmgr, queue)
-        except RoutingError:
-            self.note_unknown(qmgr, time, queue=queue)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
         """Count a name that the estate lacks.

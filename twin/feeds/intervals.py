@@ -3,15 +3,13 @@
 An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
 steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
 the interval nothing but a depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
-
 The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
-takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have the same
-length, by none.
+takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have one length, by
+none.
 
-Counts of an interval say of each queue that they name that nothing else happened to it. Without an event its store
-would stand still, and with it what the store shares with others. A heartbeat at the end of the interval says so
-(`IdleStores`): for a store whose counts were read, never for one of which the data say nothing. Sources: docs/feeds.md,
-"Idle stores"; docs/events.md, "Time".
+A queue whose counts are 0 has no event, and what its store shares with others would stand still. So a heartbeat at the
+end of the interval is sent for each store whose counts were read and that had no event (`IdleStores`), never for one of
+which nothing was read. Sources: docs/feeds.md, "Idle stores"; docs/events.md, "Time".
 """
 
 from __future__ import annotations
@@ -183,17 +181,11 @@ def _pieces(count: int) -> Iterator[int]:
 
 @dataclass(slots=True)
 class _Interval:
-    """The present interval of a queue manager.
+    """The present interval of a queue manager."""
 
-    Attributes:
-        end: end of the interval that is read now, microseconds since 1970.
-        known: stores of which counts have been read, in this interval or earlier.
-        active: those of them with an event in this interval.
-    """
-
-    end: int
-    known: dict[str, None] = field(default_factory=dict)  # a set in the order of reading
-    active: set[str] = field(default_factory=set)
+    end: int  # of the interval that is read now, microseconds since 1970
+    known: dict[str, None] = field(default_factory=dict)  # stores of which counts were ever read, in that order
+    active: set[str] = field(default_factory=set)  # those of them with an event in this interval
 
 
 class IdleStores:

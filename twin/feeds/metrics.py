@@ -20,7 +20,7 @@ from twin.estate import QueueFile
 from twin.events import Event, Measured
 from twin.feeds.intake import Complaint, Item, Passed, contradicts
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
-from twin.feeds.protocol import Feed
+from twin.feeds.protocol import DEFAULT_LENGTH, Feed
 
 MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
 MAX_VALUE = 2.0**53  # exact in a double
@@ -33,21 +33,13 @@ MAX_KIND = 40  # characters of the kind of what is passed over
 OTHER_METRICS = "sample of other metrics"
 _REPEATED = "collection of unchanged values"
 
-DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
-
 
 class Row(NamedTuple):
-    """A value in the data of a source, and the field that it becomes.
+    """A value in the data of a source, and the field that it becomes."""
 
-    Attributes:
-        name: name of a metric, column or attribute.
-        field: field of a MEASURE, or metric of `MetricEvents`; "scm.used" is a field in another one.
-        unit: the field's value for each 1 of the source's, such as bytes for a megabyte.
-    """
-
-    name: str
-    field: str
-    unit: int = 1
+    name: str  # name of a metric, column or attribute
+    field: str  # field of a MEASURE, or metric of `MetricEvents`; "scm.used" is a field in another one
+    unit: int = 1  # the field's value for each 1 of the source's, such as bytes for a megabyte
 
 
 def measured_of(rows: Iterable[Row], values: Mapping[str, float | None]) -> Measured:
@@ -98,21 +90,13 @@ Values = dict[Key, dict[str, float]]
 
 @dataclass(slots=True)
 class Collected:
-    """Values collected at a time by object and metric.
+    """Values collected at a time, by object and metric."""
 
-    Attributes:
-        time: microseconds.
-        place: where they stand.
-        values: by object and metric.
-        cumulative: metrics that count from the start.
-        platforms: queue manager -> True if it is on z/OS, where the data say it.
-    """
-
-    time: int
-    place: str
+    time: int  # microseconds
+    place: str  # where they stand
     values: Values = field(default_factory=dict)
-    cumulative: set[str] = field(default_factory=set)
-    platforms: dict[str, bool] = field(default_factory=dict)
+    cumulative: set[str] = field(default_factory=set)  # metrics that count from the start
+    platforms: dict[str, bool] = field(default_factory=dict)  # True of a queue manager on z/OS, where the data say it
 
     def add(self, kind: str, qmgr: str, name: str, metric: str, value: float) -> None:
         """Add a value; one that is no number that an object can have is left out."""
@@ -166,21 +150,13 @@ class Collections:
 
 @dataclass(slots=True)
 class _Poll:
-    """Values that a queue manager gave last.
+    """Values that a queue manager gave last."""
 
-    Attributes:
-        values: by object and metric.
-        last: when it was asked for them: the first collection that had them.
-        seen: the last collection.
-        changed: the last collection with new values, except the first one; None: there was none.
-        interval: the poll interval, as far as it is known.
-    """
-
-    values: Values
-    last: int
-    seen: int
-    changed: int | None
-    interval: int | None
+    values: Values  # by object and metric
+    last: int  # when it was asked for them: the first collection that had them
+    seen: int  # the last collection
+    changed: int | None  # the last collection with new values, except the first one; None: there was none
+    interval: int | None  # the poll interval, as far as it is known
 
 
 class MetricEvents:
@@ -307,8 +283,7 @@ class MetricEvents:
         gets = _sum(values, GETS) if gets is None else gets
         if count is None and gets is None:
             return
-        other = self._intake.claim(qmgr, queue, self._source)
-        if other is not None:
+        if other := self._intake.claim(qmgr, queue, self._source):
             yield other
             return
         count, gets, expired = count or 0, gets or 0, _sum(values, EXPIRED) or 0
@@ -357,7 +332,7 @@ class MetricEvents:
         """Yield the measurement of a queue file, the only store of which a queue's depth is all."""
         store = f"{key[1]}/{key[2]}"
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
-            self._intake.check_queue(key[1], key[2], time)
+            self._intake.is_known(key[1], time, queue=key[2])
             return
         measured = measured_of(QUEUE_FILE, values)
         if measured:
@@ -372,8 +347,7 @@ class MetricEvents:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
         if not measured:
             return
-        wrong = contradicts(measured, f"page set {name} of {qmgr}", place)
-        if wrong is not None:
+        if wrong := contradicts(measured, f"page set {name} of {qmgr}", place):
             yield wrong
             return
         self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=measured.get("pages_total"))

@@ -109,8 +109,7 @@ class MqscObjects:
             measured["ents_max"] = _number(fields["ENTSMAX"])
         if fields.get("ENTSUSED", "").strip():
             measured["ents_used"] = _number(fields["ENTSUSED"])
-        wrong = contradicts(measured, store, place)
-        if wrong is not None:
+        if wrong := contradicts(measured, store, place):
             yield wrong
             return
         if fields.get("SIZEMAX"):
@@ -245,7 +244,7 @@ class Measurements:
         if estate is not None and route is not None:
             store = estate.routes[route].store
             self._depths.setdefault((time, qmgr, store), {})[str(estate.routes[route].queue)] = depth
-        self._intake.check_queue(qmgr, queue, time)
+        self._intake.is_known(qmgr, time, queue=queue)
 
     def events(self) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.

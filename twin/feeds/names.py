@@ -83,12 +83,6 @@ def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
     return qmgr if config is None or qmgr in config.queue_managers else min(config.queue_managers, default=qmgr)
 
 
-def group_of(estate: Estate | None, qmgr: str) -> str | None:
-    """Return the queue-sharing group of a queue manager; None if it has none or the estate lacks it."""
-    config = estate.queue_managers.get(qmgr) if estate is not None else None
-    return config.queue_sharing_group if config is not None else None
-
-
 def without_measurement(intake: Intake, name: str, time: int) -> Iterator[Passed]:
     """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on.
 

@@ -18,7 +18,7 @@ from twin.events.measured import DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import Collected, MetricEvents, Row
-from twin.feeds.names import group_of, member_of
+from twin.feeds.names import member_of
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 _PRODUCT = "kmq"
@@ -73,8 +73,7 @@ class OdpFeed(Feed):
             yield from self._metrics.events(collected)
             return
         qmgr, store, measured, pct = self._structure(row) if table == _STRUCTURES else self._smds(row)
-        wrong = contradicts({"percentage": {"used": pct, "max": 100}}, store, place)
-        if wrong is not None:
+        if wrong := contradicts({"percentage": {"used": pct, "max": 100}}, store, place):
             yield wrong
         else:
             yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
@@ -91,7 +90,7 @@ class OdpFeed(Feed):
     def _smds(self, row: Mapping[str, Any]) -> tuple[str, str, Measured, float]:
         """Return the same of a shared message data set."""
         qmgr = _qmgr(row, self.options)
-        group = group_of(self.intake.estate, qmgr) or row.get("qsg_name")
+        group = self.intake.group_of(qmgr) or row.get("qsg_name")
         if not group:
             raise _BadRowError(f"{qmgr} is in no queue-sharing group of the estate; expected: [queue_sharing_group]")
         total, pct = _number(row, "total_blocks"), _number(row, "data_block_used_percent")

@@ -26,7 +26,7 @@ from kernels.json_scan import LENGTH_MAX
 from twin.estate import Estate
 from twin.events import Event
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
@@ -42,7 +42,6 @@ MAX_KEYS = 200_000  # spans that are remembered
 MAX_HELD = 200_000  # spans that wait for older ones
 MAX_AHEAD_US = 86_400_000_000  # beyond the others: a wrong clock, which must not make the others late
 MAX_MEANS = 10_000  # queues whose mean length is kept
-DEFAULT_LENGTH = 1024  # bytes of a message whose size neither its span nor an earlier one of the queue tells [assumed]
 _KEY_BYTES = 8
 
 
@@ -71,7 +70,16 @@ class SpanEvents:
 
     def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
         self._options = options
-        self._qmgrs = _QueueManagers(estate, options)
+        self._estate = estate
+        self._by_queue: dict[str, str | None] = {}  # the only queue manager with a queue, or the first of its group
+        stores: dict[str, str] = {}
+        for route in estate.routes if estate is not None else ():
+            if route.reported is None:
+                continue
+            if stores.setdefault(route.reported, route.store) == route.store:
+                self._by_queue.setdefault(route.reported, route.qmgr)  # routes are sorted
+            else:
+                self._by_queue[route.reported] = None
 
     def event(self, call: Call) -> Event:
         """Return the event of a call, on the queue that stores the message.
@@ -87,7 +95,7 @@ class SpanEvents:
                 f"a span of {call.queue} comes from the {_words(call.emitter)}; expected: the "
                 f"{_words(Emitter(self._options.emitter))}, as --spans says: both would count each call twice",
             )
-        qmgr = self._qmgrs.find(call)
+        qmgr = self._qmgr_of(call)
         if qmgr is None:
             raise LeftOutError(
                 NO_QUEUE_MANAGER,
@@ -111,7 +119,7 @@ class SpanEvents:
 
     def is_dropped(self, event: Event, call: Call) -> bool:
         """Return True for a call on a temporary dynamic queue that the estate lacks."""
-        return call.is_temporary and not self._qmgrs.has(event["qmgr"], event["queue"])
+        return call.is_temporary and not self._has(event["qmgr"], event["queue"])
 
     def _stored(self, call: Call, qmgr: str) -> Stored:
         """Return the queue that stores the message of a call.
@@ -121,48 +129,27 @@ class SpanEvents:
         if call.transmission_queue is not None:
             return Stored(call.transmission_queue, _XQH_BYTES if call.transmission_queue != call.queue else 0)
         is_elsewhere = call.resolved_qmgr is not None and call.resolved_qmgr != qmgr
-        if is_elsewhere and call.resolved is not None and self._qmgrs.is_renamed(qmgr, call.queue):
+        if is_elsewhere and call.resolved is not None and self._is_renamed(qmgr, call.queue):
             return Stored(call.queue, _XQH_BYTES)  # a remote definition of the estate
-        if call.resolved is not None and call.resolved_qmgr == qmgr and not self._qmgrs.has(qmgr, call.queue):
+        if call.resolved is not None and call.resolved_qmgr == qmgr and not self._has(qmgr, call.queue):
             return Stored(call.resolved)
         return Stored(call.queue)
 
     def has_queue(self, queue: str) -> bool:
         """Return True if a queue manager of the estate has a queue of this name."""
-        return self._qmgrs.has_queue(queue)
-
-
-class _QueueManagers:
-    """The queue manager of a span that names none, or its LPAR only."""
-
-    def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
-        self._options = options
-        self._estate = estate
-        self._by_queue: dict[str, str | None] = {}
-        stores: dict[str, str] = {}
-        for route in estate.routes if estate is not None else ():
-            if route.reported is None:
-                continue
-            if stores.setdefault(route.reported, route.store) == route.store:
-                self._by_queue.setdefault(route.reported, route.qmgr)  # routes are sorted
-            else:
-                self._by_queue[route.reported] = None
-
-    def has_queue(self, queue: str) -> bool:
-        """Return True if a queue manager of the estate has a queue of this name."""
         return queue in self._by_queue
 
-    def has(self, qmgr: str, queue: str) -> bool:
+    def _has(self, qmgr: str, queue: str) -> bool:
         """Return True if the estate has this queue of a queue manager."""
         return self._estate is not None and (qmgr, queue) in self._estate.queue_routes
 
-    def is_renamed(self, qmgr: str, queue: str) -> bool:
+    def _is_renamed(self, qmgr: str, queue: str) -> bool:
         """Return True for the name of an alias or a remote definition."""
         if self._estate is None or (qmgr, queue) not in self._estate.queue_routes:
             return False
         return self._estate.routes[self._estate.queue_routes[qmgr, queue]].queue != queue
 
-    def find(self, call: Call) -> str | None:
+    def _qmgr_of(self, call: Call) -> str | None:
         """Return the queue manager of a call; the first of its group for a shared queue of which no span says more."""
         if call.qmgr is not None:
             return call.qmgr
@@ -171,7 +158,7 @@ class _QueueManagers:
         if self._estate is not None and call.service is not None and call.service in self._estate.queue_managers:
             return call.service
         resolved = call.resolved_qmgr if call.transmission_queue is None else None
-        if resolved is not None and self.has(resolved, call.queue):
+        if resolved is not None and self._has(resolved, call.queue):
             return resolved  # of a queue of its own; of a remote definition it is the other end, which has no such name
         return self._options.qmgr or self._by_queue.get(call.queue)
 
@@ -345,7 +332,7 @@ class SpanOrder:
 
         Args:
             late_s: seconds by which a span may come later than younger ones.
-            length: bytes of a message whose size its span does not tell; None: the mean of the queue.
+            length: bytes of a message whose size its span does not have; None: the mean of the queue.
             max_keys: number of spans that are remembered.
         """
         self._late_us = round(late_s * 1e6)

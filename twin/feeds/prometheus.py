@@ -1,7 +1,7 @@
 """Metrics of mq_prometheus (scraped, or by a range query of Prometheus) and mq_json.
 
 mq_prometheus has gauges up to version 5, whose counts are those since the last collection, and counters from version 6:
-`# TYPE` tells. So do the metadata that Prometheus keeps [Prometheus: HTTP API, Querying metric metadata]. mq_json
+`# TYPE` shows which. So do the metadata that Prometheus keeps [Prometheus: HTTP API, Querying metric metadata]. mq_json
 writes the same metrics as JSON, an object per collection [IBM: mq-metric-samples].
 """
 

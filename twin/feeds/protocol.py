@@ -19,6 +19,7 @@ from twin.errors import UsageError
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
 
+DEFAULT_LENGTH = 1024  # bytes of a message if nothing shows them [assumed]
 _MAX_SAID = 10_000  # complaints that are made once
 
 
@@ -92,7 +93,9 @@ class Feed(ABC):
     def flow_events(
         self, source: str, flows: Flows, place: str, *, is_one_length: bool = False, is_common: bool = True
     ) -> Iterator[Item]:
-        """Yield the events of counts of an interval, and report its coverage; impossible counts are a complaint.
+        """Yield the events of counts of an interval, and report its coverage.
+
+        Impossible counts, and those of a second source of the queue, are a complaint.
 
         Args:
             source: data, such as "QQST".
@@ -101,8 +104,10 @@ class Feed(ABC):
             is_one_length: True if all messages are known to have the same length.
             is_common: True if the interval is that of all queues of the queue manager, so that its end is known.
         """
-        wrong = implausible(flows)
-        if wrong is not None:
+        if other := self.intake.claim(flows.qmgr, flows.queue, source):
+            yield other
+            return
+        if wrong := implausible(flows):
             yield Complaint("bad-value", place, wrong)
             return
         stored = [puts.count for puts in flows.puts if not puts.direct]
@@ -122,19 +127,12 @@ class Feed(ABC):
 
 
 class Format(NamedTuple):
-    """A format, in the order of docs/feeds.md.
+    """A format, in the order of docs/feeds.md."""
 
-    Attributes:
-        name: on the command line.
-        reader: module of this package, and class.
-        is_file: True if `mqtwin import` takes it.
-        is_live: True if `mqtwin collect` takes it.
-    """
-
-    name: str
-    reader: str
-    is_file: bool = True
-    is_live: bool = False
+    name: str  # on the command line
+    reader: str  # module of this package, and class
+    is_file: bool = True  # True if `mqtwin import` takes it
+    is_live: bool = False  # True if `mqtwin collect` takes it
 
 
 FORMATS: Mapping[str, Format] = {

@@ -147,8 +147,7 @@ class DdsFeed(Feed):
                 continue
             self._see(store, row)
             content = _structure_measured(row)
-            wrong = contradicts(content, store, place)
-            if wrong is not None:
+            if wrong := contradicts(content, store, place):
                 yield wrong
                 continue
             qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
@@ -223,8 +222,7 @@ def _facility_event(
     if qmgr is None:
         yield from without_measurement(intake, name, interval[1])
         return
-    wrong = contradicts(shares, name, place)
-    if wrong is not None:
+    if wrong := contradicts(shares, name, place):
         yield wrong
         return
     if source:

@@ -26,7 +26,7 @@ from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
 MQSC, RECORDING = "mqsc", "recording"
-_LOOKED_AT = 8 << 20  # bytes of a file that tell its format
+_LOOKED_AT = 8 << 20  # bytes of a file that show its format
 _POLICY = re.compile(
     r"\s*(?:[0-9]{1,6}\s+)?(?:DATA\s+TYPE\(CFRM\)|DEFINE\s+POLICY|STRUCTURE\s+NAME\()|ADMINISTRATIVE DATA UTILITY:",
     re.IGNORECASE,
@@ -38,18 +38,11 @@ _WRITE_EVENTS = 10_000  # events per write
 
 
 class SiteFile(NamedTuple):
-    """A file of a site.
+    """A file of a site."""
 
-    Attributes:
-        format_name: one of FORMATS, cfrm, mqsc, or recording.
-        path: the file.
-        owner: queue manager or queue-sharing group of the definitions in a file of mqsc, or policy to take of cfrm;
-            "": not known.
-    """
-
-    format_name: str
+    format_name: str  # one of FORMATS, cfrm, mqsc, or recording
     path: Path
-    owner: str = ""
+    owner: str = ""  # queue manager or queue-sharing group of definitions in MQSC, policy of cfrm; "": not known
 
 
 def site_file(format_name: str, file: str) -> SiteFile:
@@ -66,17 +59,11 @@ def site_file(format_name: str, file: str) -> SiteFile:
 
 
 class MissingGroup(NamedTuple):
-    """A queue-sharing group that no file describes.
+    """A queue-sharing group that no file describes."""
 
-    Attributes:
-        text: what is missing, and the option to add.
-        option: value of --group, with the queue managers that were seen.
-        is_needed: the estate cannot be read without it.
-    """
-
-    text: str
-    option: str
-    is_needed: bool
+    text: str  # what is missing, and the option to add
+    option: str  # value of --group, with the queue managers that were seen
+    is_needed: bool  # the estate cannot be read without it
 
 
 class SiteEstate(NamedTuple):

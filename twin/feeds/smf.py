@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from typing_extensions import override
 
-from twin.capacity.page_sets import allocated_pages
+from kernels.page_set import allocated_pages
 from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
@@ -261,10 +261,6 @@ class SmfFeed(Feed):
         if self.options.flows != "statistics":
             self._accounted = True
             return
-        other = self.intake.claim(record.qmgr, queue, "QQST")
-        if other is not None:
-            yield other
-            return
         fast = min(values.fast_puts, values.puts_np + values.put1s_np)
         fast_bytes = min(values.fast_bytes, values.put_bytes_np + values.put1_bytes_np)
         puts = (
@@ -316,10 +312,6 @@ class SmfFeed(Feed):
         self._note_queue(record, queue, values)
         if self.options.flows != "accounting":
             self._accounted |= bool(values.valid_puts or values.valid_gets)
-            return
-        other = self.intake.claim(record.qmgr, queue, "WQ")
-        if other is not None:
-            yield other
             return
         persistent = min(values.puts_p + values.put1s_p, values.valid_puts)
         nonpersistent = values.valid_puts - persistent

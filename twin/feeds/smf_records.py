@@ -42,17 +42,11 @@ _OTHERS = "record of other types"
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Bytes that a transfer puts around each record, in place of its RDW.
+    """Bytes that a transfer puts around each record, in place of its RDW."""
 
-    Attributes:
-        words: what the data are.
-        descriptor: bytes in front of the length.
-        length_bytes: bytes of the length, big-endian; 0: the length is not in front of the record.
-    """
-
-    words: str
-    descriptor: bytes
-    length_bytes: int
+    words: str  # what the data are
+    descriptor: bytes  # bytes in front of the length
+    length_bytes: int  # bytes of the length, big-endian; 0: the length is not in front of the record
 
     def content(self, data: bytes | mmap.mmap, position: int) -> tuple[int, int]:
         """Return where the record of a frame begins and ends; (0, position) if none begins there."""

@@ -7,10 +7,9 @@ that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf E
 A queue manager on z/OS emits a span for each put and each destructive get of a traced message, once its unit of work
 has ended [IBM: MQ 9.4.3, Span emission; IBM: MQ 10.0, Span attributes]. Its spans are those of the scope "z/OS OTel"
 with messaging.system ibmmq; `service.name` of the resource is the queue manager that made the call [seen: spans of MQ
-9.4.4 on z/OS 3.2]. The name of the LPAR and `os.type` say nothing of the emitter: applications on z/OS have them too.
-
-`messaging.message.envelope.size` counts the MQMD, which an event's length does not [seen, likewise]. A put to a remote
-queue stores the message on a transmission queue, behind a header MQXQH [IBM: MQ, MQXQH].
+9.4.4 on z/OS 3.2]. LPAR and `os.type` do not show the emitter: applications on z/OS have them too. The envelope size
+counts the MQMD, which an event's length does not [seen, likewise]. A put to a remote queue stores the message on a
+transmission queue, behind a header MQXQH [IBM: MQ, MQXQH].
 """
 
 from __future__ import annotations
@@ -88,45 +87,25 @@ class Emitter(StrEnum):
 
 
 class Call(NamedTuple):
-    """A put or get.
+    """A put or get. What is None is not in the span."""
 
-    Attributes:
-        time: microseconds since 1970, when the call returned.
-        key: trace id and span id, 24 bytes.
-        op: PUT or GET.
-        queue: destination, before an alias or a remote definition is resolved.
-        emitter: who wrote the span.
-        qmgr: queue manager that made the call, if the span names it.
-        lpar: LPAR, if the span names it.
-        service: name of the service, if the span has it: of an application's span that of the application.
-        msgid: message id, if the span has it.
-        length: bytes without the MQMD, if the span has them.
-        transmission_queue: queue that stores a message to another queue manager, if the span names it.
-        resolved: name behind an alias or a remote definition, if the span has it.
-        resolved_qmgr: queue manager of `resolved`, if the span has it.
-        is_temporary: True for a temporary dynamic queue.
-        priority: priority of the message, if the span has it.
-        persistent: persistence of the message, if the span has it.
-        expiry_s: seconds until the message expires; None: unlimited, or not in the span.
-    """
-
-    time: int
-    key: bytes
-    op: Op
-    queue: str
-    emitter: Emitter
-    qmgr: str | None = None
+    time: int  # microseconds since 1970, when the call returned
+    key: bytes  # trace id and span id, 24 bytes
+    op: Op  # PUT or GET
+    queue: str  # destination, before an alias or a remote definition is resolved
+    emitter: Emitter  # who wrote the span
+    qmgr: str | None = None  # queue manager that made the call
     lpar: str | None = None
-    service: str | None = None
+    service: str | None = None  # name of the service; of an application's span that of the application
     msgid: str | None = None
-    length: int | None = None
-    transmission_queue: str | None = None
-    resolved: str | None = None
-    resolved_qmgr: str | None = None
-    is_temporary: bool = False
+    length: int | None = None  # bytes without the MQMD
+    transmission_queue: str | None = None  # queue that stores a message to another queue manager
+    resolved: str | None = None  # name behind an alias or a remote definition
+    resolved_qmgr: str | None = None  # queue manager of `resolved`
+    is_temporary: bool = False  # a temporary dynamic queue
     priority: int | None = None
     persistent: bool | None = None
-    expiry_s: float | None = None
+    expiry_s: float | None = None  # seconds until the message expires; None also: unlimited
 
 
 class UnreadableSpansError(ValueError):
@@ -134,17 +113,11 @@ class UnreadableSpansError(ValueError):
 
 
 class Spans(NamedTuple):
-    """Content of a request.
+    """Content of a request."""
 
-    Attributes:
-        calls: in its order.
-        others: number of spans that are no call on MQ, by what they are of.
-        signal: what a request without spans is of, such as "metrics"; None: it has spans.
-    """
-
-    calls: list[Call]
-    others: Counter[str]
-    signal: str | None = None
+    calls: list[Call]  # in its order
+    others: Counter[str]  # number of spans that are no call on MQ, by what they are of
+    signal: str | None = None  # what a request without spans is of, such as "metrics"; None: it has spans
 
 
 class _OtherSignal(Exception):  # noqa: N818 -- not an error

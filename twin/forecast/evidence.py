@@ -1,4 +1,4 @@
-"""Evidence of a forecast: sentences with numbers that an operator can check."""
+"""Evidence of a forecast: sentences with numbers that an operator can check; and the error of the model behind it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER
-from twin.forecast.model_error import error_pct, lost_share
-from twin.forecast.outlook import SECONDS, Outlook
+from twin.forecast.outlook import SECONDS, Outlook, fullest, usage
 from twin.forecast.rises import Past
 from twin.state.arrays import Array
 from twin.units import as_count, as_range, as_span
 
 if TYPE_CHECKING:
+    from twin.forecast.fill_model import FillModel
     from twin.forecast.view import ForecastView
 
 _STOPPED_TICKS = 3 * MINUTE_TICKS  # without a get, of a queue that was got from
@@ -142,3 +142,44 @@ def _service(outlook: Outlook) -> str:
         times = outlook.rests_at_pct / 100
         return f"gets follow the backlog, but at the present rates it comes to rest only at {times:.1f} times what fits"
     return f"gets follow the backlog: at the present rates it comes to rest at {outlook.rests_at_pct:.0f} %"
+
+
+# --- the error of the model: how far it may be from what the store really holds ---------------------------------------
+
+
+_MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
+
+
+def lost_share(view: ForecastView) -> float:
+    """Return the share of the events that the model lacks, 0..1.
+
+    It lacks those whose numbers are missing, and the puts of messages that were got; the larger share of both counts.
+    """
+    scalars = view.tables.store.scalars[0]
+    shares = (
+        int(lost) / max(1, int(lost) + int(known))
+        for lost, known in ((scalars["gaps"], scalars["events"]), (scalars["unmatched_gets"], scalars["ages"]))
+    )
+    return max(shares)
+
+
+def error_pct(view: ForecastView, fill: FillModel) -> float:
+    """Return by how many percent of a store its model may be wrong.
+
+    That is the drift that the last measurement showed. Without one, the model is taken to lack the same share of what
+    the store holds as it lacks of the events [assumed].
+    """
+    if view.drift.pct is not None:
+        return abs(view.drift.pct)
+    return 100.0 * usage(fill, fullest(fill)) * lost_share(view)
+
+
+def doubt(view: ForecastView, fill: FillModel) -> float:
+    """Return the error of the time to full that this means, as a share of it: the error over the room left.
+
+    It is 0 where the model may be wrong by no more than `drift_tolerance_pct`.
+    """
+    pct = error_pct(view, fill)
+    if pct <= view.config.drift_tolerance_pct:
+        return 0.0
+    return float(min(_MAX_DOUBT, pct / max(100.0 * (1.0 - usage(fill, fullest(fill))), 1.0)))

@@ -12,15 +12,17 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from kernels import chance, resources
-from kernels.clock import TICK
-from kernels.meter_rows import RISE
+from kernels import futures, meter_rows, regime
+from kernels.clock import MINUTE_TICKS, TICK
+from kernels.meter_rows import BINS, CLASSES, RISE
 from kernels.rise_laws import SIMILAR
+from twin.conditions import ENTRIES, Resource
 from twin.forecast.extension import Extension, known_levels
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
 from twin.forecast.rises import Past, Rise, goes_on
+from twin.forecast.view import ForecastView
 from twin.state.arrays import Array
 
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
@@ -112,7 +114,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     if not fits or not levels.are_recent(tick):
         return None
     doubts = np.empty((PATHS, 3))
-    chance.normal(np.uint64(seed_of(name, tick)), doubts[: PATHS // 2])
+    futures.normal(np.uint64(seed_of(name, tick)), doubts[: PATHS // 2])
     doubts[PATHS // 2 :] = -doubts[: PATHS // 2]
     full_at, full_of = _first_full(fits, _limits(fill), doubts, tick - levels.ticks[-1], horizon)
     first = max(fits.values(), key=lambda fit: fit.slope)
@@ -149,7 +151,7 @@ def _limits(fill: FillModel) -> dict[int, float]:
     """Return what pools can become by automatic alter, as a share of what they are, by number; others stay."""
     row = fill.scalars[0]
     grows = np.isfinite(row["alter_from"]) and 0 < row["size"] < row["size_max"]
-    return dict.fromkeys((resources.ENTRIES, resources.SPACE), float(row["size_max"] / row["size"])) if grows else {}
+    return dict.fromkeys((meter_rows.ENTRIES, meter_rows.SPACE), float(row["size_max"] / row["size"])) if grows else {}
 
 
 def _first_full(
@@ -164,9 +166,73 @@ def _first_full(
         waited: ticks since the last level.
         horizon: ticks.
     """
-    full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, resources.NOTHING_FULL)
+    full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, meter_rows.NOTHING_FULL)
     for number, fit in fits.items():
         ticks = np.maximum(0.0, fit.full_at(doubts, limits.get(number, 1.0)) - waited)
         sooner = (ticks < full_at) & (ticks <= horizon)
         full_at, full_of = np.where(sooner, ticks, full_at), np.where(sooner, number, full_of)
     return full_at, full_of
+
+
+# --- resources that empty ---------------------------------------------------------------------------------------------
+
+# Since when gets have exceeded puts, by the last minutes and not by the regime. Refused puts count as puts: they come
+# again. Of a store whose puts and gets nothing reports the measured levels say it.
+
+
+_LOWER = 0.5  # of the fall so far, by which what came before its peak was lower [assumed]
+_RECENT_TICKS = 5 * MINUTE_TICKS  # up to the last put or get, in which gets have to exceed puts [assumed]
+
+
+def falling_since(view: ForecastView, levels: Levels, resource: Resource, tick: int) -> int | None:
+    """Return the tick from which a resource has emptied; None: it does not at present.
+
+    Args:
+        view: the store.
+        levels: measured levels, of a store whose puts and gets nothing reports.
+        resource: the resource.
+        tick: the present.
+    """
+    if int(view.tables.store.scalars[0]["ages"]) == 0:
+        return _by_levels(levels.ticks, levels.shares.get(str(resource), []))
+    store = view.tables.store
+    flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
+    since = tick - BINS + 1
+    ticks = np.sort(store.bins["tick"][(store.bins["tick"] >= since) & (store.bins["tick"] < tick)])
+    n = regime.read_flows(store.bins, store.counts, since, tick, flows, totals)
+    flows, totals, ticks = flows[:n], totals[:n], ticks[:n]
+    busy = np.flatnonzero((totals[:, regime.PUT] + totals[:, regime.LEFT] + totals[:, regime.REFUSED_PUTS]) > 0)
+    if not busy.size:
+        return None
+    last = int(ticks[busy[-1]])
+    recent = ticks > last - _RECENT_TICKS
+    added = totals[:, regime.STAYED] - totals[:, regime.LEFT]
+    if added[recent].sum() >= 0:
+        return None
+    stayed, near, far = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES], flows[:, 2 * CLASSES :]
+    if resource != ENTRIES and ((stayed - near - far)[recent] @ view.fill_model(tick).weights).sum() >= 0:
+        return None  # many small messages go, a few large ones come
+    held = np.concatenate(([0.0], np.cumsum(added - totals[:, regime.REFUSED_PUTS])))
+    return int(np.append(ticks, last + 1)[last_peak(held.tolist())])
+
+
+def last_peak(held: list[float]) -> int:
+    """Return where the present fall began: at its highest place, before which it was lower by half of the fall.
+
+    Args:
+        held: amounts in order of time, the present one last.
+    """
+    now, peak, place = held[-1], held[-1], len(held) - 1
+    for i in range(len(held) - 2, -1, -1):
+        if held[i] > peak:
+            peak, place = held[i], i
+        elif peak - held[i] > _LOWER * (peak - now) > 0:
+            break
+    return place
+
+
+def _by_levels(ticks: list[int], shares: list[float]) -> int | None:
+    """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it."""
+    if len(shares) < 2 or shares[-1] >= shares[-2]:
+        return None
+    return ticks[last_peak(shares)]

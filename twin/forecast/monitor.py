@@ -6,9 +6,7 @@ compared with the chance that the next minute shows the rise to be harmless. It 
 act on has changed, and cleared when it has been unlikely, or far off, for longer. While gets exceed puts, or full is
 unlikely, no record has a time until full, none is critical, and none asks for what is done already. A store has one
 alert of this condition at a time, about the resource that is full first: that resource may change, the episode does
-not.
-
-Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
+not. Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 """
 
 from __future__ import annotations
@@ -19,22 +17,21 @@ from typing import NamedTuple, Self
 import msgspec
 import numpy as np
 
-from kernels import regime, shares
+from kernels import regime
 from kernels.clock import SECOND, TICK
 from kernels.layout import NEVER
+from kernels.usage import leads_to_full
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import Structure
 from twin.forecast import flows, remedies, rises, rule
 from twin.forecast import levels as by_levels
-from twin.forecast.evidence import evidence, of_model
+from twin.forecast.evidence import doubt, evidence, of_model
 from twin.forecast.extension import MIN_LEVELS
-from twin.forecast.falling import falling_since
-from twin.forecast.levels import Levels
-from twin.forecast.model_error import doubt
+from twin.forecast.flows import Stop, note_stops
+from twin.forecast.levels import Levels, falling_since
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
-from twin.forecast.parts import Stop, note_stops
 from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.refusals import full_now, refusing
 from twin.forecast.view import ForecastView
@@ -197,7 +194,7 @@ class ForecastMonitor:
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
         if refused := refusing(view, tick * TICK):
             return self._note_full(view, episode, refused, tick)
-        if episode is None and not shares.leads_to_full(store, tick):
+        if episode is None and not leads_to_full(store, tick):
             self.memory.danger_since, self.memory.last = None, ()
             return []
         if tick < self.memory.next_look:
@@ -221,7 +218,7 @@ class ForecastMonitor:
         Args:
             view: the store.
             episode: the open alert about the forecast.
-            refused: resources for want of which puts are refused.
+            refused: resources that are full, so that puts are refused.
             tick: the present.
         """
         memory = self.memory
@@ -258,7 +255,7 @@ class ForecastMonitor:
             self.memory.levels.note(tick, view.fill_model(tick))
 
     def _note_look(self, view: ForecastView, summary: _Summary) -> None:
-        """Note a look to be settled, unless the store is full: then there is nothing to foresee."""
+        """Note a look to be settled, unless the store is full."""
         outcomes = self.memory.outcomes
         if is_full(summary.outlook.fill):
             outcomes.note_full(summary.tick * TICK)

@@ -2,11 +2,10 @@
 
 Every five minutes one look is noted: its probability to be full within each of HORIZONS, and its interval. It is
 settled by event times: by the next alert `full` if that comes before a horizon ends, else by the end of the horizon.
-Days are those of event time, UTC. The content depends on the store's looks and alert records alone.
-
-Intervals are corrected as in split conformal prediction: of each filling it is known by which factor the intervals had
-to be wider to contain it, and four fifths of these factors are covered [Angelopoulos and Bates: A gentle introduction
-to conformal prediction].
+Days are those of event time, UTC. The content depends on the store's looks and alert records alone. Intervals are
+corrected as in split conformal prediction: of each filling it is known by which factor the intervals had to be wider to
+contain it, and four fifths of these factors are covered [Angelopoulos and Bates: A gentle introduction to conformal
+prediction].
 """
 
 from __future__ import annotations
@@ -234,7 +233,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             into._day(page.ended).false += 1
 
     def _judge_page(self, time: int, *, is_full: bool) -> None:
-        """Count the page that calls, when puts are first refused. is_full: True for want of storage, not of depth."""
+        """Count the page that calls, when puts are first refused. is_full: True for lack of storage, not of depth."""
         page = self.page
         if page is None or page.ended is not None or page.is_judged:
             return

@@ -1,7 +1,7 @@
 """The outlook of a store: when it will be full, and how probable that is.
 
 The store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`). Whether the
-rise goes on until then is estimated from how the store's rises have ended before (`twin.forecast.rises`).
+rise continues until then is estimated from how the store's rises have ended before (`twin.forecast.rises`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernels import forecast, resources
+from kernels import forecast, meter_rows
 from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
@@ -30,7 +30,7 @@ SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
-_MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
+_MAX_SLOWER = 4.0  # times: a rise that continues does not become slower than that
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +72,8 @@ class Outlook:
         net: elements, pages or blocks that a tick adds to the store, unoffloaded.
         full_at: f8[PATHS], seconds until full, inf.
         full_of: i8[PATHS], the resource that is full first, -1: none.
-        weights: f8[PATHS], probability that the rise goes on until then.
-        rise: the rise under way that tells of the resource most likely to be full first.
+        weights: f8[PATHS], probability that the rise continues until then.
+        rise: the rise under way of the resource most likely to be full first.
         past: rises before it that are like it.
         ends_soon: probability that the rise ends within a minute.
         rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
@@ -162,15 +162,15 @@ def look_ahead(
     wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
     full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
-    full_at[is_beyond], full_of[is_beyond] = np.inf, resources.NOTHING_FULL
+    full_at[is_beyond], full_of[is_beyond] = np.inf, meter_rows.NOTHING_FULL
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
     beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
     weights, courses = np.zeros(PATHS), {}
-    for tide in sorted(set(tides_of.tolist())) or [resources.TOTAL_TIDE]:
+    for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
-        if tide == resources.TOTAL_TIDE:
+        if tide == meter_rows.TOTAL_TIDE:
             growth, pace = grown[paths], _pace(fill, now)
         else:
             left = 1.0 - float(store.tides[tide]["share"])
@@ -203,7 +203,7 @@ def look_closely(store: Store, name: str, fill: FillModel, now: Regime, tick: in
 
 
 class _Course(NamedTuple):
-    """How a rise may go on. chances: f8[n], that it does until each of n paths is full; ends_soon: as of `Outlook`."""
+    """How a rise may continue. chances: f8[n], that it does until each of n paths is full; ends_soon: see `Outlook`."""
 
     rise: Rise
     past: Past
@@ -212,7 +212,7 @@ class _Course(NamedTuple):
 
 
 def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_at: Array, growth: Array) -> _Course:
-    """Return how the rise of a row of `tides` may go on.
+    """Return how the rise of a row of `tides` may continue.
 
     Args:
         store: the arrays.
@@ -300,7 +300,7 @@ def _rests_at(fill: FillModel, now: Regime) -> float:
 
 
 def _pace(fill: FillModel, now: Regime) -> float:
-    """Return what a tick adds to what the store holds, as `kernels.shares` measures it."""
+    """Return what a tick adds to what the store holds, as `kernels.usage` measures it."""
     scalars = fill.scalars[0]
     space = now.net / float(scalars["space_max"])
     return space + now.net_messages / float(scalars["ents_max"]) if scalars["counts_ents"] else space
@@ -317,7 +317,7 @@ def fullest(fill: FillModel) -> int:
 
 
 def is_full(fill: FillModel) -> bool:
-    """Return True if a resource for want of which puts fail is used up; SCM is none of them."""
-    first = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
-    numbers = range(first, resources.FIRST_DATA_SET + fill.sets.shape[0])
+    """Return True if a resource whose exhaustion fails puts is used up; SCM is not one of them."""
+    first = meter_rows.ENTRIES if fill.scalars[0]["counts_ents"] else meter_rows.SPACE
+    numbers = range(first, meter_rows.FIRST_DATA_SET + fill.sets.shape[0])
     return any(usage(fill, number) >= 1.0 for number in numbers)

@@ -1,15 +1,14 @@
-"""Puts of a store by half hours, and experts that foretell them from its own days.
+"""Puts of a store by half hours, and experts that predict them from its own days.
 
-The puts of the last eight days are kept. At a look, experts foretell how many there will be in the next half hour and
-in the next one, two, four and eight hours: as many as now, as many as at this hour of earlier days, between the two,
-now with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
-spans, by the logarithm of the ratio between what it foretold and what came, at every half hour of the last days; what
-is foretold is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are
-followed, and where they do not, puts stay as they are. Nothing is foretold before the second day has
-been compared with the first.
-
-Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
-[published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than any).
+The puts of the last eight days are kept. At a look, experts predict how many there will be in the next half hour and in
+the next one, two, four and eight hours: as many as now, as many as at this hour of earlier days, between the two, now
+with the change that earlier days had at this hour, as many as a week ago. Each expert is scored, for each of these
+spans, by the logarithm of the ratio between its prediction and what came, at every half hour of the last days; what is
+predicted is the mean of their logarithms, weighted by the likelihood of these errors. So days that repeat are followed,
+and where they do not, puts stay as they are. Nothing is predicted before the second day has been compared with the
+first. Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they
+predicted); [published: Bates and Granger, "The combination of forecasts", 1969] (their mean has a smaller error than
+any).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ HALF_HOURS = 8 * DAY  # half hours of puts
 UNKNOWN = -1  # puts of a half hour that was not seen as a whole
 NOW, HOUR, BETWEEN, CHANGE, WEEK_AGO = range(5)  # the experts
 EXPERTS = 5
-SPANS = (1, 2, 4, 8, 16)  # half hours ahead that are foretold
+SPANS = (1, 2, 4, 8, 16)  # half hours ahead that are predicted
 _EARLIER = DAY * np.arange(1, 8)[:, None]  # half hours back to the same hour of the days that are averaged
 _SCORED = 3 * DAY  # half hours of which the errors count
 _MIN_SCORED = 8  # half hours of which the errors of an expert must be known [assumed]
@@ -108,7 +107,7 @@ class Trust:
 
     Attributes:
         weights: f8[EXPERTS, SPANS], together 1 for each span.
-        spread: f8[SPANS], standard deviation of the logarithm of what comes, over what is foretold.
+        spread: f8[SPANS], standard deviation of the logarithm of what comes, over the prediction.
         usual: f8[SPANS[-1] + 3], mean of the puts on earlier days, from the half hour before the one under way on.
         week_ago: f8[SPANS[-1] + 3], puts a week ago.
         days: earlier days that are known of the half hour under way.
@@ -200,12 +199,12 @@ def sums_of(puts: Array) -> Array:
 
 
 def foretold(sums: Array, origins: Array, span: int, least: float) -> Array:
-    """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert foretells; NaN: it cannot.
+    """Return f8[EXPERTS, n], the logarithm of the puts a half hour that each expert predicts; NaN: it cannot.
 
     Args:
         sums: as of `sums_of`. What an expert says uses the half hours before its origin alone.
-        origins: i8[n], the first half hours foretold.
-        span: half hours foretold.
+        origins: i8[n], the first half hours predicted.
+        span: half hours predicted.
         least: puts of a half hour, below which no count is taken.
     """
     says = np.empty((EXPERTS, origins.size))
@@ -236,11 +235,11 @@ def _usual(sums: Array, starts: Array, span: int) -> tuple[Array, Array]:
 def _weigh(errors: Array, span: int) -> tuple[Array, float]:
     """Return (weight of each expert, standard deviation of the error of their weighted mean).
 
-    Errors of spans that overlap tell the same, so as many of them as a span is long count as one.
+    Errors of spans that overlap are not independent: as many of them as a span is long count as one.
 
     Args:
         errors: f8[EXPERTS, n], of logarithms, the newest last; NaN where there is none.
-        span: half hours foretold.
+        span: half hours predicted.
     """
     known = np.isfinite(errors)
     fade = _FADE ** np.arange(errors.shape[1])[::-1]

@@ -1,6 +1,6 @@
 """Stores that refuse puts now: what is full needs no forecast. All who ask whether one does, ask here.
 
-Also how long a store has left if its traffic goes on, from just before a change of it to just after.
+Also how long a store has left if its traffic continues, from just before a change of it to just after.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from kernels import resources
+from kernels import meter_rows
 from kernels.clock import MINUTE_TICKS
 from twin.conditions import Condition, Resource
 from twin.forecast import flows
@@ -23,7 +23,7 @@ LEFT_HOURS = 8  # for which a store is rolled forward when it is asked how long 
 
 
 def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
-    """Return the resources of a store for want of which puts are refused, the last one refused in front.
+    """Return the full resources for which a store refuses puts, the last one refused in front.
 
     Args:
         view: the store.
@@ -41,7 +41,7 @@ def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
 
 
 def full_now(view: ForecastView, refused: tuple[Resource, ...], now: int) -> tuple[Forecast, ...]:
-    """Return the forecasts of resources for want of which puts are refused: full now, for certain.
+    """Return the forecasts of full resources for which puts are refused: full now, for certain.
 
     Args:
         view: the store.
@@ -80,30 +80,30 @@ def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]
     Args:
         fill: the model under other settings.
         before: the model as it is.
-        refused: the resources for want of which puts are refused.
+        refused: the full resources for which puts are refused.
     """
     scalars, sets = fill.scalars.copy(), fill.sets.copy()
     for resource in refused:
         if resource not in before.resources or resource not in fill.resources:
             continue
         number, place = before.resources.index(resource), fill.resources.index(resource)
-        if place >= resources.FIRST_DATA_SET:
-            used, total = before.sets[number - resources.FIRST_DATA_SET]
-            sets[place - resources.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
+        if place >= meter_rows.FIRST_DATA_SET:
+            used, total = before.sets[number - meter_rows.FIRST_DATA_SET]
+            sets[place - meter_rows.FIRST_DATA_SET, 0] += max(0.0, float(total - used))
         else:
-            name = "ents" if place == resources.ENTRIES else "space"
+            name = "ents" if place == meter_rows.ENTRIES else "space"
             scalars[name] += np.maximum(before.scalars[f"{name}_max"] - before.scalars[name], 0.0)
     return replace(fill, scalars=scalars, sets=sets)
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The time that a store has left if its traffic goes on.
+    """The time that a store has left if its traffic continues.
 
     Attributes:
         seconds: median until any resource is full; inf: not within `LEFT_HOURS`; None: the traffic is not known.
         fill: its fill model.
-        refused: the resources for want of which puts are refused.
+        refused: the full resources for which puts are refused.
     """
 
     seconds: float | None

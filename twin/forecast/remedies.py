@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernels.resources import NOTHING_FULL
+from kernels.meter_rows import NOTHING_FULL
 from twin.alerts import texts
 from twin.estate import ForecastSettings, Structure
 from twin.forecast import flows
-from twin.forecast.fill_model import FillModel
+from twin.forecast.fill_model import FillModel, offloading_sooner
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
-from twin.forecast.structure_model import offloading_sooner
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
 from twin.units import as_rate, as_span

@@ -1,24 +1,24 @@
 """How the rises of a store have ended before, and what that says about the rise under way.
 
-`twin.forecast.laws` weighs the ways in which rises end. The rise is that of all messages of a store, wherever the rules
-place them; of a data set that is far smaller than its structure (`kernels.shares`) it is that of its own blocks, which
-the former does not show. A rise that ended in 2192 went on. Beside the rises seen stands
-half a rise of a kind not seen yet, which is expected to last for as long as it has lasted so far.
+The rise is that of all messages of a store, wherever the rules place them; of a data set that is far smaller than its
+structure (`kernels.usage`) it is that of its own blocks, which the former does not show. A rise that ended in 2192 went
+on. Beside the rises seen stands half a rise of a kind not seen yet, which is expected to last as long as it has so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from kernels import rise_laws
 from kernels.clock import SECOND, TICK
 from kernels.layout import Store
-from kernels.meter_rows import RISES
-from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
+from kernels.meter_rows import DATA_SETS, RISE, RISES, TOTAL_TIDE
+from kernels.rise_laws import LAWS, SIMILAR, Experts
 from twin.estate.past_rises import PastRise
-from twin.forecast import laws
 from twin.state.arrays import Array
 
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
@@ -59,7 +59,7 @@ class Past:
 
     Attributes:
         rows: RISE[n], the rises.
-        alike: f8[laws.SIMILAR, n], how much each is like the present one: in cause, in pace too, in hour too; 0..1.
+        alike: f8[SIMILAR, n], how much each is like the present one: in cause, in pace too, in hour too; 0..1.
     """
 
     rows: Array
@@ -83,7 +83,7 @@ class Past:
     @property
     def went_on(self) -> Array:
         """True if it ended in 2192, bool[n]."""
-        return laws.went_on(self.rows)
+        return went_on(self.rows)
 
     @property
     def count(self) -> float:
@@ -97,7 +97,7 @@ class Past:
 
 
 def tide_of(store: Store, resource_tide: int) -> int:
-    """Return the row of `tides` whose rise tells of a resource: its own of a data set apart, else that of the total."""
+    """Return the row of `tides` whose rise is that of a resource: its own for a data set apart, else the total's."""
     return resource_tide if store.tides[resource_tide]["apart"] else TOTAL_TIDE
 
 
@@ -156,11 +156,11 @@ def _tops(store: Store) -> Array:
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     """Return the past rises of a row of `tides`, weighted by how much each is like the one under way."""
     rows = kept_rows(store, tide_row)
-    return Past(rows, laws.alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
+    return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
 
 
 def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
-    """Return f8[n], the probability that a rise goes on for `ahead` more ticks.
+    """Return f8[n], the probability that a rise continues for `ahead` more ticks.
 
     Args:
         rise: the rise under way.
@@ -177,7 +177,7 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
     places, unseen = np.empty((2, 1 + ahead.size)), np.empty(1 + ahead.size)
     places[0, 0], places[1, 0], unseen[0] = rise.age, rise.height - rise.low, 1.0
     places[0, 1:], places[1, 1:], unseen[1:] = rise.age + ahead, heights - rise.low, prior
-    going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, unseen)
+    going = outlast(past.rows, rise.low, rise.began, past.alike, places, unseen)
     return np.asarray(np.minimum(1.0, going[1:] / going[0]))
 
 
@@ -204,7 +204,7 @@ def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
             refused=int(row["refused"]),
             puts=int(row["puts"]),
             stayed=int(row["stayed"]),
-            data_set=qmgrs[int(row["tide"]) - FIRST_DATA_SET_TIDE] if row["tide"] != TOTAL_TIDE else "",
+            data_set=qmgrs[int(row["tide"]) - DATA_SETS] if row["tide"] != TOTAL_TIDE else "",
         )
         for row in rows[np.argsort(rows["ended"], kind="stable")]
     )
@@ -217,17 +217,16 @@ def next_begins(store: Store, qmgrs: Sequence[str]) -> dict[str, int]:
         store: arrays of the store.
         qmgrs: owners of its data sets, by row.
     """
-    tides = {"": TOTAL_TIDE} | {qmgr: FIRST_DATA_SET_TIDE + row for row, qmgr in enumerate(qmgrs)}
+    tides = {"": TOTAL_TIDE} | {qmgr: DATA_SETS + row for row, qmgr in enumerate(qmgrs)}
     return {name: int(store.tides[row]["began"]) * TICK for name, row in tides.items()}
 
 
 def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) -> None:
     """Let a new store remember rises, the last ones if there are more than it has room for.
 
-    Those of a data set whose queue manager is not among `qmgrs`, the owners of the data sets by row, are left out.
-
-    They are taken as of weeks around the beginning of 1970, at their time of the week: however old the first event
-    is, they were before it.
+    Those of a data set whose queue manager is not among `qmgrs`, the owners of the data sets by row, are left out. They
+    are taken as of weeks around the beginning of 1970, at their time of the week: however old the first event is, they
+    were before it.
     """
     rises = [rise for rise in rises if not rise.data_set or rise.data_set in qmgrs][-RISES:]
     if not rises:
@@ -238,7 +237,84 @@ def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) ->
         rise["began"], rise["ended"] = (past.began - weeks) // TICK, (past.ended - weeks) // TICK
         for name in ("low", "top", "usage", "refused", "puts", "stayed"):
             rise[name] = getattr(past, name)
-        rise["tide"] = FIRST_DATA_SET_TIDE + qmgrs.index(past.data_set) if past.data_set else TOTAL_TIDE
+        rise["tide"] = DATA_SETS + qmgrs.index(past.data_set) if past.data_set else TOTAL_TIDE
     store.tides[TOTAL_TIDE]["rises"] = len(rises)
     store.rises_dirty[:] = 1
     store.tides_dirty[:] = 1
+
+
+# --- laws of how rises end --------------------------------------------------------------------------------------------
+
+# A rise ends after a time, after a climb, at a height, or at an hour of the day; other rises are like it in cause, and
+# in pace or hour besides, or whatever their pace and hour; and like rises differ by little or much. Every combination
+# is an expert. It is scored by the density that it gives each harmless rise from the others, and weighs by the product
+# of these densities: an expert that was wrong about this store eleven times has no weight left. All is measured in the
+# logarithm of the time or of the climb from the beginning of a rise; with its pace given these are the same scale, so
+# that densities compare. The loops are in `kernels.rise_laws`. Sources:
+# [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
+# [published: Stone, "Cross-validatory choice and assessment of statistical predictions", 1974] (each from the others);
+# [published: Rosenblatt, "Remarks on some nonparametric estimates of a density function", 1956] (the smoothed past).
+
+
+WIDTHS = np.array([0.012, 0.04, 0.12, 0.3, 0.8])  # of the logarithm by which like rises differ
+_PRIOR = np.log(  # of each expert, before any rise has ended: of ways to be alike, laws, widths [assumed]
+    np.array([0.6, 0.35, 0.05])[:, None, None]
+    * np.array([0.32, 0.32, 0.32, 0.04])[:, None]
+    * np.array([0.05, 0.1, 0.33, 0.38, 0.14])
+)
+_CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed
+_CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
+
+
+def went_on(rows: Array) -> Array:
+    """Return bool[n], True for rises that ended in 2192. rows: RISE[n], as for every function of this module."""
+    return np.asarray(rows["refused"] > 0)
+
+
+def alike(rows: Array, climb: float, pace: float, stays: float, began: int) -> Array:
+    """Return f8[SIMILAR, n], how much each rise counts for another one: by cause alone, by pace too, by hour too.
+
+    Args:
+        rows: RISE[n], the rises.
+        climb: utilisation of the other one from its beginning on.
+        pace: utilisation a tick.
+        stays: share of the messages put that stayed.
+        began: tick.
+    """
+    weights = np.empty((SIMILAR, rows.size))
+    rise_laws.compare(rows, climb, pace, stays, began, _CAUSE_BANDWIDTH, weights)
+    return weights
+
+
+@lru_cache(_CACHED)
+def foretold(packed: bytes) -> Array:
+    """Return f8[SIMILAR, LAWS, WIDTHS, n], the log density that each expert gives each rise from the others.
+
+    Of a rise that ended in 2192, and where there is but one harmless rise, it is 0. packed: the bytes of RISE[n].
+    """
+    rows = np.frombuffer(packed, RISE).copy()
+    score = np.empty((SIMILAR, LAWS, WIDTHS.size, rows.size))
+    rise_laws.foretell(rows, experts(rows.size), np.empty((SIMILAR, rows.size)), score)
+    return score
+
+
+def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, unseen: Array) -> Array:
+    """Return f8[1 + k], the share of the rises that reach some places, by the experts' trust: the first is now.
+
+    Args:
+        rows: RISE[n], past rises.
+        low: utilisation at the beginning of the rise under way.
+        began: tick at which it began.
+        weights: f8[SIMILAR, n], how much each past rise counts.
+        places: f8[2, 1 + k], the ticks since it began, and the utilisation above `low`, reached at the places;
+            overwritten.
+        unseen: f8[1 + k], share of the rises of a kind not seen yet that reach them; overwritten.
+    """
+    rise_laws.outlast(rows, low, began, weights, foretold(rows.tobytes()), experts(rows.size), places, unseen)
+    return unseen
+
+
+def experts(rises: int) -> Experts:
+    """Return the experts, with working space for a number of past rises."""
+    trusted, grid = np.empty(_PRIOR.shape), np.empty((2, rise_laws.GRID))
+    return Experts(_PRIOR, WIDTHS, _CAUSE_BANDWIDTH, trusted, grid, np.empty(rises))

@@ -1,15 +1,13 @@
 """Advice: the least change of a store's settings that keeps a promise, such as two hours without getters.
 
-Settings may be required, such as `{"scm_max_size": 0}` of a structure that gives up its storage class memory. Then
-advice is the least that has to change beside them.
-
     >>> moment = twin.at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
     >>> advice = twin.advise(moment, twin.Promise(hours=2), twin.Traffic(gets=0))
     >>> sorted(advice.plans[0].settings) != []
     True
 
 A plan is found by what-if: the store is rolled forward with it, so a remedy that fills something else is left out.
-`twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
+Settings may be required, such as `{"scm_max_size": 0}` of a structure that gives up its storage class memory: advice is
+the least change beside them. `twin.planning.proof` then replays a recording with it. Described in docs/what-if.md.
 """
 
 from __future__ import annotations
@@ -20,16 +18,21 @@ from typing import NamedTuple
 
 import msgspec
 
+from twin.alerts.texts import more_members_actions
 from twin.capacity.statements import cfrm, mqsc, steps
-from twin.conditions import ELEMENTS
+from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.conditions import ELEMENTS, Pool, Resource
 from twin.errors import UsageError
-from twin.estate import Estate, StoreConfig, Structure
+from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
-from twin.estate.settings import Setting, Settings, changed_config
-from twin.planning.levers import beginnings, size_of, sizes, with_size, without_size
-from twin.planning.moment import Moment, NoRoomError
-from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Traffic, what_if
+from twin.estate.model import PRESTAGES_ABOVE_PCT
+from twin.estate.settings import DataSetSetting, Setting, Settings, changed_config
+from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, NoRoomError, Traffic, what_if
+from twin.records import UniformClusterState, sentences_of
 from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin
+from twin.stores.uniform_cluster import UniformClusterTwin
+from twin.units import MIB
 
 Ask = Callable[[Settings], FillOutcome]
 """Returns the outcome with settings."""
@@ -317,3 +320,208 @@ def _smaller(twin: MessageStore, promise: Promise, ask: Ask) -> dict[str, Settin
         if high * step < value:
             smaller[name] = with_size(twin.config, {}, name, high * step)
     return smaller
+
+
+# --- sizes and other changes -----------------------------------------------------------------------------------------
+
+
+def sizes(twin: MessageStore) -> Mapping[str, int]:
+    """Return the sizes that can be changed, by setting: bytes, or pages of 4 KB.
+
+    Of a data set or a page set that expands it is what its volumes hold; without such a limit it has none.
+    """
+    config = twin.config
+    if isinstance(config, Structure):
+        return _structure_sizes(twin, config)
+    if isinstance(config, PageSet):
+        if not _expands(config):
+            return {"pages": config.pages}
+        return {} if config.max_pages is None else {"max_pages": config.max_pages}
+    return {} if config.max_size is None else {"max_size": int(config.max_size)}
+
+
+def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
+    values = {"size": config.size}
+    if config.scm_max_size:
+        values["scm_max_size"] = config.scm_max_size
+    datasets = twin.tables.store.datasets
+    for row, qmgr in enumerate(twin.qmgrs):
+        if config.offload != "SMDS" or qmgr not in config.queue_managers:
+            continue
+        described = config.smds.get(qmgr, Smds())
+        if not config.ds_expand:
+            values[str(DataSetSetting(qmgr, "size"))] = max(int(datasets[row]["size"]), described.size)
+        elif described.max_size is not None:
+            values[str(DataSetSetting(qmgr, "max_size"))] = described.max_size
+    return values
+
+
+def with_size(config: MessageStoreConfig, settings: Settings, name: str, value: int) -> Settings:
+    """Return settings of a store with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
+    more: Settings = {name: value}
+    if isinstance(config, Structure):
+        more |= _with_size_of_structure(config, name, value)
+    elif isinstance(config, PageSet):
+        if name == "max_pages" and value < config.pages:
+            more["pages"] = value
+        if name == "pages" and value > (config.max_pages or value):
+            more["max_pages"] = value
+    elif name == "max_size" and value > (config.file_system_size or value):
+        more["file_system_size"] = value
+    return {**settings, **more}
+
+
+def _with_size_of_structure(config: Structure, name: str, value: int) -> Settings:
+    """Return what goes along with a size of a structure or of one of its data sets."""
+    if name == "size" and config.init_size is not None:
+        return {"init_size": value}
+    if (dataset := DataSetSetting.parse(name)) is not None:
+        described = config.smds.get(dataset.qmgr, Smds())
+        is_maximum = dataset.attribute == "max_size"
+        if value < described.size if is_maximum else value > (described.max_size or value):
+            return {_other(dataset): value}
+    return {}
+
+
+def without_size(settings: Settings, name: str) -> Settings:
+    """Return settings without a size, and without what went along with it."""
+    along = {"size": "init_size", "pages": "max_pages", "max_pages": "pages", "max_size": "file_system_size"}
+    dataset = DataSetSetting.parse(name)
+    left_out = {name, along.get(name) if dataset is None else _other(dataset)}
+    return {key: value for key, value in settings.items() if key not in left_out}
+
+
+def _other(dataset: DataSetSetting) -> str:
+    """Return the setting of a data set that goes along with its size or its maximum."""
+    return str(dataset._replace(attribute="max_size" if dataset.attribute == "size" else "size"))
+
+
+def size_of(twin: MessageStore, resource: str | None) -> str | None:
+    """Return the setting that makes a resource larger; None where there is none."""
+    if resource is None:
+        return None
+    known, (pool, owner) = sizes(twin), Resource.parse(resource)
+    names = {
+        Pool.SMDS: [str(DataSetSetting(owner, attribute)) for attribute in ("max_size", "size")],
+        Pool.PAGES: ["max_pages", "pages"],
+        Pool.ENTRIES: ["size"],
+        Pool.ELEMENTS: ["size"],
+        Pool.SCM: ["scm_max_size"],
+        Pool.FILE: ["max_size"],
+    }.get(Pool(pool), [])
+    return next((name for name in names if name in known or name == "scm_max_size"), None)
+
+
+def beginnings(twin: MessageStore, estate: Estate) -> list[tuple[str, Settings]]:
+    """Return the changes that a plan may begin with, by title: those that need no more storage first."""
+    config = twin.config
+    changes: list[tuple[str, Settings]] = []
+    if isinstance(config, Structure):
+        if has_rules(config) and not offloads_all_by(config, SOONER_TH):
+            changes.append(("offload sooner", offload_above(config, SOONER_TH)))
+        if config.offload == "SMDS" and not config.ds_expand:
+            changes.append(("let data sets expand", {"ds_expand": True}))
+        scm = _free_scm(config, estate)
+        if scm:
+            changes.append(("storage class memory", _with_scm(config, scm)))
+    if isinstance(config, PageSet) and not _expands(config):
+        changes.append(("let it expand", {"expand": "SYSTEM"}))
+    return [*changes, ("larger", {})]
+
+
+def offload_above(config: Structure, threshold: int) -> Settings:
+    """Return all six offload values with which all data is offloaded above a threshold, percent."""
+    rules = with_all_offloaded_above(config, threshold)
+    return {f"offld{rule.number}_{name}": value for rule in rules for name, value in (("th", rule.th), ("sz", rule.sz))}
+
+
+def _with_scm(config: Structure, scm: int) -> Settings:
+    """Return storage class memory and what goes with it [IBM: How storage class memory works].
+
+    What has data in it is not altered, and usage stays at 90 %, so a rule from there on would never fire.
+    """
+    settings: Settings = {"scm_max_size": scm}
+    if config.allow_auto_alter:
+        settings["allow_auto_alter"] = False
+    if has_rules(config) and any(not rule.off and rule.th >= PRESTAGES_ABOVE_PCT for rule in config.rules):
+        settings |= offload_above(config, SOONER_TH)
+    return settings
+
+
+def _free_scm(config: Structure, estate: Estate) -> int:
+    """Return the SCM that a structure without any may get, bytes in whole MB: its coupling facility has it to spare."""
+    facility = estate.stores.get(config.coupling_facility or "")
+    if config.scm_max_size is not None or not isinstance(facility, CouplingFacility) or not facility.scm:
+        return 0
+    others = (estate.stores[name] for name in facility.structures)
+    in_use = sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
+    return max(0, facility.scm - in_use) // MIB * MIB
+
+
+def _expands(config: PageSet) -> bool:
+    return config.expand == "SYSTEM" or (config.expand == "USER" and bool(config.secondary_pages))
+
+
+# --- members of a uniform cluster ------------------------------------------------------------------------------------
+
+# The laws are those of the twin's alerts (`twin.capacity.clusters`).
+
+
+class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a cluster that carry a load.
+
+    Attributes:
+        store: name of the cluster.
+        time: the moment, event time as text.
+        load_per_s: messages/s that they are to carry: those put, and those that wait, times the factor.
+        carried_per_s: messages/s that the active members carry.
+        active: number of active members.
+        members: number that carries the load: of the active ones alone where they suffice.
+        start: existing members to start, the best first.
+        steps: what people are to do, sentences with commands; none where the active members carry it.
+    """
+
+    store: str
+    time: str
+    load_per_s: float
+    carried_per_s: float
+    active: int
+    members: int
+    start: tuple[str, ...]
+    steps: tuple[str, ...]
+
+    @property
+    def is_enough(self) -> bool:
+        """True if the active members carry the load."""
+        return self.members <= self.active
+
+
+def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
+    """Return the members that a cluster needs.
+
+    Args:
+        twin: twin of a uniform cluster.
+        puts: factor on the load.
+
+    Raises:
+        UsageError: it is no uniform cluster, or nothing was put in it for a minute.
+    """
+    if not isinstance(twin, UniformClusterTwin):
+        raise UsageError(f"{twin.name} is no uniform cluster; expected: one")
+    state = twin.state()
+    assert isinstance(state, UniformClusterState)
+    if not state.members:
+        raise UsageError(f"{twin.name}: no member is active at {state.time}; expected: a moment with traffic")
+    plan, active = twin.plan_for(puts), state.members
+    is_enough = plan.members <= active
+    missing = plan.members - active - len(plan.start)
+    return MemberAdvice(
+        store=twin.name,
+        time=state.time or "",
+        load_per_s=round(twin.load * puts, 1),
+        carried_per_s=state.capacity or 0.0,
+        active=active,
+        members=twin.fewest_for(puts) if is_enough else plan.members,
+        start=() if is_enough else tuple(candidate.name for candidate in plan.start),
+        steps=() if is_enough else sentences_of(more_members_actions(twin.name, plan.start, plan.create, missing)),
+    )

@@ -32,11 +32,11 @@ from twin.planning.advise import (
     new_warnings,
     plan_of,
     size_in,
+    sizes,
     with_doubled,
+    with_size,
 )
-from twin.planning.levers import sizes, with_size
-from twin.planning.moment import Moment, moment_of
-from twin.planning.whatif import FillOutcome
+from twin.planning.whatif import FillOutcome, Moment, moment_of
 from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chunks, play
 from twin.playback.samples import STEP, Alerts, Samples, Usage, usage_of
 from twin.playback.timeline import Timeline
@@ -55,11 +55,11 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: title of the plan; "as it is" without one; of a smaller size its name.
-        recorded: messages refused for want of storage in the recording.
+        recorded: messages refused in the recording because a store was full.
         puts: messages that were asked to be put.
-        refused: messages refused for want of storage here.
+        refused: messages refused here because a store was full.
         first_full: time of the first of them; None: none is refused.
-        full: the resources for want of which they were.
+        full: the resources that were full then.
         unserved_gets: gets of the recording whose message was refused here.
         peak_pct: the highest of `usage_pct`.
         fullest: the resource that has it.
@@ -324,7 +324,7 @@ def replay_with(
         store: name of the store.
         title: that of the proof.
         settings: attributes of the store, from the moment on.
-        since: the store before these events, whose twin goes on with them; None: it is empty.
+        since: the store before these events, whose twin continues with them; None: it is empty.
     """
     config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)
     estate = replace(estate, stores={**estate.stores, store: config})

@@ -12,25 +12,33 @@ now, and what the model still has left of the resource is taken to be of no use.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from kernels import forecast, meters, regime, resources
+from kernels import forecast, meter_rows, meters, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, REFUSED, STORE_GETS, YOUNG_GETS
 from twin.conditions import Resource
 from twin.errors import UsageError
-from twin.estate.settings import Setting, Settings
+from twin.estate import Estate, as_estate
+from twin.estate.errors import known_hint
+from twin.estate.settings import Setting, Settings, changed_config, check_scm
+from twin.events import EventError
+from twin.events.fields import FIELD
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead, look_closely
 from twin.forecast.refusals import is_same, refusing, without_rest
-from twin.planning.moment import Moment
+from twin.playback.replays import play
 from twin.state.arrays import Array
+from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
+from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
+from twin.stores.structure import StructureTwin
 from twin.units import as_text
 
 DEFAULT_HORIZON_S = 8 * 3600.0
@@ -41,6 +49,48 @@ _ASKED_TICKS = 15 * MINUTE_TICKS  # of traffic, where no regime is known
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
 _FIT_PACES = ((1, 8 * _FIT_TICKS), (1, 64 * _FIT_TICKS), (8, 64 * _FIT_TICKS))
+
+
+class NoRoomError(UsageError):
+    """A content that does not fit into its structure under other settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The twin of a store at one moment, of which copies can be opened.
+
+    Attributes:
+        estate: the estate.
+        twin: the twin; it is read only.
+    """
+
+    estate: Estate
+    twin: MessageStore
+
+    @property
+    def tick(self) -> int:
+        """The tick of the moment."""
+        return int(self.twin.tables.store.scalars[0]["tick"])
+
+    def check_traffic(self) -> None:
+        """Raise UsageError if the store is known by measurements alone: their rise says nothing of other settings."""
+        if not self.twin.is_counted and self.twin.drift.baseline is not None:
+            missing = f"no puts and gets of {self.twin.name} are reported; what-if needs them"
+            raise UsageError(f"{missing}; expected: statistics, accounting or an activity trace")
+
+    def with_settings(self, settings: Mapping[str, Setting]) -> MessageStore:
+        """Return a copy of the twin under other settings; the twin itself without any. UsageError: as `what_if`."""
+        if not settings:
+            return self.twin
+        name = self.twin.name
+        changed = changed_config(self.twin.config, settings)
+        check_scm(self.estate, self.twin.config, changed)
+        estate = replace(self.estate, stores={**self.estate.stores, name: changed})
+        twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
+        if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
+            listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
+            raise NoRoomError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
+        return twin
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,7 +119,7 @@ UNCHANGED = Traffic()
 
 
 class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The future of a store if its traffic goes on: quantiles over all futures that were drawn.
+    """The future of a store if its traffic continues: quantiles over all futures that were drawn.
 
     Attributes:
         resource: that is most often full first; None: none on any path.
@@ -77,7 +127,7 @@ class FillOutcome(msgspec.Struct, frozen=True, kw_only=True):
         probability: that any resource is full within the horizon.
         shares: probability to be full first, by resource.
         messages_that_fit: messages of this mix that fit, without any get, until puts fail; None: no message was put.
-        puts_per_s: messages that applications ask to put, those refused for want of storage included.
+        puts_per_s: messages that applications ask to put, those included that a full store refuses.
     """
 
     resource: str | None
@@ -159,6 +209,59 @@ def missing_gets_per_s(moment: Moment, traffic: Traffic = UNCHANGED) -> float:
     return 0.0 if now is None else max(0.0, _regime(store, fill, now, traffic)[0].net_messages) / SECONDS
 
 
+# --- moments ---------------------------------------------------------------------------------------------------------
+
+
+def moment_of(estate: Estate, twin: Twin) -> Moment:
+    """Return the present of a twin. UsageError: the store holds no messages, so there is nothing to ask again."""
+    if not isinstance(twin, MessageStore):
+        raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
+    if isinstance(twin, MeasuredStructureTwin):
+        raise UsageError(
+            f"{twin.name} holds no queues, what fills it is not known; expected: a structure with queues, or"
+            " mqtwin size structure --admin"
+        )
+    return Moment(estate, twin)
+
+
+def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, time: str | int | None = None) -> Moment:
+    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`.
+
+    Args:
+        recording: the recording.
+        estate: its estate, or the file of it.
+        store: name of the store.
+        time: as for `twin_at`.
+    """
+    described = as_estate(estate)
+    return moment_of(described, twin_at(recording, described, store, time))
+
+
+def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:
+    """Return the twin of a store at a moment of a recording.
+
+    Args:
+        recording: the recording.
+        estate: its estate.
+        store: name of the store.
+        time: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
+
+    Raises:
+        UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
+    """
+    if store not in estate.stores:
+        raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
+    try:
+        limit = None if time is None else int(FIELD["time"].checked(time))
+    except EventError as error:
+        raise UsageError(f"--at: {error.detail}") from None
+    twins = play(recording, estate, until=limit).twins
+    if store not in twins:
+        by_then = "" if time is None else f" until {time}"
+        raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
+    return twins[store]
+
+
 # --- rolling forward -------------------------------------------------------------------------------------------------
 
 
@@ -197,7 +300,7 @@ def _alert_probability(twin: MessageStore) -> float | None:
 
 
 def _full_now(resource: Resource, store: Store, since: int, until: int, traffic: Traffic) -> FillOutcome:
-    """Return the outcome for a store that refuses puts for want of a resource, and goes on to.
+    """Return the outcome for a store that already refuses puts and will continue to.
 
     Args:
         resource: the resource.
@@ -220,7 +323,7 @@ def _full_now(resource: Resource, store: Store, since: int, until: int, traffic:
 
 
 def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> FillOutcome:
-    """Return an outlook as quantiles over all its paths: that the traffic goes on is given, not estimated."""
+    """Return an outlook as quantiles over all its paths: that the traffic continues is given, not estimated."""
     shares = {str(name): float((outlook.full_of == i).mean()) for i, name in enumerate(outlook.fill.resources)}
     shares = {name: share for name, share in sorted(shares.items(), key=lambda item: -item[1]) if share > 0}
     p10, p50, p90 = (_finite(value) for value in np.quantile(outlook.full_at, (0.1, 0.5, 0.9), method="nearest"))
@@ -241,7 +344,7 @@ def _finite(seconds: float) -> float | None:
 
 
 def _asked(store: Store, since: int, until: int) -> Array:
-    """Return f8[n, CLASSES], the messages put or refused for want of storage, as `_counts`."""
+    """Return f8[n, CLASSES], the messages put or refused by a full store, as `_counts`."""
     return _counts(store, since, until, PUTS) + _counts(store, since, until, REFUSED)
 
 
@@ -342,7 +445,7 @@ def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, p
         )
         outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, horizon)
         assert outlook.drawn is not None
-        filled = outlook.full_of != resources.NOTHING_FULL
+        filled = outlook.full_of != meter_rows.NOTHING_FULL
         ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
         median = float(np.median(ticks))
         if np.isfinite(median):

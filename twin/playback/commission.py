@@ -1,8 +1,8 @@
 """Commissioning: does the twin do what it promises, at this site and in this time? docs/commission.md.
 
 A twin drifts from its store for four kinds of reasons: events were lost, never reported, cost more or less than the
-model says, or belong to the backlog from before its start. What tells them apart is in the state record and in the
-counts of puts and gets of each queue.
+model says, or belong to the backlog from before its start. The state record and the counts of puts and
+gets of each queue show which of them it is.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Replayed:
             wrong = "explore() needs the estate as a file"
             raise UsageError(f'{wrong}; expected: replay("{recording}", "estate.toml")')
         command = [sys.executable, "-m", "deploy", "console", "--recording", str(recording), "--estate", str(estate)]
-        process = subprocess.Popen([*command, "--port", "0", "--open"])
+        process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--open"])
         atexit.register(process.terminate)
         return process
 
@@ -357,7 +357,7 @@ def play(
     until: int | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> Player:
-    """Apply all events of a source to the twins of an estate, before the eyes of observers; return the player.
+    """Apply all events of a source to the twins of an estate, watched by observers; return the player.
 
     The pieces in which events are applied are those that all observers together ask for; they change no result.
 
@@ -365,8 +365,9 @@ def play(
         source: the recording, or its events.
         estate: the estate.
         observers: those that watch.
-        player: the twins to go on with; None: new ones.
-        until: time of the last events that are played, microseconds; None: all are.
+        player: twins that continue; None: new ones.
+        until: time of the last events that are played, microseconds; None: all are. Every chunk is played up to it: a
+            topic of several partitions is recorded as it was read, so a later one may have earlier events.
         on_chunk: called after each chunk of a recording, with the chunk and the number of events so far.
 
     Raises:
@@ -446,15 +447,6 @@ def chunks_of(chunks: Iterable[Decoded], estate: Estate, store: str) -> Iterator
     is_own = np.array([route.store == store for route in estate.routes])
     for decoded in chunks:
         yield decoded.take(np.flatnonzero(is_own[decoded.events["route"]]))
-
-
-def chunks_until(chunks: Iterable[Decoded], limit: int) -> Iterator[Decoded]:
-    """Yield the events up to a time, microseconds, of every chunk.
-
-    A later chunk may have earlier events: a topic of several partitions is recorded as it was read.
-    """
-    for decoded in chunks:
-        yield decoded.until(limit)
 
 
 _ALERT_COLUMNS = {

@@ -1,4 +1,4 @@
-"""What watches a recording while it is played, and samples of stores over time: usage and forecasts, as Arrow tables.
+"""Observers of a recording that is played, and samples of stores over time: usage and forecasts, as Arrow tables.
 
 Stores are sampled every 30 seconds of event time: z/OS samples a structure about once per minute (structure full
 monitoring), other monitors sample every 15 to 60 seconds. Usage of a data set or page set is relative to its maximum:
@@ -48,7 +48,7 @@ class Applied(NamedTuple):
 
 
 class Observer:
-    """What watches a recording while it is played: each method does nothing unless it is replaced."""
+    """Observer of a recording that is played: each method does nothing unless it is replaced."""
 
     def cuts(self, decoded: Decoded) -> Iterable[int]:
         """Return the rows of a chunk at which a piece begins, ascending."""

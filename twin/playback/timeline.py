@@ -49,7 +49,7 @@ class _CopiedTwin:
         return 0 if self.arrays is None else self.arrays.memory_bytes
 
     def open(self, estate: Estate, name: str) -> Twin:
-        """Return a twin that goes on from here; the copy stays as it is."""
+        """Return a twin that continues from here; the copy stays as it is."""
         return open_store(estate, name, None if self.arrays is None else self.arrays.copied(), self.header, None)
 
 
@@ -222,7 +222,7 @@ class Timeline:
         estate: its estate, or the file of it.
         on_chunk: called after each chunk, with the chunk and the number of events so far.
         on_reject: called with each dead letter.
-        twins: twins that have seen what came before the recording, by store; they go on with it.
+        twins: twins that have seen what came before the recording, by store; they continue with it.
         begin: time of the latest event that they have seen, microseconds since 1970.
 
     Attributes:
@@ -304,7 +304,7 @@ class Timeline:
     def twin_at(self, store: str, time: int) -> Twin | None:
         """Return the twin of a store as of the events until a time, microseconds; None before its first event.
 
-        It is that of a replay of those events (`twin.planning.moment.twin_at`), sooner.
+        It is that of a replay of those events (`twin.planning.whatif.twin_at`), sooner.
         """
         copy = self._copies.copy_before(time)
         is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it

@@ -1,7 +1,7 @@
 """Verdicts of commissioning: every threshold in one place, and what is said of each figure.
 
 Commissioning asks whether a twin is fit for its purpose where it stands [ISO 23247-7, in work]. A twin is as fit as the
-least fit of its checks. What cannot be known, for want of data, limits it: it is neither right nor wrong.
+least fit of its checks. What cannot be known because data are missing limits it: it is neither right nor wrong.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""The resources of a state record, each with one usage: console, exporter and tables show these, so that they agree.
+"""The words for resources, and the resources of a state record: console, exporter, tables and alerts show these.
 
 A usage is in percent of the present size, as DISPLAY has it and `usage_pct` of alerts, and where a resource can grow
-also in percent of what it can grow to. The words for both are here.
+also in percent of what it can grow to.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +23,42 @@ from twin.units import as_times, as_usage, percent, readable_size
 
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file
+
+
+def usage_pct(used: float, total: float) -> float:
+    """Return the percentage in use of a resource, to three decimals; of one without a size, as if it had one unit."""
+    return percent(used, total or 1)
+
+
+class Words(NamedTuple):
+    """The words for a kind of resource.
+
+    Attributes:
+        unit: unit of its amounts, with IBM MQ's own word where it has one.
+        subject: a resource of it as the subject of a sentence, with {store} and {owner}; "": it has no sentences.
+        grown: unit of its growth in sentences; "": it has no sentences.
+        present: what its present size counts, in sentences.
+        kind: the only kind of store that has it; "": several have it.
+    """
+
+    unit: str
+    subject: str = ""
+    grown: str = ""
+    present: str = "size"
+    kind: str = ""
+
+
+RESOURCES: dict[str, Words] = {
+    Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries", "structure"),
+    Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements", "structure"),
+    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
+    Pool.SCM: Words("bytes", "SCM of {store}", "messages"),
+    Pool.AUGMENTED: Words("bytes", "Storage for dynamic augmented space of {store}", "messages"),
+    Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages", "page_set"),
+    Pool.FILE: Words("file blocks", "File blocks of {store}", "blocks", kind="queue_file"),
+    Pool.BLOCKS: Words("blocks", "Blocks of {store}", "blocks", kind="queue_file"),
+    Pool.CAPACITY: Words("messages/s", kind="uniform_cluster"),
+}
 
 
 class ResourceUsage(msgspec.Struct, frozen=True):
@@ -119,59 +157,54 @@ def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
 
 
 def _usage(
-    resource: Resource,
-    used: float | None,
-    total: float | None,
-    unit: str,
-    note: str = "",
-    maximum: float | None = None,
+    resource: Resource, used: float | None, total: float | None, maximum: float | None = None, note: str = ""
 ) -> ResourceUsage:
     """Return the usage of a resource. maximum: None where it does not expand."""
-    name, label = str(resource), resource.label
+    name, label, unit = str(resource), resource.label, RESOURCES[resource.pool].unit
     if used is None or total is None:
         return ResourceUsage(name, label, None, total or 0, maximum or total or 0, unit, None, None, NOT_MEASURED)
     limit = total if maximum is None else maximum
-    return ResourceUsage(name, label, used, total, limit, unit, percent(used, total), percent(used, limit), note)
+    return ResourceUsage(name, label, used, total, limit, unit, usage_pct(used, total), usage_pct(used, limit), note)
 
 
 def _structure(state: StructureState) -> list[ResourceUsage]:
     resources = [
-        _usage(ENTRIES, state.ents_used, state.ents_max, "entries (ENTSUSED)"),
-        _usage(ELEMENTS, state.elems_used, state.elems_max, "elements (ELEMUSED)"),
+        _usage(ENTRIES, state.ents_used, state.ents_max),
+        _usage(ELEMENTS, state.elems_used, state.elems_max),
     ]
     for qmgr, dataset in sorted(state.smds.items()):
         note = "" if dataset.status == "NORMAL" else f"EXPANDST({dataset.status})"
         used, total = dataset.blocks_used, dataset.blocks_total
         resource = Resource(Pool.SMDS, qmgr)
         maximum = None if str(resource) in state.limits_unknown else dataset.blocks_max
-        resources.append(_usage(resource, used, total, "blocks (USED)", note, maximum))
+        resources.append(_usage(resource, used, total, maximum, note))
     if state.scm is not None and state.scm.max:
-        resources.append(_usage(SCM, state.scm.used, state.scm.max, "bytes"))
+        resources.append(_usage(SCM, state.scm.used, state.scm.max))
     return resources
 
 
 def _page_set(state: PageSetState) -> list[ResourceUsage]:
     note = "" if state.status == "NORMAL" else state.status
     maximum = None if state.limits_unknown else state.pages_max
-    return [_usage(PAGES, state.pages_used, state.pages_total, "pages", note, maximum)]
+    return [_usage(PAGES, state.pages_used, state.pages_total, maximum, note)]
 
 
 def _queue_file(state: QueueFileState) -> list[ResourceUsage]:
     file_bytes, allocated = state.file_bytes, state.blocks_allocated
     used = None if file_bytes is None or allocated is None else file_bytes // _FILE_BLOCK_BYTES - allocated
-    return [_usage(FILE, used, state.file_max_bytes // _FILE_BLOCK_BYTES, "file blocks")]
+    return [_usage(FILE, used, state.file_max_bytes // _FILE_BLOCK_BYTES)]
 
 
 def _coupling_facility(state: CouplingFacilityState) -> list[ResourceUsage]:
     resources = []
     if state.scm_total:
-        resources.append(_usage(SCM, state.scm_used, state.scm_total, "bytes"))
+        resources.append(_usage(SCM, state.scm_used, state.scm_total))
     augmented, free = state.augmented, state.storage_free
     if augmented and free is not None:
-        resources.append(_usage(AUGMENTED, augmented, augmented + free, "bytes"))
+        resources.append(_usage(AUGMENTED, augmented, augmented + free))
     return resources
 
 
 def _uniform_cluster(state: UniformClusterState) -> list[ResourceUsage]:
-    capacity = _usage(CAPACITY, state.load, state.capacity, "messages/s")
+    capacity = _usage(CAPACITY, state.load, state.capacity)
     return [msgspec.structs.replace(capacity, pct=state.usage_pct, maximum_pct=state.usage_pct)]

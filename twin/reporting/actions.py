@@ -1,7 +1,7 @@
 """Actions: what people changed in a store while it was in danger, and what that was worth.
 
 What a change is and how much longer the store had after it is said by `twin.stores.actions`. The store's events are
-played once more. At the first change of an incident a copy of the twin goes on without any change; the puts of the
+played once more. At the first change of an incident a copy of the twin continues without any change; the puts of the
 recording are made to it as demands (`twin.playback.replays.as_demands`), so that it refuses what does not fit.
 """
 

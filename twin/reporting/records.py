@@ -1,7 +1,7 @@
 """The report of a recording or of a job, as `mqtwin report --json` prints it: docs/report.md.
 
 Times are RFC 3339, UTC. Usage is in percent of the largest size that a resource may have. A minute of 2192 is a minute
-of the clock in which a put was refused for want of storage (2192, of distributed queue managers 2056).
+of the clock in which a full store refused a put (2192, of distributed queue managers 2056).
 """
 
 from __future__ import annotations

@@ -1,27 +1,23 @@
 """Sizing: storage for a number of messages, by the rules of the twin and by those of IBM's documents.
 
-One module per kind of store, and one for a Spark cluster. `mqtwin size` prints the results; docs/sizing.md describes
-them.
+`mqtwin size` prints the results; docs/sizing.md describes them.
 """
 
-from twin.sizing.administration import AdministrationPlan, PublishedSize, plan_administration
-from twin.sizing.cluster import (
-    ClusterLoad,
-    ClusterPlan,
-    Costs,
-    Partitions,
-    assess_cluster,
-    batch_seconds,
-    plan_cluster,
-)
-from twin.sizing.data_sets import Extent
+from twin.sizing.cluster import ClusterLoad, ClusterPlan, Costs, batch_seconds, plan_cluster
+from twin.sizing.data_sets import Extent, PageSetPlan, SmdsPlan, plan_page_set, plan_smds
 from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
-from twin.sizing.page_set import PageSetPlan, plan_page_set
 from twin.sizing.queue_file import QueueFilePlan, plan_queue_file
 from twin.sizing.scm import ScmPlan, plan_scm
-from twin.sizing.smds import SmdsPlan, plan_smds
-from twin.sizing.structure import StructurePlan, bare_structure, plan_structure
-from twin.sizing.threshold import ThresholdPlan, plan_threshold
+from twin.sizing.structure import (
+    AdministrationPlan,
+    PublishedSize,
+    StructurePlan,
+    ThresholdPlan,
+    bare_structure,
+    plan_administration,
+    plan_structure,
+    plan_threshold,
+)
 
 __all__ = [
     "AdministrationPlan",
@@ -32,7 +28,6 @@ __all__ = [
     "Messages",
     "Mix",
     "PageSetPlan",
-    "Partitions",
     "PublishedSize",
     "QueueFilePlan",
     "Rate",
@@ -40,7 +35,6 @@ __all__ = [
     "SmdsPlan",
     "StructurePlan",
     "ThresholdPlan",
-    "assess_cluster",
     "at_max_depth",
     "backlog_of",
     "bare_structure",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, meter_rows
-from kernels.resources import TOTAL_TIDE
+from kernels.meter_rows import TOTAL_TIDE
 from twin.state.arrays import Array
 
 OLDEST = 10  # format of a store that holds messages, from which on it is read

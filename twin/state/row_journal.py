@@ -4,12 +4,11 @@ Gets of any message of a large backlog change a row or two in almost every page.
 therefore not written: its changed rows go to a *journal*, one per table and batch. Journals are numbered. They use
 `SLOTS` slots of the state store in turn, so the rows of a journal must be in their pages before its slot is used again:
 with each journal some pages are written whole, those first that have waited longest. A page begins with the number of
-the journal up to which it is current. When a table is loaded, journals after that are applied to it.
+the journal up to which it is current; when a table is loaded, journals after that are applied to it. `SLOTS` journals
+have at most twice the rows of the table, or `SLOTS * _MIN_ROWS`.
 
 Pages and journals are compressed by columns of bytes, which takes a third of the space. Java needs 16 to 20 ms for each
 megabyte between Python and the state store, and compressing it takes 1 ms.
-
-All bounds depend on the size of the table only: `SLOTS` journals have at most twice its rows, or `SLOTS * _MIN_ROWS`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Tables of a store: allocation, growth, and their state pages.
+"""Tables of a store: allocation, growth, their state pages, and the owners of their rows.
 
-The number of a page is `table << 32 | index`. Changed rows of the tables of messages may be in journals instead, with
-numbers of their own (see `twin.state.row_journal`).
-
-Tables of at most one page, in a small store all of them, share a page, the *small page*: the state store has a cost per
-page. It holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it
+The number of a page is `table << 32 | index`; changed rows of the tables of messages may be in journals instead
+(`twin.state.row_journal`). Tables of at most one page share the *small page*, because the state store has a cost per
+page: it holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it
 leaves the small page, and its rows are written; what the small page still holds of it is ignored.
 """
 
@@ -15,12 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from kernels import index, layout, meter_rows
-from kernels.indexing import reindex
+from kernels.ids import reindex
 from twin.errors import MqtwinError
+from twin.estate import Route
 from twin.state import earlier, row_journal
 from twin.state.arrays import Array, Arrays, MemoryArrays, Size
 
@@ -161,6 +161,7 @@ class Tables:
         self.store = layout.Store(
             **parts,
             datasets=np.zeros(0, layout.DATASET),
+            usage=np.zeros(meter_rows.DATA_SETS, layout.USAGE),
             **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
             params=np.zeros(1, layout.PARAMS),
         )
@@ -202,7 +203,14 @@ class Tables:
         """Restore the small arrays from the result of `records`, in the format of a version of state."""
         dtypes = {"datasets": (layout.DATASET, 0), **RECORDS}
         arrays = {name: earlier.read_rows(records[name], name, dtype, version) for name, (dtype, _) in dtypes.items()}
+        datasets = arrays.pop("datasets")
         self.store = self.store._replace(**arrays)
+        self.set_datasets(datasets)
+
+    def set_datasets(self, datasets: Array) -> None:
+        """Replace the data sets by DATASET[n], and make room for their usage."""
+        usage = np.zeros(meter_rows.DATA_SETS + datasets.size, layout.USAGE)
+        self.store = self.store._replace(datasets=datasets, usage=usage)
 
     def reserve(self, name: str, rows: int) -> None:
         """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
@@ -406,3 +414,59 @@ class Tables:
         by_age = np.argsort(self.store.messages["age"][: int(scalars["message_high"])], kind="stable")
         held_by_age = np.argsort(self.store.held["age"][: int(scalars["held_high"])], kind="stable")
         reindex(self.store, by_age, held_by_age)
+
+
+# --- owners of rows ---------------------------------------------------------------------------------------------------
+
+
+class Names(msgspec.Struct):
+    """Owners of the rows of a store, by row; rows are only added."""
+
+    qmgrs: list[str] = []
+    queues: list[str] = []
+    flows: list[tuple[str, str]] = []  # queue manager, queue as events name it
+
+
+def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
+    """Assign rows (queue manager, queue, flow) to every route of a store.
+
+    Args:
+        tables: tables of the store, which keep the names too.
+        names: names so far.
+        routes: n routes of the store.
+
+    Returns:
+        The names with the new ones, and ROUTE[n] for the kernels.
+    """
+    numbers = np.full(len(routes), layout.NONE, layout.ROUTE)
+    qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
+    queues = {name: row for row, name in enumerate(names.queues)}
+    flows = {name: row for row, name in enumerate(names.flows)}
+    for place, route in zip(numbers, routes, strict=True):
+        place["qmgr"] = qmgrs.setdefault(route.qmgr, len(qmgrs))
+        if route.queue is not None and route.reported is not None:
+            place["queue"] = queues.setdefault(route.queue, len(queues))
+            place["flow"] = flows.setdefault((route.qmgr, route.reported), len(flows))
+    all_names = Names(list(qmgrs), list(queues), list(flows))
+    if all_names != names:
+        tables.set_names(msgspec.msgpack.encode(all_names))
+        _fill_new(tables, names, all_names)
+    return all_names, numbers
+
+
+def _fill_new(tables: Tables, before: Names, names: Names) -> None:
+    """Initialise the rows of new queues and flows."""
+    tables.reserve("queues", len(names.queues))
+    tables.reserve("chains", len(names.queues) * layout.PRIORITIES)
+    tables.reserve("flows", len(names.flows))
+    tables.reserve("seen", len(names.flows) * layout.SEEN_WORDS)
+    queues, flows = slice(len(before.queues), len(names.queues)), slice(len(before.flows), len(names.flows))
+    for field in ("keyed_head", "keyed_tail", "any_head", "any_tail"):
+        tables.store.queues[field][queues] = layout.NONE
+    tables.store.queues["last_full"][queues] = layout.NEVER
+    tables.store.queues["armed"][queues] = 0xFF
+    tables.store.chains[queues.start * layout.PRIORITIES : queues.stop * layout.PRIORITIES] = layout.NONE
+    qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
+    tables.store.flows["qmgr"][flows] = [qmgrs[qmgr] for qmgr, _ in names.flows[flows]]
+    for dirty in ("queues_dirty", "chains_dirty", "flows_dirty"):
+        getattr(tables.store, dirty)[:] = 1

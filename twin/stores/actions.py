@@ -23,7 +23,7 @@ from twin.records import GETTERS, DoneAction
 from twin.units import as_span, as_text, format_size
 
 IS_CHANGE = np.isin(np.arange(len(OPS)), (ALTER, REBUILD, CLEAR, MEASURE))  # by op
-_LEAST_CLEARED = 0.01  # share of what a store holds: clearing less is nothing that people do against its filling
+_LEAST_CLEARED = 0.01  # share of what a store holds: smaller drops are not counted as an action
 _AWAY = 0.25  # gets a put, below which getters are away [assumed]
 _BACK = 0.5  # gets a put, from which they are back [assumed]
 _AWAY_MINUTES = 3  # as long as `twin.forecast.evidence` waits before it says that they stopped
@@ -31,7 +31,7 @@ _BACK_MINUTES = 2
 _LEAST_GOT = 20  # messages in these minutes: fewer may be somebody who looks
 _SAID_FOR = 10 * MINUTE_TICKS  # in which the same is not said again
 _KEYWORDS = {"allow_auto_alter": "ALLOWAUTOALT", "pages": "pages", "max_pages": "pages at most", "max_size": "MAXFSIZE"}
-_NUMBERS = ("_th", "pages", "_us", "_pct", "threshold", "cf_level")  # ends of names of what is no size
+_NUMBERS = ("_th", "pages", "_us", "_pct", "threshold", "cf_level")  # ends of names of attributes that are not sizes
 
 
 class ChangedStore(ForecastView, Protocol):
@@ -81,7 +81,7 @@ def read_change(
         queue: its queue, "" without one.
         config: estate entry of the store.
         sized: SIZE as it was measured last; None: not since the last ALTER or REBUILD, so that one that shows the
-            change is no other change.
+            change is not another change.
     """
     op = int(event["op"])
     if op == CLEAR:

@@ -1,11 +1,9 @@
 """Alerts of a store that holds messages: when conditions fire, and at the end of a tick.
 
 Kernels mark in `fired` which conditions have begun, and each is marked once until it is armed again: when its alert is
-cleared. A tick looks at what is to come, and reviews the alerts that are open.
-
-A line that is passed informs, for the forecast knows better whether the store will be full. It is a page where there is
-no forecast, and where a structure has passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise:
-docs/alerts.md, "Incidents".
+cleared. A tick looks at what is to come, and reviews the alerts that are open. A line that is passed informs, for the
+forecast knows better whether the store will be full. It is a page where there is no forecast, and where a structure has
+passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise: docs/alerts.md, "Incidents".
 """
 
 from __future__ import annotations
@@ -17,27 +15,22 @@ import msgspec
 import numpy as np
 
 from kernels import clock, layout, watch
-from kernels.resources import ENTRIES as ENTRIES_TIDE
-from kernels.resources import SPACE as ELEMENTS_TIDE
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
-from twin.conditions import CRITICAL, ELEMENTS, ENTRIES, INFO, WARNING, Condition, Pool, Resource
+from twin.conditions import CRITICAL, INFO, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
-from twin.stores import depth_forecast, in_doubt
+from twin.stores import depth, in_doubt
+from twin.stores.resources import DATA_SET, STRUCTURE
 from twin.units import as_microseconds, as_span
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
 
-_DATASET_BITS: dict[int, str] = {  # in the order in which alerts of one event are published
-    watch.DATASET_THRESHOLD: Condition.THRESHOLD,
-    watch.DATASET_CANNOT_EXPAND: Condition.CANNOT_EXPAND,
-    watch.DATASET_FULL: Condition.FULL,
-}
+_DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
 _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
     *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
@@ -48,7 +41,8 @@ _INFORMING = (  # about the way to full, of which the forecast knows more
 )
 _OF_FILLING = (Condition.FULL, *_INFORMING)  # what is over, or less urgent, once the store empties
 _GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
-_TIDES = {ENTRIES: ENTRIES_TIDE, ELEMENTS: ELEMENTS_TIDE}  # rows of `tides` of what FULLTHRESHOLD watches
+# Rows of `tides` of what FULLTHRESHOLD watches
+_TIDES = {Resource(pool): spec.row for pool, spec in STRUCTURE.items() if spec.threshold_pct is None}
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
 
@@ -304,8 +298,8 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
 def foresee(view: AlertedStore, tick: int) -> list[Alert]:
     """Return the alerts about what is to come, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
-    lead_s, now = depth_forecast.depth_lead_s(view.config), tick * clock.TICK
-    alerts = depth_forecast.check(rows, view.queues, view.view, lead_s, view.began, view.episodes, now)
+    lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
+    alerts = depth.check(rows, view.queues, view.view, lead_s, view.began, view.episodes, now)
     return alerts + view.monitor.tick(view, tick)
 
 

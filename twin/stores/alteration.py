@@ -1,8 +1,6 @@
 """How a structure's attributes change: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
 
 Pure functions: each returns what the structure is afterwards, or None where the change is refused; the twin assigns it.
-Automatic alter is in `twin.stores.auto_alter`.
-
 Sources: docs/storage-model.md, "Alter and rebuild".
 """
 
@@ -10,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 
 from kernels import layout
+from kernels.clock import SECOND
+from kernels.pools import AUTO_ALTER_GROWTH_PCT
+from kernels.ticks import ALTER_TICKS
 from twin.capacity.structures import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
+from twin.stores.kind import copied_params
 
-_IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 # Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
 _PENDING = frozenset({"size", *_POLICY})
 _OFFLOADS = {"NONE": layout.OFFLOAD_NONE, "SMDS": layout.OFFLOAD_SMDS, "DB2": layout.OFFLOAD_DB2}
-_COPIED = ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand")
-
-
+SEEN_AFTER_US = 180 * SECOND  # at FULLTHRESHOLD, after which a measurement would show an automatic alter [assumed]
+IN_LINE_PCT = 5  # percent of one pool left when the other runs out, up to which the ratio stays [assumed]
 _NO_CHANGES: Mapping[str, Any] = {}
 
 
@@ -38,13 +38,8 @@ class Altered(NamedTuple):
     may_expand: bool = False
 
 
-def attributes_of(config: Structure) -> dict[str, Any]:
-    """Return the attributes of a structure that may change, as plain values."""
-    return {name: value for name, value in msgspec.to_builtins(config).items() if name not in _IDENTITY}
-
-
 def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
-    """Return `config` with attributes as `attributes_of` returns them."""
+    """Return `config` with attributes that may change, as plain values."""
     datasets = {qmgr: Smds(**content) for qmgr, content in attributes["smds"].items()}
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 
@@ -52,7 +47,7 @@ def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
 def structure_params(config: Structure, allocation: Allocation) -> dict[str, int | list[int]]:
     """Return the fields of PARAMS that follow from a structure's attributes and allocation."""
     ents_max, elems_max = pool_sizes(config, *allocation)
-    return {
+    return copied_params(config) | {
         "kind": layout.STRUCTURE,
         "size_now": allocation.size,
         "ents_max": ents_max,
@@ -60,7 +55,6 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, int
         "offld_th": [rule.th for rule in config.rules],
         "offld_sz": [layout.RULE_OFF if rule.off else rule.sz for rule in config.rules],
         "offload": _OFFLOADS[config.offload],
-        **{name: getattr(config, name) for name in _COPIED},
     }
 
 
@@ -175,3 +169,49 @@ def _parse(config: Structure, op: Literal["ALTER", "REBUILD"], attributes: dict[
         return dict(parse_attributes(config, op, attributes))
     except EstateError:
         return None
+
+
+# --- ALLOWAUTOALT(YES): what z/OS alters of a structure that fills ----------------------------------------------------
+
+# [published] z/OS, Setting Up a Sysplex: automatic alter from FULLTHRESHOLD on; the ratio stays where it is "in line"
+# with the one in use (Conditions preventing a system-initiated alter). [assumed] a sample every 60 s of event time, to
+# the ratio in use, then by 10 % up to SIZE; in line is what servers of CICS coupling facility data tables take so,
+# ALTERELEMPC(5) and ALTERENTRYPC(5).
+
+
+def count_samples(before: int, tick: int) -> int:
+    """Return how many times the structure is sampled after the tick `before`, up to `tick`."""
+    return tick // ALTER_TICKS - before // ALTER_TICKS
+
+
+def is_at_threshold(config: Structure, allocation: Allocation, usage: Usage) -> bool:
+    """Return True if entries or elements in use reach FULLTHRESHOLD of an allocation (0: never)."""
+    threshold = config.full_threshold
+    if threshold == 0:
+        return False
+    ents_max, elems_max = pool_sizes(config, *allocation)
+    return usage.entries * 100 >= threshold * ents_max or usage.elements * 100 >= threshold * elems_max
+
+
+def _next_ratio(config: Structure, allocation: Allocation, usage: Usage) -> Fraction:
+    """Return the ratio in use, or the allocated one where both are in line: z/OS alters no ratio for a small drift."""
+    ents_max, elems_max = pool_sizes(config, *allocation)
+    less, more = sorted((usage.entries * elems_max, usage.elements * ents_max))  # shares in use, times both totals
+    if less == 0 or (more - less) * 100 <= IN_LINE_PCT * more:
+        return Fraction(allocation.ratio)
+    return Fraction(usage.elements, usage.entries)
+
+
+def can_relieve(config: Structure, allocation: Allocation, usage: Usage) -> bool:
+    """Return True if automatic alter takes what is in use below FULLTHRESHOLD, by ratio and SIZE, in time."""
+    largest = Allocation(max(allocation.size, config.size), _next_ratio(config, allocation, usage))
+    return not is_at_threshold(config, largest, usage)
+
+
+def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> Allocation:
+    """Return the allocation that automatic alter gives a structure at its threshold."""
+    ratio = _next_ratio(config, allocation, usage)
+    size = allocation.size
+    if is_at_threshold(config, Allocation(size, ratio), usage):
+        size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))
+    return Allocation(size, ratio)

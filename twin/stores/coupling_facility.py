@@ -2,9 +2,8 @@
 
 A structure's twin knows its own SCMMAXSIZE only. The coupling facility's twin checks their sum against the SCM
 installed, and augmented space against the storage that structures leave free. SIZE is a promise that all of them share:
-what each can still have is in the state record.
-
-Sources: docs/storage-model.md, "What several stores share"; docs/alerts.md, "Conditions".
+what each can still have is in the state record. Sources: docs/storage-model.md, "What several stores share";
+docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Units of work in doubt: the alert about one that was prepared long ago and neither committed nor backed out.
 
 A prepared unit holds its storage, and its log records, until its transaction manager ends it, also over a restart.
-
 Sources: [IBM: WebSphere MQ internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md, "Conditions".
 """
 

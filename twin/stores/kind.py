@@ -8,17 +8,24 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from kernels import layout
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
-from twin.conditions import Resource
+from twin.conditions import Pool, Resource
 from twin.estate import StoreConfig
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel
 from twin.records import Baseline, MessageStoreState, StateRecord, Step
 from twin.stores.alerting import Fired
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
+from twin.stores.resources import Spec
 from twin.stores.state_record import KnownBy
+
+
+def copied_params(config: StoreConfig) -> dict[str, Any]:
+    """Return the fields of PARAMS that are attributes of a store with the same name and a number as value."""
+    values = {name: getattr(config, name, None) for name in layout.PARAMS.names or ()}
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 class StoreKind(ABC):
@@ -26,19 +33,19 @@ class StoreKind(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
+        identity: attributes in the estate that identify the store: no event changes them.
+        resources: its resources as kernels know them; those of data sets are not among them.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
         known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
     kind: ClassVar[str]
+    identity: ClassVar[frozenset[str]]
+    resources: ClassVar[Mapping[Pool, Spec]]
     conditions: ClassVar[Mapping[int, Fired]]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
-
-    @abstractmethod
-    def _attributes(self) -> dict[str, Any]:
-        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
 
     @abstractmethod
     def _begin(self) -> None:
@@ -98,13 +105,9 @@ class StoreKind(ABC):
     def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[Resource, ...]]:
         """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
 
-    @abstractmethod
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        """Return the usage by resource, in percent of the largest size that the resource may have."""
-
-    @abstractmethod
-    def fill_model(self, tick: int) -> FillModel:
-        """Return the fill model as of a tick."""
+    def _usage_rows(self) -> dict[Resource, int]:
+        """Return the rows of USAGE of the resources that fill."""
+        return {Resource(pool): spec.row for pool, spec in self.resources.items() if spec.fills}
 
     @abstractmethod
     def _record(self, common: StateRecord) -> MessageStoreState:

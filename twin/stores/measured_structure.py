@@ -2,9 +2,7 @@
 
 No event says what takes its entries and elements, so there is no model of it: each MEASURE is taken over, totals
 included, and the forecast extends the levels. z/OS alters its ratio and size, which the next MEASURE shows. A resource
-of which the total was never measured has no usage.
-
-Sources: docs/storage-model.md, "Structures that hold no queues".
+of which the total was never measured has no usage. Sources: docs/storage-model.md, "Structures that hold no queues".
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from typing_extensions import override
 from kernels import layout
 from twin.alerts.episodes import Alert
 from twin.capacity.structures import Usage
-from twin.conditions import ELEMENTS, ENTRIES, Resource
+from twin.conditions import Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
 from twin.stores.drift import SizeMeasured
+from twin.stores.resources import STRUCTURE, conditions_of
 from twin.stores.state_record import KnownBy, all_of, any_of
 from twin.stores.structure import StructureTwin
-from twin.stores.structure_view import POOL_BITS
 
 _UNKNOWN = 1 << 48  # of a pool: more than any structure has, so that its share is none
 _TOTALS = {"ents_max", "elems_max"}
@@ -34,7 +32,7 @@ _TOTALS = {"ents_max", "elems_max"}
 class MeasuredStructureTwin(StructureTwin):
     """The twin of a structure that is known by measured levels."""
 
-    conditions = POOL_BITS
+    conditions = conditions_of({pool: spec for pool, spec in STRUCTURE.items() if spec.fills})
     measurable = ("ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
         "ents_used": any_of("ents_used"),
@@ -103,10 +101,6 @@ class MeasuredStructureTwin(StructureTwin):
     @override
     def is_relieved(self, condition: str, resource: Resource) -> bool:
         return False
-
-    @override
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        return {resource: self._own_view(resource).usage_pct for resource in (ENTRIES, ELEMENTS)}
 
     @override
     def _record(self, common: StateRecord) -> StructureState:

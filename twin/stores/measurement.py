@@ -2,10 +2,8 @@
 
 A MEASURE with `resync` makes a store twin take over what was measured: the model's messages are dropped, those of open
 units of work excepted, and the measurement becomes the baseline, which unmatched gets draw down. What was not measured
-stays as large as it was. Described in docs/events.md, "Resync".
-
-Statistics count messages and have the mean of their lengths: with it instead of the single lengths, each message is
-wrong by less than one element (docs/state.md).
+stays as large as it was. Described in docs/events.md, "Resync". Statistics count messages and have the mean of their
+lengths: with it instead of the single lengths, each message is wrong by less than one element (docs/state.md).
 """
 
 from __future__ import annotations
@@ -15,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels import layout, pools, scm, smds
+from kernels import layout, smds
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.events import Measured
 from twin.events.measured import without_nulls
 from twin.records import Baseline, StateRecord
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.resources import DATA_SET, STRUCTURE, read_usage
 from twin.stores.state_record import data_sets_of
 
 # Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
@@ -138,21 +137,18 @@ def compare_structure(
     store: layout.Store, qmgrs: Sequence[str], measured: Measured
 ) -> dict[Resource, tuple[int, int, int]]:
     """Return (model, measured, total) by resource measured."""
-    params = store.params[0]
-    compared: dict[Resource, tuple[int, int, int]] = {}
-    if "ents_used" in measured:
-        compared[ENTRIES] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
-    if "elems_used" in measured:
-        compared[ELEMENTS] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
-    scm_used = measured.get("scm", {}).get("used")
-    if scm_used is not None:
-        compared[SCM] = int(scm.bytes_in_use(store)), scm_used, int(scm.bound(store))
+    real = {
+        ENTRIES: (STRUCTURE[Pool.ENTRIES].row, measured.get("ents_used")),
+        ELEMENTS: (STRUCTURE[Pool.ELEMENTS].row, measured.get("elems_used")),
+        SCM: (STRUCTURE[Pool.SCM].row, measured.get("scm", {}).get("used")),
+    }
+    sets = measured.get("smds", {})
     for row, qmgr in enumerate(qmgrs):
-        blocks_used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
-        if blocks_used is not None:
-            total = int(store.datasets[row]["blocks_total"])
-            compared[Resource(Pool.SMDS, qmgr)] = int(smds.blocks_in_use(store, row)), blocks_used, total
-    return compared
+        real[Resource(Pool.SMDS, qmgr)] = DATA_SET.row + row, sets.get(qmgr, {}).get("blocks_used")
+    usage = read_usage(store)[["used", "total"]].tolist()
+    return {
+        resource: (usage[row][0], used, usage[row][1]) for resource, (row, used) in real.items() if used is not None
+    }
 
 
 def compare_structure_sizes(

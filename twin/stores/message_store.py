@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares, ticks, turn, watch
-from kernels.resources import FIRST_DATA_SET_TIDE
+from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
+from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Viewer
 from twin.alerts.resource_view import ResourceView
@@ -27,21 +27,22 @@ from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
 from twin.events.measured import without_nulls
 from twin.forecast import rises
+from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
+from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
-from twin.state.names import Names, give_rows
-from twin.state.tables import StateError, Tables
+from twin.state.tables import Names, StateError, Tables, give_rows
 from twin.stores import alerting, silence
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
-from twin.stores.depth_forecast import depth_lead_s
+from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
-from twin.stores.queue_view import QueueDepth
 from twin.stores.reports import Report, Reporter
+from twin.stores.resources import read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
@@ -164,7 +165,7 @@ class MessageStore(StoreKind):
         self.tables.store.queues["max_depth"][: len(self.queues)] = [max_depths.get(name, 0) for name in self.queues]
         self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
-        self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
+        self.tables.reserve("tides", len(self.qmgrs) + DATA_SETS)
         self.tables.reserve("rises", meter_rows.RISES)
 
     def _describe_ticks(self) -> None:
@@ -186,6 +187,10 @@ class MessageStore(StoreKind):
     def queues(self) -> list[str]:
         """Names of queues by row, including those no longer in the estate."""
         return self._names.queues
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
+        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in self.identity}
 
     # --- events ----------------------------------------------------------------------------------------------------
 
@@ -283,7 +288,7 @@ class MessageStore(StoreKind):
             if reason == event_loop.FIRED:
                 alerting.open_fired(self)
             elif reason == event_loop.CONTROL:
-                raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
+                raise ValueError(f"{layout.OPS[events[row]['op']]} is not a demand; expected: an operation on a queue")
         return ages
 
     def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
@@ -433,7 +438,7 @@ class MessageStore(StoreKind):
     def _refresher(self) -> Callable[[Episode, int], Finding]:
         """Return what gives the finding about an open alert as of a time, microseconds.
 
-        It is no method of the twin: in a circle of references its mapped pages would outlive it.
+        It is not a method of the twin: in a circle of references its mapped pages would outlive it.
         """
         reference = weakref.ref(self)
 
@@ -452,7 +457,7 @@ class MessageStore(StoreKind):
         """
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
-        turn.turn_back(self.tables.store, time, len(self._names.queues))
+        ticks.turn_back(self.tables.store, time, len(self._names.queues))
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
         self.monitor.turn_back(before, now)
@@ -480,7 +485,7 @@ class MessageStore(StoreKind):
         ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
         run_scans(self.tables.store, before, tick)
-        shares.meter(self.tables.store, before, tick)
+        usage.meter(self.tables.store, before, tick)
         alerts += alerting.check_tick(self, tick)
         if self.monitor.enabled:
             alerts += self._tell(self.acts.note_getters(self, tick), tick * clock.TICK)
@@ -500,6 +505,17 @@ class MessageStore(StoreKind):
         rows = self.tables.store.queues[: len(self.queues)]
         row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
         return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
+
+    def fill_model(self, tick: int) -> FillModel:
+        """Return the fill model as of a tick: here of a store in which one resource fills."""
+        (resource,) = self._usage_rows()
+        return single_resource_model(resource, self.tables.store, tick)
+
+    def usage_of_maximum(self) -> dict[Resource, float]:
+        """Return the usage by resource, in percent of the largest size that the resource may have."""
+        usage = read_usage(self.tables.store)
+        used, maxima = usage["used"].tolist(), usage["maximum"].tolist()
+        return {resource: usage_pct(used[row], maxima[row]) for resource, row in self._usage_rows().items()}
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""

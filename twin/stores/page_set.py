@@ -1,12 +1,13 @@
 """The live twin of one page set of a z/OS queue manager.
 
-The mechanism (the pages a message takes, extents, the space map) is in `kernels.page_set`.
-
-Sources: docs/storage-model.md, "Page sets"; docs/state.md, "Fields of a page set".
+The mechanism (the pages a message takes, extents, the space map) is in `kernels.page_set`. Sources:
+docs/storage-model.md, "Page sets"; docs/state.md, "Fields of a page set"; [IBM: MQ 9.2, MOVE QLOCAL] (not while the
+queue is open).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -15,19 +16,24 @@ from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels import layout, page_set, pools
+from kernels.page_set import allocated_pages
+from twin.alerts import texts
 from twin.alerts.episodes import Alert
-from twin.capacity.page_sets import allocated_pages
-from twin.conditions import PAGES, Resource
+from twin.alerts.texts import NOTHING
+from twin.capacity.statements import alter_page_set, display_queue
+from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, put_units, single_resource_model
-from twin.records import Baseline, PageDemand, PageSetState, StateRecord, Step
+from twin.forecast.fill_model import put_units
+from twin.records import Action, Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
+from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.kind import copied_params
 from twin.stores.message_store import MessageStore
-from twin.stores.page_set_view import FIRED, Pages
+from twin.stores.resources import PAGE_SET as RESOURCES
+from twin.stores.resources import StoreResource, conditions_of
 from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of, demand_rates
 
-_IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # attributes whose change permits expansion
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [IBM: Managing buffer pools]
@@ -49,7 +55,9 @@ class PageSetTwin(MessageStore):
     """The twin of a page set. buffer_pool_pct: percent of its buffer pool in use, as last measured, or None."""
 
     kind = "page_set"
-    conditions = FIRED
+    identity = frozenset({"name", "queue_manager", "psid", "queues"})
+    resources = RESOURCES
+    conditions = conditions_of(RESOURCES)
     measurable = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
@@ -62,10 +70,6 @@ class PageSetTwin(MessageStore):
     }
     config: PageSet
     buffer_pool_pct: float | None = None
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in _IDENTITY}
 
     @override
     def _begin(self) -> None:
@@ -105,7 +109,8 @@ class PageSetTwin(MessageStore):
     def _set_params(self) -> None:
         params = self.tables.store.params[0]
         params["kind"] = layout.PAGE_SET
-        params["packs"] = self.config.packs
+        for name, value in copied_params(self.config).items():
+            params[name] = value
         params["expand"] = _EXPANDS[self.config.expand]
         params["secondary_pages"] = self.config.secondary_pages or 0
         params["max_pages"] = self.config.max_pages or _UNLIMITED_PAGES
@@ -220,15 +225,6 @@ class PageSetTwin(MessageStore):
     def example(qmgr: str, queue: str) -> tuple[PageSet, tuple[Resource, ...]]:
         return PageSet(name=f"{qmgr}/PS01", queue_manager=qmgr, psid=1, pages=1000, queues=(queue,)), (PAGES,)
 
-    @override
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        store = self.tables.store
-        return {PAGES: 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
-
-    @override
-    def fill_model(self, tick: int) -> FillModel:
-        return single_resource_model(PAGES, self.tables.store, tick)
-
     def _pages(self) -> dict[str, int]:
         """Return the counts of pages, named as in DISPLAY USAGE and SMF 115 QIS1."""
         store = self.tables.store
@@ -272,3 +268,109 @@ class PageSetTwin(MessageStore):
         if self.buffer_pool_pct >= _SYNCHRONOUS_FROM:
             return "synchronous"
         return "asynchronous" if self.buffer_pool_pct >= _ASYNCHRONOUS_FROM else "none"
+
+
+# --- its resource ----------------------------------------------------------------------------------------------------
+
+
+class Pages(StoreResource):
+    """The pages of a page set."""
+
+    _config: PageSet
+
+    def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:
+        super().__init__(config, store, queues, PAGES, RESOURCES[Pool.PAGES])
+
+    @property
+    @override
+    def is_limit_known(self) -> bool:
+        return self._config.max_pages is not None
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
+        return bool(page_set.is_full(self._store))
+
+    @property
+    @override
+    def last_full(self) -> int:
+        return int(self._store.page_use[0]["last_full"])
+
+    @property
+    @override
+    def can_expand(self) -> bool:
+        return int(self._store.page_use[0]["status"]) == layout.NORMAL
+
+    @property
+    @override
+    def expansion_problem(self) -> str:
+        use = self._store.page_use[0]
+        if int(use["status"]) == layout.MAXIMUM:
+            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MAX_EXPANSIONS} or 64 GB"
+        if self._config.expand == "USER" and not self._config.secondary_pages:
+            return "EXPAND(USER) without a secondary extent"
+        if self._config.max_pages is None:  # an ALTER took the limit away, and no put has tried to expand since
+            return "its last expansion failed"
+        return f"its volumes hold {self._config.max_pages:,} pages"
+
+    @override
+    def growth_in_units(self, growth: Array) -> int:
+        return -(-int(growth.sum()) // page_set.PAGE_BYTES)
+
+    @override
+    def describe(self, condition: str) -> str:
+        sentence = super().describe(condition)
+        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
+            return f"{sentence}, cannot expand because of EXPAND(NONE)"
+        return sentence
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        is_at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
+        return _actions(self._config, ranked, effects, is_at_maximum=is_at_maximum)
+
+
+def _actions(
+    config: PageSet, ranked: tuple[Filler, ...], effects: Mapping[str, str], *, is_at_maximum: bool = False
+) -> tuple[Action, ...]:
+    """Return the actions for the pages of a page set. is_at_maximum: it has made all its expansions."""
+    actions = texts.getter_actions(ranked, effects, is_shared=False)
+    psid, undo = config.psid, alter_page_set(config.psid, config.expand)
+    by_system = (Step("Alter the page set", alter_page_set(psid, "SYSTEM")),)
+    room = "its storage group has room"
+    if config.expand == "NONE":
+        summary = "Let the page set expand"
+        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
+    elif config.expand == "USER" and not config.secondary_pages:
+        summary = "Let MQ choose the secondary extent, none is defined"
+        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
+    elif not is_at_maximum:
+        actions.append(
+            Action(
+                id="volumes",
+                summary="Add volumes to its storage group, then retry the expansion",
+                steps=(
+                    Step("Look up the name of its data set and the storage group, and add volumes to that"),
+                    Step("Retry the expansion", undo),
+                ),
+            )
+        )
+    if ranked:
+        queue = ranked[0].queue
+        actions.append(
+            Action(
+                id="move-queue",
+                summary=f"Move {queue} to a page set with free pages",
+                precondition=f"no application has {queue} open, and it holds no uncommitted messages",
+                steps=(
+                    Step("Find a page set with free pages", "DISPLAY USAGE TYPE(PAGESET)"),
+                    Step("Find a storage class on it; if there is none, define one", "DISPLAY STGCLASS(*) PSID"),
+                    Step("Look up the storage class of the queue, for the way back", display_queue(queue, "STGCLASS")),
+                    Step("Define an empty local queue LIKE it with the new storage class, and MOVE QLOCAL to it"),
+                    Step("Give the queue the new storage class, and MOVE QLOCAL back"),
+                ),
+                risk=f"applications wait for {queue} while its messages move",
+                undo="the same with the former storage class",
+            )
+        )
+    return tuple(actions)

@@ -1,12 +1,12 @@
 """The live twin of one queue of a distributed queue manager: its buffers, its file, its log records and checkpoints.
 
-The mechanism is in `kernels.queue_file`.
-
-Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue file".
+The mechanism is in `kernels.queue_file`. Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a
+queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue files] (a larger MAXFSIZE may wait until the queue is empty).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -15,20 +15,25 @@ from msgspec.structs import asdict
 from typing_extensions import override
 
 from kernels import layout, queue_file
+from twin.alerts import texts
 from twin.alerts.episodes import Alert
-from twin.capacity.statements import display_queue_status
-from twin.conditions import BLOCKS, FILE, Resource
-from twin.estate import QueueFile
+from twin.alerts.texts import NOTHING
+from twin.capacity.statements import alter_max_file_size, display_queue_status
+from twin.conditions import BLOCKS, FILE, Pool, Resource
+from twin.estate import QueueFile, format_size
+from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel, put_units, single_resource_model
-from twin.records import Baseline, BlockDemand, QueueFileState, StateRecord, Step
+from twin.forecast.fill_model import put_units
+from twin.records import Action, Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
+from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
-from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
+from twin.stores.resources import QUEUE_FILE as RESOURCES
+from twin.stores.resources import StoreResource, conditions_of, read_usage
 from twin.stores.state_record import KnownBy, all_of, any_of, demand_rates
+from twin.units import MIB, readable_size
 
-_IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
 _Part = Literal["blocks_persistent", "blocks_nonpersistent"]
 _PARTS: tuple[_Part, ...] = ("blocks_persistent", "blocks_nonpersistent")
@@ -39,7 +44,9 @@ class QueueFileTwin(MessageStore):
     """The twin of a queue file."""
 
     kind = "queue_file"
-    conditions = FIRED
+    identity = frozenset({"name", "queue_manager", "queue", "version"})
+    resources = RESOURCES
+    conditions = conditions_of(RESOURCES)
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
@@ -53,10 +60,6 @@ class QueueFileTwin(MessageStore):
         ),
     }
     config: QueueFile
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in _IDENTITY}
 
     @override
     def _begin(self) -> None:
@@ -186,7 +189,7 @@ class QueueFileTwin(MessageStore):
     def _own_view(self, resource: Resource) -> File:
         """Return the view of its file, or of the blocks of file and buffers."""
         queues = self.tables.store.queues[: len(self.queues)]
-        return (Blocks if resource == BLOCKS else File)(self.config, self.tables.store, queues)
+        return File(self.config, self.tables.store, queues, resource)
 
     @override
     def _displays(self) -> tuple[Step, ...]:
@@ -196,14 +199,6 @@ class QueueFileTwin(MessageStore):
     @override
     def example(qmgr: str, queue: str) -> tuple[QueueFile, tuple[Resource, ...]]:
         return QueueFile(name=f"{qmgr}/{queue}", queue_manager=qmgr, queue=queue), (FILE, BLOCKS)
-
-    @override
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        return {FILE: self._own_view(FILE).usage_pct}
-
-    @override
-    def fill_model(self, tick: int) -> FillModel:
-        return single_resource_model(FILE, self.tables.store, tick)
 
     def _blocks(self) -> dict[str, int]:
         """Return the space map: blocks of buffers and file by state, and the size of the file.
@@ -215,7 +210,7 @@ class QueueFileTwin(MessageStore):
         in_file = int(store.file_use[0]["file_blocks"])
         nonpersistent, persistent = queue_file.nonpersistent_in_use(store), queue_file.persistent_in_use(store)
         blocks = int(params["np_buffer"]) + int(params["p_buffer"]) + in_file
-        allocated = in_file - int(queue_file.overflow(store))
+        allocated = in_file - int(read_usage(store)["used"][RESOURCES[Pool.FILE].row])
         return {
             "blocks": blocks,
             "blocks_free": blocks - allocated - int(nonpersistent) - int(persistent),
@@ -240,3 +235,61 @@ class QueueFileTwin(MessageStore):
             checkpoints=int(use["checkpoints"]),
             truncations=int(use["truncations"]),
         )
+
+
+# --- its resources ---------------------------------------------------------------------------------------------------
+
+
+class File(StoreResource):
+    """The file, or the blocks of file and buffers together, where they drift.
+
+    The file's usage is its blocks with data, as a share of the most it may have: free and allocated ones can be used
+    again.
+    """
+
+    _config: QueueFile
+    threshold_name = "threshold"
+
+    def __init__(self, config: QueueFile, store: layout.Store, queues: Array, resource: Resource) -> None:
+        super().__init__(config, store, queues, resource, RESOURCES[Pool(resource.pool)])
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
+        return bool(queue_file.is_full(self._store))
+
+    @property
+    @override
+    def last_full(self) -> int:
+        return int(self._store.file_use[0]["last_full"])
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+        return _actions(self._config, ranked, effects)
+
+
+def _actions(config: QueueFile, ranked: tuple[Filler, ...], effects: Mapping[str, str]) -> tuple[Action, ...]:
+    """Return the actions for the file of a queue."""
+    actions = texts.getter_actions(ranked, effects, is_shared=False)
+    if config.file_system_size is not None and config.file_system_size <= config.max_size:
+        summary = f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}"
+        actions.append(Action(id="file-system", summary=summary))
+    elif config.limit < QUEUE_FILE_MAX_SIZE:
+        larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
+        actions.append(
+            Action(
+                id="max-file-size",
+                summary=f"Raise the maximum size of the queue file from {format_size(config.limit)} to"
+                f" {format_size(larger)}",
+                precondition=f"its file system has {readable_size(larger - config.limit)} free",
+                steps=(
+                    Step("Alter the queue", alter_max_file_size(config.queue, -(-larger // MIB))),
+                    Step(
+                        "See that CURMAXFS has followed; if not, the queue must first be empty once",
+                        display_queue_status(config.queue, "CURFSIZE CURMAXFS"),
+                    ),
+                ),
+                undo=alter_max_file_size(config.queue, config.max_size // MIB),
+            )
+        )
+    return tuple(actions)

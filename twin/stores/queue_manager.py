@@ -2,14 +2,11 @@
 
 Its queue files report at ticks what they logged. Nothing is sent back to them: neither whether a put fits nor any alert
 depends on how far a checkpoint truncated a file, so a queue file waits for no other, and the sizes of the files after
-the checkpoints are kept here, where the checkpoints are.
-
-A unit of work over several queues has an end in each of them (a COMMIT or BACKOUT for each queue, of the same uow and
-time) and one log record. The ends of the same uow that fall into the same tick are matched: of each uow the queue with
-most of them counts. [assumed]
-
-Sources: [IBM: WebSphere MQ internals, "What's the point of logging?", "Views of the Queue", "MQCMIT Walkthrough"];
-docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue manager".
+the checkpoints are kept here, where the checkpoints are. A unit of work over several queues has an end in each of them
+(a COMMIT or BACKOUT for each queue, of the same uow and time) and one log record. The ends of the same uow that fall
+into the same tick are matched: of each uow the queue with most of them counts. [assumed] Sources: [IBM: WebSphere MQ
+internals, "What's the point of logging?", "Views of the Queue", "MQCMIT Walkthrough"]; docs/storage-model.md, "Queue
+files"; docs/state.md, "Fields of a queue manager".
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@ A structure with storage class memory reports to its coupling facility; a queue 
 if that is a member, to its uniform cluster. Each source reports at ticks of its own event time, and reports of
 different sources arrive in any order. `Frontier` puts them into an order that depends on ticks alone, so that the
 result does not depend on the order of arrival. Whether a source is silent or only read later, its reports cannot say:
-who reads the events says when all of them have been read.
-
-Sources: docs/architecture.md, "What several stores share".
+who reads the events says when all of them have been read. Sources: docs/architecture.md, "What several stores share".
 """
 
 from __future__ import annotations
@@ -225,11 +223,10 @@ class Frontier(msgspec.Struct, kw_only=True):
     They are released in the order of the last tick that each has passed: when every source has passed it, or when the
     most advanced one is `SKEW_TICKS` ahead. A tick may be processed when the released reports of every source have
     passed it, except of those that are `SILENCE_TICKS` behind the most advanced one: these are silent, and what they
-    report when they are heard again counts at the first tick not yet processed.
-
-    So the result depends on the reports alone, as long as those of no source are read more than `SKEW_TICKS` behind
-    those of another. While a backlog is read they may be; then every source of the estate is waited for until it has
-    passed, or until another one is `BACKLOG_TICKS` ahead.
+    report when they are heard again counts at the first tick not yet processed. So the result depends on the reports
+    alone, as long as those of no source are read more than `SKEW_TICKS` behind those of another. While a backlog is
+    read they may be; then every source of the estate is waited for until it has passed, or until another one is
+    `BACKLOG_TICKS` ahead.
 
     Attributes:
         last_ticks: the last tick passed, by source that has reported.
@@ -240,7 +237,7 @@ class Frontier(msgspec.Struct, kw_only=True):
         former_sources: sources of `leaving` whose last report is released.
         processed_tick: the last tick processed.
         pending: reports released and not yet processed, the latest first.
-        caught_up: True if the events that exist have been read, as it was told last.
+        caught_up: True if the events that exist have been read, as last reported.
     """
 
     last_ticks: dict[str, int] = {}

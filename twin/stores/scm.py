@@ -1,20 +1,12 @@
 """Storage class memory behind a structure: what kernels need to know of it, its part of the state record, its pace.
 
-A structure knows its own bounds only: SCMMAXSIZE, its share of the coupling facility's SCM, and what the estate leaves
-of the facility's storage. What all structures of a facility use together is reported to the facility's own twin.
-
-Where SCM is over-committed, what others use is not there for a structure. Its share is what is left when all of them
-take theirs. It does not depend on what the others use at the moment: that would have to come down from the facility's
-twin, and arrive at a place among the structure's events that depends on batches. A structure's own puts may show that
-others leave it more, or less (`kernels.scm.on_accepted_put`).
-
-A structure above 90 % stays usable only as long as its mover takes what it grows by. The alerts about its pace, puts
-faster than the mover writes and gets that wait for what SCM holds, look at the event time since the last tick, so they
-do not depend on batches.
-
-Sources: docs/storage-model.md, "Storage class memory"; [IBM: How storage class memory works with IBM MQ for z/OS]
-(pre-staging above 90 %, applications wait for a read of SCM); [assumed] (bandwidth of the mover, when the wait is worth
-an alert); docs/alerts.md, "Conditions".
+A structure knows its own bounds only: SCMMAXSIZE, what the estate leaves of its facility's storage, and of
+over-committed SCM the share that is left when all structures take theirs: what the others use at the moment would have
+to arrive from the facility's twin at a place among its events that depends on batches. Its own puts may show that they
+leave it more, or less. The alerts about its pace look at the event time since the last tick. Sources:
+docs/storage-model.md, "Storage class memory"; [IBM: How storage class memory works with IBM MQ for z/OS] (pre-staging
+above 90 %, applications wait for a read of SCM); [assumed] (bandwidth of the mover, when the wait is worth an alert);
+docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -24,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kernels import clock, layout, scm
-from kernels.pools import elements_in_use, entries_in_use, exceeds
+from kernels import clock, layout, meter_rows, scm
+from kernels.pools import exceeds
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.capacity.statements import display_structure_object
@@ -35,6 +27,7 @@ from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.records import GETTERS, Action, ScmState, Step
 from twin.state.tables import Tables
+from twin.stores.resources import read_usage
 from twin.units import percent
 
 _SECOND_NS = 10**9
@@ -75,15 +68,15 @@ def scm_state(store: layout.Store) -> ScmState | None:
     use = store.scm[0]
     if not use["enrolled"]:
         return None
-    used = int(scm.bytes_in_use(store))
+    usage = read_usage(store)
     return ScmState(
-        max=int(scm.bound(store)),
-        used=used,
+        max=int(usage[meter_rows.SCM]["total"]),
+        used=int(usage[meter_rows.SCM]["used"]),
         ents=int(use["messages"]),
         elems=int(use["elems"]),
         messages=int(use["messages"]),
         aug_fixed=FIXED_AUGMENTED,
-        aug_dynamic=int(scm.augmented_bytes(store, used)),
+        aug_dynamic=int(usage[meter_rows.AUGMENTED]["used"]),
         prestaged=int(use["prestaged"]),
         prefetched=int(use["prefetched"]),
         faults=int(use["faults"]),
@@ -133,10 +126,11 @@ def measure_pace(store: layout.Store, before: Counters, now: Counters, ticks: in
 def mover_rate(store: layout.Store) -> float:
     """Return the messages/s of the mean size held that the mover can write; 0 without messages."""
     use = store.scm[0]
-    messages = int(entries_in_use(store)) + int(use["messages"])
+    entries, elements_used = read_usage(store)["used"][[meter_rows.ENTRIES, meter_rows.SPACE]].tolist()
+    messages = entries + int(use["messages"])
     if messages == 0:
         return 0.0
-    elements = -(-(int(elements_in_use(store)) + int(use["elems"])) // messages)
+    elements = -(-(elements_used + int(use["elems"])) // messages)
     return 1e9 / (int(scm.blocks_of(1, elements)) * int(store.params[0]["stage_ns"]))
 
 
@@ -215,4 +209,5 @@ def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_
 
 
 def _usage_pct(store: layout.Store) -> float:
-    return percent(int(scm.bytes_in_use(store)), int(scm.bound(store)), of_nothing=100.0)
+    used, total, *_ = read_usage(store)[meter_rows.SCM].tolist()
+    return percent(used, total, of_nothing=100.0)

@@ -2,9 +2,8 @@
 
 A shared store holds no messages. Its input is the reports of its message stores and events of its own (HEARTBEAT,
 RESTART, ALTER, MEASURE), both processed by event time: an event of its own takes effect at the first tick after it that
-has not been processed. Where no store reports to it, its own events take effect at once.
-
-Sources: docs/architecture.md, "What several stores share".
+has not been processed. Where no store reports to it, its own events take effect at once. Sources: docs/architecture.md,
+"What several stores share".
 """
 
 from __future__ import annotations

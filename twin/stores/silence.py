@@ -3,7 +3,6 @@
 The streaming job notes, by wall time, when each queue manager last sent an event. For a silent one it writes a
 HEARTBEAT with `measured.silent_s` to the events topic, for each of its stores. The twin's result depends on the records
 alone: the alert `source-silent` opens at such a heartbeat and clears at the next other event of that queue manager.
-
 Sources: docs/events.md, "Silent sources".
 """
 

@@ -31,7 +31,7 @@ from twin.units import as_text
 
 Record = TypeVar("Record", bound=StateRecord)
 
-# Of each field of a usage the sets of measured fields of which one makes it known; () is no field at all.
+# Of each field of a usage the sets of measured fields of which one makes it known; (): none does.
 KnownBy = Mapping[str, tuple[frozenset[str], ...]]
 
 EXPAND_STATUS: dict[int, ExpandStatus] = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
@@ -176,7 +176,7 @@ def demand_rates(store: layout.Store, weights: npt.NDArray[Any], began: int | No
     Args:
         store: arrays of the store.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
-        began: time of the store's first event, microseconds; None if that is no bound.
+        began: time of the store's first event, microseconds; None: not a bound.
     """
     scalars, asked = store.scalars[0], np.empty(meters.DEMAND)
     now, current = int(scalars["clock"]), int(scalars["bin"])
@@ -196,14 +196,14 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
 
     Args:
         dataset: its row of DATASET.
-        used: its row of `kernels.in_use.DATASET_USAGE`.
+        used: its row of USAGE.
     """
     return DataSetState(
         blocks_total=int(dataset["blocks_total"]),
-        blocks_max=int(used["blocks_max"]),
-        blocks_used=int(used["blocks"]),
+        blocks_max=int(used["maximum"]),
+        blocks_used=int(used["used"]),
         pages_used=int(used["pages"]),
-        messages=int(used["messages"]),
+        messages=int(used["held"]),
         status=EXPAND_STATUS[int(dataset["status"])],
     )
 

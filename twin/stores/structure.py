@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import asdict
 from typing_extensions import override
 
-from kernels import clock, in_use, layout, pools, scm, smds, watch
+from kernels import clock, layout, meter_rows, offload, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.capacity.statements import display_structure, display_structure_status
@@ -19,22 +19,17 @@ from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
-from twin.forecast.fill_model import FillModel
-from twin.forecast.structure_model import put_elements, structure_model
+from twin.forecast.fill_model import FillModel, put_elements, structure_model
 from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
-from twin.stores import alerting, alteration, auto_alter, measurement
+from twin.stores import alerting, alteration, measurement
 from twin.stores.drift import SizeMeasured
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
+from twin.stores.resources import DATA_SET, STRUCTURE, conditions_of, read_usage
 from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_params, scm_state
 from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state, demand_rates
-from twin.stores.structure_view import (
-    POOL_BITS,
-    SCM_BITS,
-    pools_pct,
-    structure_resource,
-)
+from twin.stores.structure_view import pools_pct, structure_resource
 
 _Total = Literal["ents_max", "elems_max", "size"]
 _TOTALS: tuple[_Total, ...] = ("ents_max", "elems_max", "size")
@@ -71,7 +66,9 @@ class StructureTwin(MessageStore):
     """
 
     kind = "structure"
-    conditions = POOL_BITS | SCM_BITS
+    identity = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
+    resources = STRUCTURE
+    conditions = conditions_of(STRUCTURE)
     measurable: ClassVar[tuple[str, ...]] = ("messages", "ents_used", "elems_used")
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages", "ents_used"),
@@ -87,10 +84,6 @@ class StructureTwin(MessageStore):
     totals: dict[str, int]
     above_since: int | None
     is_unaltered: bool
-
-    @override
-    def _attributes(self) -> dict[str, Any]:
-        return alteration.attributes_of(self.config)
 
     @override
     def _begin(self) -> None:
@@ -160,7 +153,7 @@ class StructureTwin(MessageStore):
         datasets[: old.size] = old
         for row in range(old.size, datasets.size):
             alteration.describe_dataset(datasets[row], self.config, self.qmgrs[row])
-        self.tables.store = self.tables.store._replace(datasets=datasets)
+        self.tables.set_datasets(datasets)
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
@@ -197,8 +190,8 @@ class StructureTwin(MessageStore):
 
     def _usage(self) -> Usage:
         store = self.tables.store
-        entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
-        return Usage(entries, elements, bool(store.datasets["messages"].any()))
+        used = read_usage(store)["used"]
+        return Usage(int(used[meter_rows.ENTRIES]), int(used[meter_rows.SPACE]), bool(store.datasets["messages"].any()))
 
     def _assign(self, altered: alteration.Altered) -> None:
         """Take over changed attributes; the data sets are counted in blocks of the new DSBLOCK."""
@@ -214,7 +207,7 @@ class StructureTwin(MessageStore):
     @property
     def scm_used(self) -> int:
         """Bytes of storage class memory in use."""
-        return int(scm.bytes_in_use(self.tables.store))
+        return int(read_usage(self.tables.store)["used"][meter_rows.SCM])
 
     @property
     def aug_fixed(self) -> int:
@@ -224,7 +217,7 @@ class StructureTwin(MessageStore):
     @property
     def aug_dynamic(self) -> int:
         """Bytes of dynamic augmented space in use."""
-        return int(scm.augmented_bytes(self.tables.store, self.scm_used))
+        return int(read_usage(self.tables.store)["used"][meter_rows.AUGMENTED])
 
     @property
     def alterable(self) -> bool:
@@ -256,11 +249,11 @@ class StructureTwin(MessageStore):
         if not self.alters_by_itself:
             return False
         usage = self._usage()
-        if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
+        if not alteration.is_at_threshold(self.config, self.allocation, usage):
             return False
         if not self.alterable:
             return self.episodes.get(Condition.NOT_ALTERABLE, SCM) is None
-        return auto_alter.next_allocation(self.config, self.allocation, usage) != self.allocation
+        return alteration.next_allocation(self.config, self.allocation, usage) != self.allocation
 
     def _sample(self, count: int, now: int) -> list[Alert]:
         """Alter the structure where it is at its FULLTHRESHOLD; return the alert where it cannot be.
@@ -271,11 +264,11 @@ class StructureTwin(MessageStore):
         """
         usage = self._usage()
         self._arm_thresholds()
-        if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
+        if not alteration.is_at_threshold(self.config, self.allocation, usage):
             return []
         if not self.alterable:
             return self._refuse_alters(now, count)
-        altered = auto_alter.next_allocation(self.config, self.allocation, usage)
+        altered = alteration.next_allocation(self.config, self.allocation, usage)
         self.auto_alters += altered != self.allocation
         self.allocation = altered
         self._set_params()
@@ -298,7 +291,7 @@ class StructureTwin(MessageStore):
         if condition != Condition.THRESHOLD or resource not in (ENTRIES, ELEMENTS):
             return False
         is_on = self.alters_by_itself and self.alterable and not self.is_believed
-        return is_on and auto_alter.can_relieve(self.config, self.allocation, self._usage())
+        return is_on and alteration.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters of size or ratio that the data in SCM forbids; return the alert, where it is not open."""
@@ -314,7 +307,7 @@ class StructureTwin(MessageStore):
         alerts: list[Alert] = []
         if enrolled:
             scm.advance(self.tables.store, now * scm.NANOSECONDS)
-        samples = auto_alter.count_samples(before, tick)
+        samples = alteration.count_samples(before, tick)
         if samples > 0 and self.alters_by_itself:
             alerts += self._sample(samples, now)
         if enrolled:
@@ -358,7 +351,7 @@ class StructureTwin(MessageStore):
         if self.above_since is None:
             levels = self.monitor.memory.levels
             self.above_since = min(levels.crossed_at(str(name), line, now, shares[name]) for name in above)
-        self.is_unaltered = self.is_unaltered or now - self.above_since >= auto_alter.SEEN_AFTER_US
+        self.is_unaltered = self.is_unaltered or now - self.above_since >= alteration.SEEN_AFTER_US
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:
@@ -403,13 +396,9 @@ class StructureTwin(MessageStore):
         return config, (ENTRIES, ELEMENTS, Resource(Pool.SMDS, qmgr))
 
     @override
-    def usage_of_maximum(self) -> dict[Resource, float]:
-        store = self.tables.store
-        usage = {pool: self._own_view(pool).usage_pct for pool in (ENTRIES, ELEMENTS)}
-        for row, qmgr in enumerate(self.qmgrs):
-            in_use_pct = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
-            usage[Resource(Pool.SMDS, qmgr)] = in_use_pct
-        return usage
+    def _usage_rows(self) -> dict[Resource, int]:
+        sets = {Resource(Pool.SMDS, qmgr): DATA_SET.row + row for row, qmgr in enumerate(self._names_of_datasets())}
+        return super()._usage_rows() | sets
 
     @override
     def fill_model(self, tick: int) -> FillModel:
@@ -437,11 +426,10 @@ class StructureTwin(MessageStore):
     def _record(self, common: StateRecord) -> StructureState:
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
-        used, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
-        in_use.read(store, used, used_of_sets)
-        entries, elements, scm_bytes, rule = used[0].tolist()[:4]
+        usage = read_usage(store)
+        entries, elements, scm_bytes = usage["used"][[meter_rows.ENTRIES, meter_rows.SPACE, meter_rows.SCM]].tolist()
         doubt = messages_of_mean_length(store, self.queues, self.counted)
-        usage_pct = pools_pct(store, entries, elements)
+        usage_pct = pools_pct(store)
         weights = put_elements(store, len(self.qmgrs), usage_pct / 100)
         puts_per_s, elements_per_s = demand_rates(store, weights, self.began)
         limits_unknown = self._limits_unknown()
@@ -460,8 +448,11 @@ class StructureTwin(MessageStore):
             auto_alters=self.auto_alters if self.config.allow_auto_alter else None,
             offloaded_messages=int(scalars["offloaded_messages"]),
             offloaded_bytes=int(scalars["offloaded_bytes"]),
-            offload_rule=rule,
+            offload_rule=int(offload.highest_rule(store)),
             demand=ElementDemand(puts_per_s=puts_per_s, elements_per_s=elements_per_s),
-            smds={qmgr: data_set_state(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)},
+            smds={
+                qmgr: data_set_state(store.datasets[row], usage[DATA_SET.row + row])
+                for row, qmgr in enumerate(self.qmgrs)
+            },
             scm=scm_state(store),
         )

@@ -1,8 +1,7 @@
 """Which ticks a twin has to run: those at which time alone can change something; and the scans for expired messages.
 
-z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT).
-
-Sources: docs/storage-model.md#expiry.
+z/OS queue managers remove expired messages at fixed intervals of event time (EXPRYINT). Sources:
+docs/storage-model.md#expiry.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, turn
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, ticks
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
 from kernels.meter_rows import RISE
 from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
-from twin.forecast import laws
+from twin.forecast import rises as past
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_TWINS, open_message_store
@@ -87,7 +87,7 @@ def _run_scm() -> None:
 def _foretell() -> None:
     """Call the kernels that only a rise after other rises calls."""
     rises, places = np.ones(2, RISE), np.ones((2, 1))
-    laws.outlast(rises, 0.0, 0, laws.alike(rises, 1.0, 1.0, 1.0, 0), places, np.ones(1))
+    past.outlast(rises, 0.0, 0, past.alike(rises, 1.0, 1.0, 1.0, 0), places, np.ones(1))
 
 
 def _run(estate: Estate, name: str) -> None:
@@ -114,4 +114,4 @@ def _run(estate: Estate, name: str) -> None:
     pools.base_left(again.tables.store, 0)
     queue_file.needed_at_checkpoint(again.tables.store)
     queue_file.pass_time(again.tables.store, 0, 1)
-    turn.turn_back(again.tables.store, int(events["time"][0]), 1)
+    ticks.turn_back(again.tables.store, int(events["time"][0]), 1)

@@ -559,7 +559,7 @@ function headline(stores) {
 // What to type where nothing was ever written: the job, a recording, and its publishing.
 const COMMANDS = [["Start the job", "mqtwin stream --estate estate.toml --bootstrap-servers localhost:9092 --checkpoint checkpoint"],
   ["Simulate a recording, if you have none", "mqtwin simulate getter-outage --estate estate.toml -o friday.arrow"],
-  ["Publish it in fast motion", "mqtwin publish friday.arrow --estate estate.toml --bootstrap-servers localhost:9092 --as arrow --speed 240"]];
+  ["Publish it in fast motion", "mqtwin publish friday.arrow --estate estate.toml --bootstrap-servers localhost:9092 --content-type arrow --speed 240"]];
 
 function startPanel() {
   const steps = COMMANDS.map(([text, command]) => h("li", {}, h("p", {}, text), commandBlock(command)));

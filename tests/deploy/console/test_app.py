@@ -426,7 +426,7 @@ def test_a_signal_ends_the_console_without_a_traceback():
 def test_a_port_that_is_taken_is_named():
     with ConsoleServer(new_model(), Listen(port=0)) as server:
         port = int(server.address.rstrip("/").rpartition(":")[2])
-        with pytest.raises(UsageError, match=rf"--port {port}: .*in use; expected: a free address"):
+        with pytest.raises(UsageError, match=rf"--listen 127.0.0.1:{port}: .*in use; expected: a free address"):
             ConsoleServer(new_model(), Listen(port=port))
 
 

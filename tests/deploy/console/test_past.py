@@ -20,8 +20,7 @@ from tests.deploy.console.test_browser import ODD, browser, opened
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS
 from twin.errors import UsageError
-from twin.planning.moment import at_moment
-from twin.planning.whatif import Traffic, what_if
+from twin.planning.whatif import Traffic, at_moment, what_if
 from twin.playback.timeline import Timeline
 
 __all__ = ["browser"]

@@ -108,7 +108,7 @@ def _innermost(lines: Sequence[str]) -> Counter[str]:
         if not frames or frames[-1].startswith(_WAITING) or "worker (daemon.py" not in stack:
             continue
         own = next((frame for frame in reversed(frames) if _file(frame).startswith(_OURS)), None)
-        samples[_name(own) if own is not None and "streams/query/daemon.py" not in own else _RECEIVING] += int(count)
+        samples[_name(own) if own is not None and "streams/query/worker.py" not in own else _RECEIVING] += int(count)
     return samples
 
 

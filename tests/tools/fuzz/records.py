@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from deploy.bridge.alertmanager import SentIncidents
+from deploy.bridge import SentIncidents
 from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line

@@ -28,7 +28,7 @@ from tests.tools.score.recordings import Recorded, recorded, recordings_folder
 from tests.tools.score.score import TWIN_WATCH
 from tests.tools.score.table import markdown, number, percent, span
 from tests.tools.score.work import cores, scored_case
-from twin.forecast import flows, laws, outlook, rises, rule
+from twin.forecast import flows, outlook, rises, rule
 from twin.playback.pages import TWIN
 from twin.stores.warm_up import warm
 
@@ -64,19 +64,19 @@ def _no_past_rises() -> None:
 
 
 def _laws_are_not_scored() -> None:
-    laws.foretold = lambda packed: np.zeros((*laws._PRIOR.shape, len(packed) // RISE.itemsize))  # type: ignore[assignment]
+    rises.foretold = lambda packed: np.zeros((*rises._PRIOR.shape, len(packed) // RISE.itemsize))  # type: ignore[assignment]
 
 
 def _no_causes() -> None:
-    laws._CAUSE_BANDWIDTH = 1e9
+    rises._CAUSE_BANDWIDTH = 1e9
 
 
 def _no_hours() -> None:
-    laws._PRIOR[2], laws._PRIOR[:, 3] = -np.inf, -np.inf
+    rises._PRIOR[2], rises._PRIOR[:, 3] = -np.inf, -np.inf
 
 
 def _ends_after_a_time_only() -> None:
-    laws._PRIOR[:, 1:] = -np.inf
+    rises._PRIOR[:, 1:] = -np.inf
 
 
 def _service_is_constant() -> None:
@@ -123,7 +123,7 @@ PARTS: dict[str, Callable[[], None]] = {
 @contextlib.contextmanager
 def switched_off(part: str) -> Iterator[None]:
     """Play without a part of the model."""
-    modules = (flows, laws, outlook, rises, rule)
+    modules = (flows, outlook, rises, rule)
     before = [(vars(module), dict(vars(module))) for module in modules]
     arrays = [(value, value.copy()) for _, names in before for value in names.values() if isinstance(value, np.ndarray)]
     PARTS[part]()

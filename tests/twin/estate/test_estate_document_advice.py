@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels.scm import PRESTAGE_ABOVE
 from tests.twin.estate.test_estate_advice import TOML, warnings
 from twin.alerts.texts import pool_actions
-from twin.capacity.offload_rules import with_all_offloaded_above
+from twin.capacity.structures import with_all_offloaded_above
 from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from importlib import import_module
+
 import pytest
 
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, make_feed
+from twin.feeds import FORMATS, Complaint, FeedOptions, Intake, Passed, make_feed
 from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import sort_events
 from twin.feeds.intake import MAX_EXAMPLES
@@ -87,6 +91,23 @@ def test_a_complaint_is_one_line_whatever_a_damaged_name_holds():
     intake.complain("partial", "page 1, byte 880: OTHER\n\x1b[2J\u2028", "its name is \r\x85")
     (complaint,) = intake.complaints
     assert str(complaint) == "page 1, byte 880: OTHER\\n\\x1b[2J\\u2028: its name is \\r\\x85 (partial)"
+
+
+def test_what_a_feed_yields_is_counted_for_its_input(estate):
+    intake = Intake(estate)
+    intake.begin_input("page 1")
+    items = [Complaint("foreign", "page 1", "what", 3), put(), Passed("record of other types", "SMF 30", 2, size=9)]
+    assert list(intake.sift(items)) == [put()]
+    (own,) = intake.inputs
+    assert (own.not_understood, own.passed_over, intake.counts["foreign"]) == (3, 2, 3)
+    assert intake.lines_for_passed_over() == ["2 records of other types, 9 bytes (2 of SMF 30)"]
+
+
+def test_a_feed_yields_its_complaints():
+    """So that what is around it can count them; none goes to the intake by itself."""
+    for form in FORMATS.values():
+        source = inspect.getsource(import_module(f"twin.feeds.{form.reader.partition(':')[0]}"))
+        assert not re.search(r"\.(complain|pass_over)\(", source), form.name
 
 
 def test_only_the_first_source_of_a_queue_counts_its_puts_and_gets():

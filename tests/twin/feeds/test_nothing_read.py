@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from tests.twin.feeds.read import read, total
-from tests.twin.feeds.samples import PAGES, REST, SYSPRINT
+from tests.twin.feeds.samples import PAGES, REST, STATISTICS, SYSPRINT, envelope, json_text
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
 from tests.twin.feeds.test_live_formats import odp
 from tests.twin.feeds.test_otlp import as_json, span
@@ -242,8 +242,6 @@ def test_rows_of_other_products_are_counted(site):
 
 
 def test_event_messages_of_other_kinds_are_counted(estate):
-    from tests.twin.feeds.samples import STATISTICS, envelope, json_text
-
     message = envelope(46, {"channelName": "TO.QM2"})
     message["eventType"]["name"] = "Channel Event"
     _, intake = read("amqsevt", json_text(message, STATISTICS), estate=estate)
@@ -259,8 +257,6 @@ EVENT_MESSAGES = {
 
 @pytest.mark.parametrize("kind", EVENT_MESSAGES)
 def test_event_messages_that_say_nothing_of_puts_are_no_complaint(estate, kind):
-    from tests.twin.feeds.samples import envelope, json_text
-
     number, data = EVENT_MESSAGES[kind]
     message = envelope(number, data)
     if "queueMgrName" not in data:
@@ -271,8 +267,6 @@ def test_event_messages_that_say_nothing_of_puts_are_no_complaint(estate, kind):
 
 
 def test_the_queue_manager_of_an_event_is_that_of_its_queue_where_its_data_name_none(estate):
-    from tests.twin.feeds.samples import envelope, json_text
-
     message = envelope(45, {"baseObjectName": "INVOICES"}, eventReason={"name": "Queue Full", "value": 2053})
     del message["eventData"]["queueMgrName"]
     events, _ = read("amqsevt", json_text(message), estate=estate)

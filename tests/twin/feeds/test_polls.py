@@ -11,7 +11,7 @@ import pytest
 from tests.twin.feeds.read import read, take, total
 from twin.estate import Estate
 from twin.events import Event
-from twin.feeds import FORMATS, Page
+from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 
 SECOND = 1_000_000
 START = 1_795_687_200  # seconds
@@ -210,8 +210,6 @@ def test_an_answer_of_prometheus_for_each_metric_is_one_collection(estate: Estat
 
 
 def test_an_answer_of_a_server_waits_for_nothing(estate: Estate) -> None:
-    from twin.feeds import FeedOptions, Intake, make_feed
-
     samples = [(second, POLLS[second // 30]) for second in range(0, 150, 10)]
     feed = make_feed("prometheus", Intake(estate), FeedOptions(length=1))
     (answer,) = pages_of("range", samples)
@@ -222,8 +220,6 @@ def test_an_answer_of_a_server_waits_for_nothing(estate: Estate) -> None:
 
 
 def test_a_record_of_mq_json_is_held_until_a_younger_one_comes(estate: Estate) -> None:
-    from twin.feeds import FeedOptions, Intake, make_feed
-
     assert FORMATS["mq_json"].is_live
     feed = make_feed("mq_json", Intake(estate), FeedOptions(length=1))
     first, second = (mq_json(s, ("queue", QUEUE, camel(counts(s, s)))) for s in (10, 20))

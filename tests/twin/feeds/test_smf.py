@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kernels.page_set import allocated_pages
 from tests.twin.feeds.read import read, total
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
-from twin.capacity.page_sets import allocated_pages
 from twin.feeds import Complaint, Page, Passed
 from twin.feeds.smf_layout import QIS1, QPST, WQ, WTAS
 from twin.feeds.smf_records import records

@@ -11,7 +11,8 @@ from tests.twin.feeds.samples import STATISTICS, envelope, json_text
 from tests.twin.feeds.smf_made import queue_statistics, record, section
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, OPERLOG, answer, odp, report, structure
 from tests.twin.feeds.test_otlp import as_json, span
-from twin.feeds import FORMATS, Page
+from twin.feeds import FORMATS, Intake, Page
+from twin.feeds.facts import EstateFacts
 from twin.feeds.smf_layout import QIS1
 
 FACILITY = {"CFOPNAM": "CF02", "CFOPTSD": 1 << 36, "CFOPTSF": 1 << 35}
@@ -164,8 +165,6 @@ def test_a_message_of_statistics_for_an_unknown_distributed_queue_manager_is_a_q
 
 def test_dynamic_queues_that_the_estate_lacks_are_one_line_a_queue_manager():
     """Of any format: MQ ends their names with 16 digits [IBM: MQ, MQOD DynamicQName]."""
-    from twin.feeds import Intake
-
     intake = Intake()
     for number in range(50):
         for qmgr, prefix in (("QM01", "CSQ."), ("QMD1", "AMQ."), ("QMD1", "MY.REPLY")):
@@ -176,8 +175,6 @@ def test_dynamic_queues_that_the_estate_lacks_are_one_line_a_queue_manager():
 
 
 def test_an_estate_from_data_has_no_dynamic_queues():
-    from twin.feeds.facts import EstateFacts
-
     facts = EstateFacts()
     facts.add("queue_file", "QMD1/AMQ.0123456789ABCDEF", "here")
     facts.add("queue_file", "QMD1/ORDERS", "here")

@@ -10,7 +10,7 @@ from deploy.cli import main
 from tests.support.estates import small_estate
 from twin.simulation import SCENARIOS
 
-HALF_AN_HOUR = ("--hours", "0.5", "--rate", "5")
+HALF_AN_HOUR = ("--set", "hours=0.5", "--rate", "5")
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
             "burst has no parameter each; expected: hours,",
         ),
         (
-            ["burst", "--estate", "E", "-o", "R.arrow", "--hours", "0"],
-            "hours of burst is 0.0; expected: a number from 0.01",
+            ["burst", "--estate", "E", "-o", "R.arrow", "--set", "hours=0"],
+            "hours of burst is 0; expected: a number from 0.01",
         ),
         (
             ["burst", "--estate", "E", "-o", "R.arrow", "--start", "noon"],

@@ -15,15 +15,17 @@ from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.estate.model import packs
 from twin.sizing import at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
-from twin.sizing.data_sets import PAGES_PER_TRACK, Extent, places
-from twin.sizing.page_set import (
+from twin.sizing.data_sets import (
     MAX_PAGES,
+    PAGES_PER_TRACK,
     Cost,
+    Extent,
     allocated_for,
     bytes_of,
     cost_of,
     kind_of,
     pages_of,
+    places,
     usable_pages,
 )
 

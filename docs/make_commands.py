@@ -1,0 +1,139 @@
+"""The reference in docs/commands.md, written by the help of the commands.
+
+    make commands
+
+writes it below the mark; what stands above is written by hand. tests/test_docs.py compares the page with the commands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cyclopts import App
+from cyclopts.argument import Argument, ArgumentCollection
+
+from deploy.cli import COMMANDS, _new_app
+from deploy.options.common import KAFKA
+
+PAGE = Path(__file__).parent / "commands.md"
+MARK = "<!-- make commands writes what follows -->\n"
+_PAGES = {
+    "acknowledge": "alerts.md#notes",
+    "acted": "alerts.md#notes",
+    "advise": "what-if.md#advice",
+    "alerts": "alerts.md",
+    "bridge alertmanager": "surfaces.md#alertmanager",
+    "checkpoint": "operations.md#checkpoint",
+    "collect": "feeds.md#live-collection",
+    "commission": "commission.md",
+    "console": "console.md",
+    "estate": "estate.md",
+    "export": "surfaces.md#metrics",
+    "import": "feeds.md",
+    "report": "report.md",
+    "simulate": "recordings.md",
+    "size": "sizing.md",
+    "start": "your-own-data.md",
+    "state": "time-travel.md",
+    "stream": "operations.md",
+    "whatif": "what-if.md",
+}
+_KAFKA_HEADING = "Every command that meets Kafka"
+
+
+def commands() -> Iterator[tuple[str, App]]:
+    """Yield each command that does something, with its words: `size structure`, not `size`."""
+    yield from _leaves(_new_app(), ())
+
+
+def _leaves(app: App, path: tuple[str, ...]) -> Iterator[tuple[str, App]]:
+    for name in app:
+        if name.startswith("-"):
+            continue
+        own = app[name]
+        if any(not word.startswith("-") for word in own):
+            yield from _leaves(own, (*path, name))
+        else:
+            yield " ".join((*path, name)), own
+
+
+def arguments(app: App) -> ArgumentCollection:
+    """Return the arguments of a command that its help shows."""
+    return app.assemble_argument_collection(parse_docstring=True).filter_by(show=True)
+
+
+def reference() -> str:
+    """Return the reference: the table of commands, the options of Kafka, and a section for each command."""
+    kafka = [own for own in arguments(_new_app()["alerts"]) if own.parameter.group == (KAFKA,)]
+    parts = [
+        "## All commands\n",
+        _table(("command", "purpose"), [(f"[`{name}`](#{name})", text) for name, (_, text) in COMMANDS.items()]),
+        f"## {_KAFKA_HEADING}\n",
+        _options(kafka),
+    ]
+    group = ""
+    for command, app in commands():
+        first, _, rest = command.partition(" ")
+        if rest and first != group:
+            parts.append(f"## {first}\n\n{_with_page(first, COMMANDS[first][1])}\n")
+        group = first
+        parts.append(f"{'###' if rest else '##'} {command}\n\n{_with_page(command, _text(app))}\n")
+        own = arguments(app)
+        if any(argument.parameter.group == (KAFKA,) for argument in own):
+            anchor = _KAFKA_HEADING.lower().replace(" ", "-")
+            parts.append(f"It takes the [options of Kafka](#{anchor}), too.\n")
+        parts.append(_options([argument for argument in own if argument.parameter.group != (KAFKA,)]))
+    return "\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _with_page(command: str, text: str) -> str:
+    return f"{text} More: [{page.partition('#')[0]}]({page})." if (page := _PAGES.get(command)) else text
+
+
+def _text(app: App) -> str:
+    """Return the description of a command: its docstring up to the sections."""
+    described = inspect.getdoc(app.default_command) or ""
+    return _linked(described.partition("\n\nArgs:")[0])
+
+
+def _linked(text: str) -> str:
+    return re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
+
+
+def _options(own: Sequence[Argument]) -> str:
+    rows = []
+    for argument in own:
+        names = [name for name in argument.names if name.startswith("-")] or list(argument.names)
+        rows.append(
+            (", ".join(f"`{name}`" for name in names), _default(argument), _linked(argument.parameter.help or ""))
+        )
+    return _table(("option", "default", "meaning"), rows)
+
+
+def _default(argument: Argument) -> str:
+    if argument.required:
+        return "required"
+    value = argument.field_info.default
+    if value is inspect.Parameter.empty or value is None or value in ((), ""):
+        return ""
+    return "off" if value is False else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [headings, ["---"] * len(headings), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(' '.join(cell.split()) for cell in line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    by_hand = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
+    PAGE.write_text(by_hand + MARK + "\n" + reference(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The resources of stores that hold messages: a table for each kind of store, and what alerts know of all of them.
+
+A resource is a row of USAGE (`kernels.usage`); the words for it are in `twin.records.usage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from kernels import layout, meter_rows, page_set, queue_file, smds, usage, watch
+from twin.alerts import fillers
+from twin.alerts.resource_view import ResourceView
+from twin.conditions import Condition, Pool, Resource
+from twin.estate import StoreConfig
+from twin.records.usage import RESOURCES, usage_pct
+from twin.state.arrays import Array
+
+_ORDER = (  # in which alerts of one event are published
+    *(Condition.THRESHOLD, Condition.CANNOT_EXPAND, Condition.FULL),
+    *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
+)
+
+
+class Spec(NamedTuple):
+    """A resource of a kind of store, as its kernels know it.
+
+    Attributes:
+        row: row of USAGE; of data sets the first one.
+        counted: field of QUEUE whose growth fills it.
+        bits: bits of `fired` by condition.
+        threshold_pct: percent of the present size from which "threshold" holds; None: the attribute FULLTHRESHOLD.
+        fills: True if puts fail once it is full, so that its usage is sampled.
+    """
+
+    row: int
+    counted: str
+    bits: Mapping[str, int] = {}
+    threshold_pct: int | None = 0
+    fills: bool = True
+
+
+STRUCTURE = {
+    Pool.ENTRIES: Spec(
+        meter_rows.ENTRIES,
+        "depth",
+        {Condition.THRESHOLD: watch.THRESHOLD_ENTRIES, Condition.FULL: watch.FULL_ENTRIES},
+        threshold_pct=None,
+    ),
+    Pool.ELEMENTS: Spec(
+        meter_rows.SPACE,
+        "elems",
+        {Condition.THRESHOLD: watch.THRESHOLD_ELEMENTS, Condition.FULL: watch.FULL_ELEMENTS},
+        threshold_pct=None,
+    ),
+    Pool.SCM: Spec(meter_rows.SCM, "depth", {Condition.SCM_EXHAUSTED: watch.SCM_EXHAUSTED}, fills=False),
+    Pool.AUGMENTED: Spec(
+        meter_rows.AUGMENTED, "depth", {Condition.AUGMENTED_EXHAUSTED: watch.AUGMENTED_EXHAUSTED}, fills=False
+    ),
+}
+DATA_SET = Spec(
+    meter_rows.DATA_SETS,
+    "pages",
+    {
+        Condition.THRESHOLD: watch.DATASET_THRESHOLD,
+        Condition.CANNOT_EXPAND: watch.DATASET_CANNOT_EXPAND,
+        Condition.FULL: watch.DATASET_FULL,
+    },
+    threshold_pct=smds.EXPAND_ABOVE,
+)
+PAGE_SET = {
+    Pool.PAGES: Spec(
+        meter_rows.SPACE,
+        "elems",  # of a page set, bytes: messages of several queues may share a page
+        {
+            Condition.THRESHOLD: watch.THRESHOLD,
+            Condition.CANNOT_EXPAND: watch.CANNOT_EXPAND,
+            Condition.FULL: watch.FULL,
+        },
+        threshold_pct=page_set.EXPAND_ABOVE,
+    )
+}
+QUEUE_FILE = {
+    Pool.FILE: Spec(
+        meter_rows.SPACE,
+        "pages",
+        {Condition.THRESHOLD: watch.THRESHOLD, Condition.FULL: watch.FULL},
+        threshold_pct=queue_file.WARN_ABOVE,
+    ),
+    Pool.BLOCKS: Spec(meter_rows.BLOCKS, "pages", threshold_pct=queue_file.WARN_ABOVE, fills=False),
+}
+
+
+def conditions_of(specs: Mapping[Pool, Spec]) -> dict[int, tuple[str, Resource]]:
+    """Return condition and resource by bit of scalars.fired, as alerts of one event are published."""
+    rows = [(condition, pool, bit) for pool, row in specs.items() for condition, bit in row.bits.items()]
+    rows.sort(key=lambda row: _ORDER.index(Condition(row[0])))
+    return {bit: (condition, Resource(pool)) for condition, pool, bit in rows}
+
+
+def read_usage(store: layout.Store) -> Array:
+    """Return USAGE of a store, as it is now; the next call overwrites it."""
+    usage.read(store)
+    return store.usage
+
+
+class StoreResource(ResourceView):
+    """One resource of a store that holds messages, as USAGE has it.
+
+    Args:
+        config: the store's attributes.
+        store: its arrays.
+        queues: QUEUE[n], the rows of its queues.
+        resource: the resource.
+        spec: what kernels know of it.
+        row: row of USAGE; None: that of `spec`.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        store: layout.Store,
+        queues: Array,
+        resource: Resource,
+        spec: Spec,
+        row: int | None = None,
+    ) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self._spec = spec
+        self._row = spec.row if row is None else row
+        self.resource = resource
+        words = RESOURCES[resource.pool]
+        self.text = words.subject.format(store=config.name, owner=resource.owner)
+        self.unit, self.present = words.grown, words.present
+
+    @cached_property
+    def _usage(self) -> tuple[int, int, int]:
+        """(used, total, maximum) at the moment of the view."""
+        used, total, maximum, *_ = read_usage(self._store)[self._row].tolist()
+        return used, total, maximum
+
+    @override
+    def _read_usage_pct(self) -> float:
+        used, total, _ = self._usage
+        return usage_pct(used, total)
+
+    @property
+    def is_limit_known(self) -> bool:
+        """True if it is known up to where the resource can expand, or that it cannot."""
+        return True
+
+    @property
+    @override
+    def maximum_pct(self) -> float:
+        used, total, maximum = self._usage
+        return usage_pct(used, maximum if self.is_limit_known else total)
+
+    @property
+    @override
+    def threshold_pct(self) -> float:
+        return float(self._spec.threshold_pct or 0)
+
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        return fillers.growth(self._queues, self._spec.counted), self._queues[self._spec.counted]
