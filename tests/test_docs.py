@@ -41,6 +41,8 @@ from twin.simulation import SCENARIOS, demo_estate
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = PAGES | {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md")}
+# What was removed has names that are no more.
+TEXTS["CHANGELOG.md"] = re.sub(r"(?ms)^### Removed\n.*?(?=^## |\Z)", "", TEXTS["CHANGELOG.md"])
 TEXTS["CONTRIBUTING.md"] = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 

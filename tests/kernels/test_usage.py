@@ -16,7 +16,7 @@ from tests.support.workloads import Workload, long_workload, workloads
 from twin.conditions import ENTRIES
 from twin.records.usage import resources_of
 from twin.stores.message_store import MessageStore
-from twin.stores.resources import read_usage
+from twin.stores.resources import StoreResource, read_usage
 
 Usage = tuple[int, int, int]  # used, total, maximum
 PROFILES = {kind: min(mix.weights) for kind, mix in MIXES.items()}
@@ -69,9 +69,11 @@ def assert_surfaces(twin: MessageStore) -> None:
     by_resource = {resource.resource: resource for resource in resources_of(record)}
     for resource, pct in twin.usage_of_maximum().items():
         if resource in by_resource and by_resource[resource].pct is not None:
-            assert twin.view(resource).usage_pct == by_resource[resource].pct
-            if resource.pool in ("smds", "pages") and not record.limits_unknown:
-                assert twin.view(resource).maximum_pct == by_resource[resource].maximum_pct == pct
+            view = twin.view(resource)
+            assert isinstance(view, StoreResource)
+            assert view.usage_pct == by_resource[resource].pct
+            if resource.pool in ("smds", "pages") and view.is_limit_known:
+                assert view.maximum_pct == by_resource[resource].maximum_pct == pct
     if ENTRIES in by_resource and record.usage_pct is not None:
         pools = [by_resource[pool].pct for pool in by_resource if pool.pool in ("entries", "elements")]
         assert record.usage_pct == max(pct for pct in pools if pct is not None)

@@ -100,6 +100,16 @@ def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
     return {**_common(name, "page_set", used), **pages, **parts, **buffers, **fields}
 
 
+def distant_forecast(time: str = "2026-11-20T12:00:00Z", probability: float = 0.0) -> dict[str, Any]:
+    """Return the forecast of a page set that becomes full with a probability, beyond the times that a forecast has."""
+    return {
+        "time": time,
+        "resources": [
+            {"resource": "pages", "usage_pct": 70.0, "full_probability": probability, "time_to_full_s": None}
+        ],
+    }
+
+
 def coupling_facility(name: str, **fields: Any) -> dict[str, Any]:
     """Return the state record of a coupling facility without SCM."""
     none = dict.fromkeys(("scm_total", "scm_committed", "scm_used", "storage_free", "augmented", "late_reports"), 0)
@@ -150,7 +160,7 @@ def two_hundred_stores(written_ms: int = 1_795_000_000_000) -> list[TopicRecord]
         name = f"{group}/{'REQUESTS.' + 'Y' * 36 if group == _LONG_QMGR else 'APP'}{number // 4:03}"
         times = {"p10": (seconds or 0) / 2, "p50": seconds, "p90": 2 * (seconds or 0)}
         first = {"resource": "pages", "usage_pct": 88.0, "time_to_full_s": times, "full_probability": 0.8}
-        forecast = {"time": moment, "resources": [] if seconds is None else [first]}
+        forecast = distant_forecast(moment) if seconds is None else {"time": moment, "resources": [first]}
         used = 10_000 if seconds == 0 else 500 + 97 * number % 6_000
         records.append(state_record(page_set(name, used, time=moment, forecast=forecast), written_ms))
         if seconds is not None:

@@ -60,9 +60,9 @@ def test_on_a_smaller_estate_more_are_refused_sooner(recording: Path, tmp_path: 
 def test_maxdepth_refuses_with_2053(recording: Path, tmp_path: Path) -> None:
     file = small_estate(tmp_path)
     text = file.read_text(encoding="utf-8")
-    file.write_text(
-        text.replace('[queue."QSG1/ORDERS"]\n', '[queue."QSG1/ORDERS"]\nmax_depth = 50\n'), encoding="utf-8"
-    )
+    orders = '"QSG1/ORDERS" = {structure = "APP1"}'
+    assert orders in text
+    file.write_text(text.replace(orders, orders.replace("}", ", max_depth = 50}")), encoding="utf-8")
     outcome = asked(recording, file).refusals[STORE]
     assert outcome.replayed.queue_full > 0 and outcome.replayed.full == 0
 

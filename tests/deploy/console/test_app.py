@@ -334,7 +334,7 @@ def test_a_client_that_does_not_read_loses_its_place(monkeypatch):
     monkeypatch.setattr(server_module, "_STALL_S", 0.3)
     monkeypatch.setattr(module, "MAX_CLIENTS", 2)
     model = new_model()
-    queues = [{"name": f"{number:048}", "depth": 1, "bytes": 1} for number in range(100)]
+    queues = [{"name": f"{number:0480}", "depth": 1, "bytes": 1} for number in range(10)]
     model.fold([state_record(page_set(f"QM01/{number}", 1, queues=queues)) for number in range(2_000)])
     with ConsoleServer(model, Listen(port=0)) as server, ExitStack() as parts, httpx.Client(trust_env=False) as http:
         port = int(server.address.rstrip("/").rpartition(":")[2])

@@ -35,6 +35,7 @@ from tests.support.console_feed import (
     alert_record,
     coupling_facility,
     demo_story,
+    distant_forecast,
     letter_record,
     note_record,
     page_set,
@@ -563,8 +564,8 @@ def test_an_incident_is_one_line_with_its_other_alerts_folded(browser: Browser):
 
 def test_a_store_that_refuses_puts_is_full_now_until_they_succeed_again(browser: Browser):
     model = ConsoleModel(TOPICS)
-    nothing = {"time": "2026-11-20T12:00:00Z", "resources": []}
-    model.fold([state_record(page_set("QM01/PS04", 10_000, forecast=nothing, full_puts=12_345))])
+    full, nothing = distant_forecast(probability=0.5), distant_forecast()
+    model.fold([state_record(page_set("QM01/PS04", 10_000, forecast=full, full_puts=12_345))])
     model.fold([alert_record(alert_event(severity="full", condition="full"))])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left = page.locator(".card .left")

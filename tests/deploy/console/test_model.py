@@ -16,6 +16,7 @@ from tests.support.console_feed import (
     TOPICS,
     alert_event,
     alert_record,
+    distant_forecast,
     letter_record,
     note_record,
     page_set,
@@ -153,9 +154,9 @@ def test_an_id_of_an_incident_that_another_store_uses_again_is_the_incident_of_t
 @pytest.mark.parametrize(
     ("used", "forecast", "full"),
     [
-        (9_900, {"time": "2026-11-20T12:00:00Z", "resources": []}, ["pages"]),
+        (9_900, distant_forecast(probability=0.5), ["pages"]),
         (7_000, None, ["pages"]),  # nothing else says whether puts succeed
-        (7_000, {"time": "2026-11-20T12:00:00Z", "resources": []}, []),  # it drains, the alert waits ten minutes
+        (7_000, distant_forecast(), []),  # it drains, the alert waits ten minutes
         (7_000, "now", ["pages"]),  # the twin counts less than the store has: puts fail
     ],
 )

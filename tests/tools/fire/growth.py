@@ -1,4 +1,4 @@
-"""Figures of what a long run uses, in its first and its last quarter, whether they are flat, and their picture."""
+"""Growth in a long run: figures of its first and its last quarter, whether they are flat, and their picture."""
 
 from __future__ import annotations
 

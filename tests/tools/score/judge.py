@@ -63,8 +63,8 @@ class WarnedFilling:
         clear: seconds from the last 2192 to the end of the alarm; None: none was open then, or it never cleared.
         named: True if the first queue named when the alarm opened has at least NEARLY of the largest share of the
             growth of the full resource since the onset; None: no queue was named.
-        errors: error of the predicted time, relative to the true one, by minutes before the first 2192, provided that
-            enough of the filling had passed; inf: no recent prediction, or one beyond the horizon.
+        errors: relative errors of the predicted time, by minutes before the first 2192, provided that enough
+            of the filling had passed; inf: no recent prediction, or one beyond the horizon.
     """
 
     filling: Filling
