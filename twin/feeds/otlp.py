@@ -402,7 +402,7 @@ class SpanOrder:
         )
 
     def unpack(self, data: bytes) -> None:
-        """Go on from what `pack` returned."""
+        """Continue from the result of `pack`."""
         memory = msgspec.msgpack.decode(data, type=_Memory)
         starts = range(0, len(memory.keys), _KEY_BYTES)
         self._keys = OrderedDict.fromkeys(memory.keys[start : start + _KEY_BYTES] for start in starts)

@@ -154,7 +154,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.looks.append(Look(tick, chances, seconds, round(100 * self.width)))
 
     def note_alert(self, alert: Alert) -> None:
-        """Take an alert record of the store: what it says about pages, and that the store is full."""
+        """Take an alert record of the store, which may begin or end a page, or say that the store is full."""
         time, opens = alert.time, alert.change == OPENED
         if opens and alert.condition == Condition.FULL:
             self.note_full(time)
@@ -193,7 +193,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.spreads = [*self.spreads, spreads[-_MAX_INTERVALS:]][-_MAX_FILLINGS:]
 
     def turn_back(self, before: int, now: int) -> None:
-        """Go on from an earlier time; looks after it, and the sums of later days, are forgotten.
+        """Continue from an earlier time; looks after it, and the sums of later days, are forgotten.
 
         Args:
             before: the clock until now, microseconds.
@@ -217,7 +217,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
                     yield look, horizon, end
 
     def _settle(self, now: int) -> None:
-        """Count what is decided by `now`, event time, without a put refused."""
+        """Count the outcomes that are decided by `now`, event time, without a put refused."""
         for look, horizon, end in list(self._ended_horizons(now)):
             self._day(end).count(horizon, look.chances[horizon], came=False)
             look.settled = horizon + 1
@@ -317,11 +317,11 @@ class Outcomes(msgspec.Struct, kw_only=True):
 
 
 def spread_of(times: Iterable[int], seconds: float) -> int:
-    """Return by which factor an interval has to be wider to reach a time, as a percentage rounded up.
+    """Return the factor by which an interval must be widened to reach a time, as a percentage rounded up.
 
     Args:
         times: seconds until full that were predicted (p10, p50, p90).
-        seconds: those that it took.
+        seconds: seconds until full that it took.
     """
     p10, p50, p90 = (max(1, time) for time in times)
     seconds = max(1.0, seconds)

@@ -239,8 +239,8 @@ def _with(values: Array, last: float) -> Array:
 def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
     """Return f8[PATHS], the standard deviation of the logarithm of the time to full, for puts that wander until then.
 
-    What stays is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it
-    by much.
+    Growth is the difference of puts and gets: where these are nearly equal, a small change of the puts changes it a
+    lot.
 
     Args:
         fill: the fill model.
@@ -256,7 +256,7 @@ def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> A
 
 
 def seed_of(store: str, tick: int) -> int:
-    """Return 64 bits made of a store and a tick."""
+    """Return a seed of 64 bits from a store and a tick."""
     return int.from_bytes(hashlib.blake2b(f"{store}\0{tick}".encode(), digest_size=8).digest(), "big")
 
 
@@ -300,7 +300,7 @@ def _rests_at(fill: FillModel, now: Regime) -> float:
 
 
 def _pace(fill: FillModel, now: Regime) -> float:
-    """Return what a tick adds to what the store holds, as `kernels.usage` measures it."""
+    """Return the growth of the store's content in a tick, as `kernels.usage` measures it."""
     scalars = fill.scalars[0]
     space = now.net / float(scalars["space_max"])
     return space + now.net_messages / float(scalars["ents_max"]) if scalars["counts_ents"] else space

@@ -206,7 +206,7 @@ class Player:
         earlier: Mapping[str, Twin] | None = None,
         demands: bool = False,
     ) -> None:
-        """Go on with `twins`, by store name. Those of other stores are opened at their first event.
+        """Continue with `twins`, by store name. Those of other stores are opened at their first event.
 
         Args:
             estate: the estate.

@@ -1,9 +1,10 @@
 """Alerts of a store that holds messages: when conditions fire, and at the end of a tick.
 
 Kernels mark in `fired` which conditions have begun, and each is marked once until it is armed again: when its alert is
-cleared. A tick looks at what is to come, and reviews the alerts that are open. A line that is passed informs, for the
-forecast knows better whether the store will be full. It is a page where there is no forecast, and where a structure has
-passed FULLTHRESHOLD, rises, and is fuller than it ever was at the end of a rise: docs/incidents.md.
+cleared. A tick runs the forecast and reviews the open alerts. A threshold that is passed only informs, because the
+forecast is the better judge of whether the store will be full. It is a page where there is no forecast, and where a
+structure has passed FULLTHRESHOLD, rises, and is fuller than ever at the end of a rise: docs/alerts.md, "Which alerts
+are pages".
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def _finding(
 
 
 def _getters_back_at(view: AlertedStore, finding: Finding, now: int) -> int | None:
-    """Return since when the incident has its getters back, if they get and no number of them is lacking."""
+    """Return the time from which the incident has its getters back, if they get and enough of them are back."""
     incident = view.episodes.incident
     times = [] if incident is None else [done.time for done in incident.done if done.id == GETTERS]
     if not times or not finding.fillers:
@@ -212,7 +213,7 @@ def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> 
 
 
 def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
-    """Return True if no put was refused for ten minutes, and all that is or was full is well below it.
+    """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that.
 
     Args:
         view: the store.
@@ -229,7 +230,7 @@ def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int
 
 
 def _recover(view: AlertedStore, now: int) -> list[Alert]:
-    """Return the record that says, once an incident, that puts succeed again: that of its root."""
+    """Return the record that puts succeed again, once per incident: that of its root."""
     incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
     if incident is None or incident.recovered is not None or not _is_any_full(view):
         return []
@@ -256,7 +257,7 @@ def _headed(finding: Finding, words: str) -> Finding:
 
 
 def _is_page_by_itself(view: AlertedStore, condition: str, resource: Resource, now: int) -> bool:
-    """Return True if no forecast says more about a line that is passed, or if the store was never as full."""
+    """Return True if no forecast judges a threshold that is passed, or if the store was never as full."""
     tick = now // clock.TICK
     if not view.monitor.can_foresee(view, tick):
         return True
@@ -296,7 +297,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
 
 
 def foresee(view: AlertedStore, tick: int) -> list[Alert]:
-    """Return the alerts about what is to come, at a tick that is sampled and metered."""
+    """Return the alerts about the future, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
     lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
     alerts = depth.check(rows, view.queues, view.view, lead_s, view.began, view.episodes, now)
@@ -331,9 +332,9 @@ def _review(view: AlertedStore, episode: Episode, now: int) -> list[Alert]:
 
 
 def _ends_refusals(view: AlertedStore, episode: Episode) -> bool:
-    """Return True if the last `full` of an incident that has refused puts ends, and that was never said.
+    """Return True if the last `full` of an incident that has refused puts ends, without a record that puts succeed.
 
-    It does at the latest half an hour after the last refused put, however full the store is.
+    It ends half an hour after the last refused put at the latest, however full the store is.
     """
     incident, refused_at = view.episodes.incident, view.monitor.memory.refused_at
     if incident is None or incident.recovered is not None or episode.condition != Condition.FULL:

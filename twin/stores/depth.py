@@ -149,7 +149,7 @@ def depth_actions(
 
 
 def depth_lead_s(config: ForecastSettings) -> float:
-    """Return the seconds before MAXDEPTH from which an alert opens: a line further ahead is not to be believed."""
+    """Return the seconds before MAXDEPTH from which an alert opens: a line is not reliable further ahead."""
     return min(config.forecast_lead_s, config.forecast_page_lead_s)
 
 

@@ -1,7 +1,7 @@
-"""MEASURE: what the real system says it holds. The first sets the baseline, later ones show the drift.
+"""MEASURE: the real system's own figures. The first sets the baseline, later ones show the drift.
 
-The model is never overwritten: what the first measurement finds beyond it becomes a baseline that unmatched gets draw
-down; what later ones find is `drift_pct`, and an alert where it stays. Each of them also tests the twin: the share of
+The model is never overwritten: the excess of the first measurement over it becomes a baseline that unmatched gets draw
+down; differences found later are `drift_pct`, and an alert if they last. Each of them also tests the twin: the share of
 those that found it within its tolerance is its fidelity [Munoz, Wimmer, Troya, Vallecillo: IEEE TSE 2024, matched
 snapshots]. Sources: docs/events.md, "Measurements"; docs/state.md, "Fidelity".
 """
@@ -152,10 +152,10 @@ def judge(
     now: int,
     make_finding: Callable[[Resource], Finding],
 ) -> list[Alert]:
-    """Keep what a measurement showed; return the alerts it opens or clears.
+    """Record the result of a measurement; return the alerts it opens or clears.
 
     Args:
-        drift: what is kept of measurements; written.
+        drift: record of the measurements; written.
         tested: (model, measured, total) by resource measured, the model as it was just before, one with a total of 0
             left out; empty if the measurement set the baseline or nothing else is known, so that it tests nothing.
         compared: likewise, with the model as it is now.
@@ -196,7 +196,7 @@ def _percentages(compared: Compared) -> dict[Resource, float]:
 
 
 def excess(measured: int | None, model: int, max_excess: int = _MAX_EXCESS) -> int:
-    """Return by how much a measured value is beyond the model; 0 where it is None, not measured."""
+    """Return the excess of a measured value over the model; 0 where it is None, not measured."""
     return 0 if measured is None else min(max_excess, max(0, measured - model))
 
 
@@ -208,7 +208,7 @@ def drift_finding(
     usage_pct: float | None = None,
     actions: tuple[Action, ...] = (),
 ) -> Finding:
-    """Return the finding about a resource that drifts: in what is used, or in what there is.
+    """Return the finding about a resource that drifts, in usage or in size.
 
     Args:
         store: name of the store.
