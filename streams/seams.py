@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.005
 
 
 class SeamError(RuntimeError):
-    """The fault that a test asked for."""
+    """The fault that a test requested."""
 
 
 class Seams:

@@ -1,4 +1,4 @@
-"""The four packages of mqtwin on Python's path: whether each is the one that mqtwin brought.
+"""The four packages of mqtwin on Python's path: whether each is the one installed with mqtwin.
 
 Their names are short: other distributions have a `kernels` or a `twin` too. Where such a package stands in front of
 ours, or was installed over it, `import twin` and the command `mqtwin` say so on one line, before anything of it runs.

@@ -1,6 +1,6 @@
 """Files that all commands write in one way: beside their paths, and moved there when they are whole; and secrets.
 
-What was there before stays until then, whatever fails. A device or a pipe, such as /dev/stdout, is written directly.
+The previous content stays until then, whatever fails. A device or a pipe, such as /dev/stdout, is written directly.
 Files that grow while they are read, such as `mqtwin record --follow`, are not written in this way.
 """
 
@@ -141,7 +141,7 @@ class OwnFolder:
 
 
 def write_output(path: str | Path, content: str | bytes) -> None:
-    """Write a whole file. Raise UsageError if it cannot be written; what was there stays then."""
+    """Write a whole file. Raise UsageError if it cannot be written; its previous content stays then."""
     with Draft(path) as draft:
         try:
             draft.file.write_bytes(content.encode() if isinstance(content, str) else content)

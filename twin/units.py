@@ -67,7 +67,7 @@ def as_microseconds(text: str) -> int:
     """Return the microseconds since 1970 of a time in RFC 3339, whose seconds may be missing.
 
     Raises:
-        ValueError: it is no such time, or has no offset from UTC.
+        ValueError: it is not such a time, or has no offset from UTC.
     """
     if _RFC_3339.fullmatch(text) is None:
         raise ValueError(f"{text[:40]} is not RFC 3339 with Z or another offset from UTC")

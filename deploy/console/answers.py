@@ -204,7 +204,7 @@ class Answers(ABC):
 
 
 def converted(content: Any, kind: type[_Request]) -> _Request:
-    """Return the decoded body of a request as a request. UsageError: it is none."""
+    """Return the decoded body of a request as a request. UsageError: it is not a valid one."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:

@@ -130,7 +130,7 @@ class NoteTaker:
         """Write the decoded body of POST /note, and return the note.
 
         Raises:
-            UsageError: it is none, there is no such alert or action, or the alert has too many.
+            UsageError: it is not a note, there is no such alert or action, or the alert has too many.
             MqtwinError: it was not delivered.
         """
         asked = converted(content, NoteRequest)
@@ -186,7 +186,7 @@ class LiveTwins(Answers):
     @override
     @contextmanager
     def moment(self, store: str, time_s: float | None) -> Iterator[Moment]:
-        """Hold the present of a store still. UsageError: it cannot be had, or another time is asked for; says why."""
+        """Hold the present of a store still. UsageError: it is unavailable, or another time is requested; says why."""
         if time_s is not None:
             raise UsageError(f"time = {time_s:g}: these are twins of the present; expected: none")
         with self._lock:

@@ -260,7 +260,7 @@ class ConsoleModel:
             self._fold_alert(record.value)
 
     def _fold_state(self, state: StateRecord) -> None:
-        """Fold a state record. Nothing changes until everything is made of it that the page needs."""
+        """Fold a state record. Nothing changes until everything that the page needs has been derived from it."""
         name = state.store
         if name not in self._stores and len(self._stores) >= MAX_STORES:
             return
@@ -282,7 +282,7 @@ class ConsoleModel:
         self._states[name] = state
 
     def _fold_alert(self, value: bytes) -> None:
-        """Fold a record of an alert. Nothing changes until everything is made of it that the page needs."""
+        """Fold a record of an alert. Nothing changes until everything that the page needs has been derived from it."""
         record = read_alert_record(value)
         data, alert_id = record.data, record.data.alert_id
         before, known = self._alerts.get(alert_id), self._incidents.get(data.incident.id)

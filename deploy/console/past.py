@@ -1,7 +1,7 @@
 """The console's past: a recording, of which the page shows every moment, or the past of a running job.
 
 That of a job is a recording too: of the events between two snapshots of its checkpoint, played from the first of them.
-It is made when a moment in it is asked for, so that the page pays for what it shows.
+It is made when a moment in it is requested, so that the page pays only for what it shows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: name of the recording; of a running job of its events topic.
-        times: moments that can be asked for, seconds since 1970, ascending.
+        times: moments that can be requested, seconds since 1970, ascending.
         first: the moment at which the page opens: that of the first call, else the last one.
         marks: calls, in order of time.
         events: number of events; 0 of a running job.
@@ -81,7 +81,7 @@ class Moments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """The times between which a recording has the moments that it is asked for, seconds since 1970."""
+    """The times between which a recording has the requested moments, seconds since 1970."""
 
     begin: float
     end: float
@@ -122,7 +122,7 @@ class PastTwins(Past):
 
     Args:
         timeline: the recording, played.
-        span: what is asked for of it; None: all.
+        span: the part of it that is requested; None: all.
     """
 
     def __init__(self, timeline: Timeline, span: Span | None = None) -> None:

@@ -250,4 +250,4 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a scrape is no news."""
+        """Log nothing: scrapes are routine."""

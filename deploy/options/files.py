@@ -20,7 +20,7 @@ from twin.outputs import is_same_file, is_stream
 
 @dataclass(frozen=True, kw_only=True)
 class FileUse:
-    """Use that a command makes of the file or the folder that an option names.
+    """The way in which a command uses the file or folder that an option names.
 
     Attributes:
         is_written: The command writes it; otherwise it reads it.

@@ -12,7 +12,7 @@ from deploy.show.terminal import print_warnings
 
 
 class Renamed(NamedTuple):
-    """A new name of an option. value: how its value is made of that of the old one."""
+    """A new name of an option. value: derives its value from that of the old one."""
 
     name: str
     value: str = "{}"

@@ -366,7 +366,7 @@ class CheckpointGuard:
 
 
 def open_stopped(directory: Path) -> tuple[CheckpointFiles, Manifest | None]:
-    """Return the files and the manifest of a checkpoint, for commands that only read. UsageError: it is none."""
+    """Return the files and the manifest of a checkpoint, for commands that only read. UsageError: it is not one."""
     if not directory.is_dir():
         raise UsageError(
             f"{directory}: there is no such directory; expected: the --checkpoint of a job on this machine"

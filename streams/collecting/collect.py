@@ -151,7 +151,7 @@ class Statistics:
         self._version: tuple[int, int] | None = None
 
     def scale(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield events of spans, and what they stand for beyond themselves; first read a changed recording."""
+        """Yield events of spans and of the calls that they represent; first read a changed recording."""
         self._refresh()
         yield from self.coverage.scale(events)
 

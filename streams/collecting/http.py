@@ -51,7 +51,7 @@ class Answer(msgspec.Struct, frozen=True):
         status: status code of HTTP, with its words in `reason`.
         reason: see above.
         kind: content type.
-        body: the bytes as they were sent, at most as many as asked for, and no more than came in time.
+        body: the bytes as they were sent, at most as many as requested, and no more than arrived in time.
         problem: why the body is not whole; empty if it is.
     """
 
@@ -303,7 +303,7 @@ def check_url(text: str, login: str = "--user and --password-file") -> str:
         login: the options for credentials.
 
     Raises:
-        UsageError: it is none of http or https, or has credentials, which a process list would show.
+        UsageError: it is neither http nor https, or has credentials, which a process list would show.
     """
     try:
         parts = urlsplit(text)

@@ -236,7 +236,7 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
 
 
 def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
-    """Return an answer. Errors with these codes are asked about again for `VISIBLE_SECONDS`; others are raised."""
+    """Return an answer. Requests with these error codes are repeated for `VISIBLE_SECONDS`; others are raised."""
 
     def is_passing(error: BaseException) -> bool:
         return isinstance(error, KafkaException) and error.args[0].code() in codes

@@ -22,7 +22,7 @@ _MAX_ENTRIES = 100_000  # of alerts and of stores, a bound for memory: a thousan
 
 
 class StateEntry(msgspec.Struct, frozen=True):
-    """A state record and what a surface has made of it.
+    """A state record and a surface's value derived from it.
 
     Args:
         state: the record.
@@ -50,7 +50,7 @@ class AlertEntry(msgspec.Struct, frozen=True):
 class Latest:
     """The latest state of each store, the open alerts, the alerts cleared lately, incidents, counts of dead letters.
 
-    A record that is none of these, or of which `derive` makes nothing, is counted and changes nothing.
+    A record of another kind, or without a value from `derive`, is counted and changes nothing.
 
     Args:
         topics: names of the topics.

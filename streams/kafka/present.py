@@ -93,7 +93,7 @@ def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, Stat
 
 
 def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Latency | None:
-    """Return how long after their events the job wrote the state records that the topic has of the last hours.
+    """Return the delays between events and the state records of the last hours in the topic.
 
     The topic is compacted: of longer ago it has fewer. None where it has no record of the time. Errors as of
     `read_last_states`.

@@ -230,9 +230,9 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
 
 
 def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> bool:
-    """Return True if a record is none for the job, but a dead letter: one whose own time Spark cannot read.
+    """Return True if a record is a dead letter instead of input: Spark cannot read its own time.
 
-    Only --skip brings a job past such a record, and so past any that ends it otherwise.
+    Only --skip lets a job pass such a record, or any other that ends it.
 
     Args:
         message: the record.

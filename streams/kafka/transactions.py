@@ -1,4 +1,4 @@
-"""The watch over open transactions, which hold back what comes behind them from a job that reads committed records.
+"""The watch over open transactions, which hold back later records from a job that reads committed ones.
 
 A partition is read up to its last stable offset, where the oldest open transaction begins. Records behind it, of the
 transaction and of everybody else, are read once it has ended. A transaction whose producer is gone ends after its

@@ -155,7 +155,7 @@ class JobPast:
         return sorted({*times, *(change for change in changes if change > min(times))})
 
     def last_stretch(self) -> tuple[Player, EventOffsets]:
-        """Return a player of today's estate that has played what the topic has of earlier ones, and where it continues.
+        """Return a player of today's estate that has played the topic's part of earlier ones, and where it continues.
 
         Raises:
             UsageError: the user may not read the topic.

@@ -45,7 +45,7 @@ class ClockSetBackError(MqtwinError):
 def batch_figures(report: BatchReport, held: HeldRecords | None = None) -> dict[str, Any]:
     """Return the figures of a batch with readable names.
 
-    Spark's figure of what is not yet read ends at the last stable offset; `held` is what comes behind that.
+    Spark's figure of unread records ends at the last stable offset; `held` counts those behind that.
 
     | figure | meaning |
     | --- | --- |

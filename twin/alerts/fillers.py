@@ -31,7 +31,7 @@ def growth_span(now: int, began: int | None) -> int:
 
     Args:
         now: the store's clock, microseconds.
-        began: time of the store's first event, microseconds; None if that is no bound.
+        began: time of the store's first event, microseconds; None if that is not a bound.
     """
     span = now % MARK + MARK
     return span if began is None else max(TICK, min(span, now - began))

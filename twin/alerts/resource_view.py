@@ -51,7 +51,7 @@ class ResourceView(ABC):
 
     @cached_property
     def usage_pct(self) -> float:
-        """Percent in use, read when it is first asked for: a view is of one moment."""
+        """Percent in use, read at its first use: a view is of one moment."""
         return self._read_usage_pct()
 
     @property

@@ -235,7 +235,7 @@ def _leave_scm_steps(config: Structure, settings: Mapping[str, Any], command: st
     """Return how a structure gives up its SCM, in the order in which it can be done.
 
     MQSC is taken while data is in SCM, size and ratio cannot change until then [IBM: How storage class memory works];
-    a rebuild brings into the structure what is in SCM, so that has to come back first. The policy takes effect by it.
+    a rebuild moves data from SCM into the structure, so SCM has to be emptied first. The policy takes effect by it.
 
     Args:
         config: the structure as it is.

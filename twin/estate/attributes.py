@@ -294,7 +294,7 @@ def parse_attributes(
 
     Raises:
         EstateError: unknown key, wrong type, value out of range, values that contradict each other, or a REBUILD of a
-            store that is no structure. It names the key, the value and the expected value.
+            store other than a structure. It names the key, the value and the expected value.
     """
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")

@@ -94,7 +94,7 @@ def number(low: float, high: float, *, or_low: bool = False) -> Check:
     bounds = f"from {low:g} to {high:g}" if or_low else f"above {low:g}, at most {high:g}"
 
     def check(value: Any) -> float:
-        """Return a number as float. ValueError: it is none, or out of bounds."""
+        """Return a number as float. ValueError: it is not a number, or out of bounds."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not (low < value <= high or (or_low and value == low)):
             raise ValueError(f"must be a number {bounds}")
@@ -107,7 +107,7 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "", units: str = "K, M, 
     """Return a check for sizes in bytes; `unit` is that of a number without one, `units` those that errors name."""
 
     def check(value: Any) -> int:
-        """Return a size in bytes. ValueError: it is none, or out of bounds."""
+        """Return a size in bytes. ValueError: it is not a size, or out of bounds."""
         try:
             parsed = parse_size(value, unit=unit)
         except WRONG:
@@ -141,7 +141,7 @@ def disk_pages(low: int, high: int) -> Check:
     pages, space = integer(low, high), disk_size(0)
 
     def check(value: Any) -> int:
-        """Return a number of 4 KB records. ValueError: it is none, or out of bounds."""
+        """Return a number of 4 KB records. ValueError: it is not a number, or out of bounds."""
         if not isinstance(value, str):
             return int(pages(value))
         if not value.strip().upper().endswith(("CYL", "TRK")):

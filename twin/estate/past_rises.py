@@ -73,7 +73,7 @@ def read_history(path: Path) -> dict[str, StoreHistory]:
     """Read a history.
 
     Raises:
-        EstateError: it cannot be read, or is none.
+        EstateError: it cannot be read, or is not a history.
     """
     try:
         content = msgspec.json.decode(path.read_bytes(), type=_File)

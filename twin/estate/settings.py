@@ -68,7 +68,7 @@ def changed_config(config: StoreConfig, settings: Mapping[str, Setting]) -> Stor
 
 
 def check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None:
-    """Check that there is SCM where another SCMMAXSIZE is asked for. UsageError: the coupling facility has none."""
+    """Check that there is SCM if another SCMMAXSIZE is requested. UsageError: the coupling facility has none."""
     if not isinstance(config, Structure) or not isinstance(changed, Structure):
         return
     facility = estate.stores.get(changed.coupling_facility or "")

@@ -1,6 +1,6 @@
 """Vectorised decoding of events from Arrow columns.
 
-Columns become numpy arrays, and all checks are array operations. A row that fails one, or is no operation on a queue,
+Columns become numpy arrays, and all checks are array operations. A row that fails one, or is not a queue operation,
 is left to `twin.events.rules`, which alone refuses events. Columns are found by name; a missing one is absent in every
 row. Strings may be plain, large, view or dictionary-encoded, integers of any width. `time` is a timestamp of any unit
 with a time zone, an integer of microseconds or an RFC 3339 string. `attributes` and `measured` are JSON text or a
@@ -205,7 +205,7 @@ class Columns:
         return codes, ["" if word is None else word for word in words]
 
     def _check_store(self) -> None:
-        """Leave rows with a `store` that is no string to the exact rules, although operations on queues ignore it."""
+        """Leave rows whose `store` is not a string to the exact rules, although operations on queues ignore it."""
         values = column(self.table, "store")
         if values is not None and not is_text(values.type):
             self._doubt(values)

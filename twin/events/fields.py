@@ -123,7 +123,7 @@ class Field:
         return value
 
     def _check_number(self, value: Any) -> None:
-        """Raise EventError for a value that is no number, no integer or out of range; a NUMBER is above `low`."""
+        """Raise EventError for a value that is no number or integer, or out of range; a NUMBER is above `low`."""
         if type(value) is not int and (self.kind is Kind.INTEGER or type(value) is not float):
             raise self.wrong(Reason.WRONG_TYPE, value)
         is_low = value < self.low if self.kind is Kind.INTEGER else not value > self.low

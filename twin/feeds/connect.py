@@ -68,7 +68,7 @@ class ConnectFeed(Feed):
         yield event
 
     def _odd_ids(self, page: Page) -> Iterator[Complaint]:
-        """Complain, once for each header, about ids that are none, such as the Java name of an array, [B@1f2e3d4c."""
+        """Complain, once for each header, about invalid ids, such as the Java name of an array, [B@1f2e3d4c."""
         for name in _ID_HEADERS:
             if page.headers.get(name):
                 text = f"{name} is {page.headers[name][:_MAX_NAME]!r}, so a message delivered again counts twice"

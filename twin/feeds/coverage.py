@@ -117,7 +117,7 @@ class LiveCoverage:
         return {"\t".join(key): pair for key, pair in sorted(self._shares.items())}
 
     def scale(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield events of spans, each followed by an event with the count of what else it stands for."""
+        """Yield events of spans, each followed by an event with the count of the other calls that it represents."""
         for event in events:
             yield event
             key = self._spans.key(event)

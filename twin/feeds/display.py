@@ -397,7 +397,7 @@ def _counts(lines: Iterable[str]) -> Measured:
 
 
 def _policy(fields: Mapping[str, str]) -> dict[str, object]:
-    """Return the attributes of a structure in IXC360I by name. ValueError: a size that is none."""
+    """Return the attributes of a structure in IXC360I by name. ValueError: a size is invalid."""
     sizes = {name: fields.get(word, "N/A") for name, word in _SIZES.items()}
     threshold, alter = fields.get("FULLTHRESHOLD", ""), fields.get("ALLOWAUTOALT")
     return {

@@ -72,7 +72,7 @@ def import_files(
     Args:
         name: format.
         paths: its files.
-        recording: file to write. What was there stays on failure, and where no event is made.
+        recording: file to write. Its previous content stays on failure, and if there is no event.
         estate: the estate; events of names that it lacks are not written there.
         options: facts that the data lack.
         aside: recording of the events of unknown names; None: they are only counted.

@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def measured_of(rows: Iterable[Row], values: Mapping[str, float | None]) -> Measured:
-    """Return the fields that have values; -1 and other negative ones stand for none."""
+    """Return the fields that have values; -1 and other negative ones mean no value."""
     measured: dict[str, Any] = {}
     for name, path, unit in rows:
         value = values.get(name)
@@ -97,7 +97,7 @@ class Collected:
     platforms: dict[str, bool] = field(default_factory=dict)  # True of a queue manager on z/OS, where the data say it
 
     def add(self, kind: str, qmgr: str, name: str, metric: str, value: float) -> None:
-        """Add a value; one that is no number that an object can have is left out."""
+        """Add a value; anything but a number that an object can have is left out."""
         if not -MAX_VALUE <= value <= MAX_VALUE:
             return
         self.values.setdefault((kind, qmgr, name), {})[metric] = value

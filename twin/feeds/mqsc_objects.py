@@ -198,7 +198,7 @@ def _passed(kind: str) -> Passed:
 
 
 def _number(text: str) -> int:
-    """Return a count. Raise ValueError if it is none."""
+    """Return a count. Raise ValueError if it is not a number."""
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise ValueError(f"{text!r} is not a count")
     return int(text)

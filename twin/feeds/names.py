@@ -57,7 +57,7 @@ def groups_of(estate: Estate | None) -> set[str]:
 
 
 def parse_connector(text: str) -> tuple[str, str] | None:
-    """Return (group, queue manager) of a connector's name; None if it is none of MQ."""
+    """Return (group, queue manager) of a connector's name; None if it is not a connector of MQ."""
     if len(text) < 12 or not text.startswith(_CONNECTOR):
         return None
     group, qmgr = text[4:8].rstrip(_PAD + " "), text[8:12].rstrip(_PAD + " ")

@@ -268,7 +268,7 @@ def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
 def _unpacked(value: bytes) -> bytes:
     """Return a request that the file exporter compressed with zstd as it was before; another value as it is.
 
-    What cannot be unpacked is returned as it is: then it is no request.
+    A value that cannot be unpacked is returned unchanged: it is not a request.
     """
     if not value.startswith(_ZSTD):
         return value
@@ -281,7 +281,7 @@ def _unpacked(value: bytes) -> bytes:
 
 
 def _is_one_document(data: bytes | mmap.mmap) -> bool:
-    """Return True for JSON in which the first line is no whole request: none other, or printed over several lines."""
+    """Return True for JSON whose first line is not a whole request: it is something else, or spans several lines."""
     end = data.find(b"\n")
     return end < 0 or end == len(data) - 1 or not bytes(data[:end]).rstrip().endswith(b"}")
 

@@ -251,7 +251,7 @@ def _rows(report: _Report) -> Iterator[Columns]:
 
 
 def _time(time_data: Mapping[str, Any], key: str) -> int:
-    """Return a time such as 20260710090700, UTC, in microseconds. _BadReportError: it is none."""
+    """Return a time such as 20260710090700, UTC, in microseconds. _BadReportError: it is not a time."""
     text = time_data.get(key)
     try:
         return round(datetime.strptime(str(text), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()) * 1_000_000

@@ -215,7 +215,7 @@ def record_site(
     options: FeedOptions,
     progress: Callable[[int], None] | None = None,
 ) -> SiteRecording:
-    """Write the events of all files into one recording, in order of time. Without any, what was there stays.
+    """Write the events of all files into one recording, in order of time. Without any, the previous content stays.
 
     The twin takes over every measurement of a store of which no file has puts and gets.
 

@@ -144,7 +144,7 @@ def smf_types(head: bytes) -> tuple[list[int], bool]:
     """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW.
 
     Args:
-        head: bytes of the beginning; no types: it is none of SMF.
+        head: bytes of the beginning; no types: it is not SMF.
     """
     framing = framing_of(head)
     if framing is not None and framing.length_bytes:

@@ -86,7 +86,7 @@ class Emitter(StrEnum):
 
 
 class Call(NamedTuple):
-    """A put or get. What is None is not in the span."""
+    """A put or get. Fields that the span lacks are None."""
 
     time: int  # microseconds since 1970, when the call returned
     key: bytes  # trace id and span id, 24 bytes
@@ -108,7 +108,7 @@ class Call(NamedTuple):
 
 
 class UnreadableSpansError(ValueError):
-    """A value that is no ExportTraceServiceRequest; the message says why."""
+    """A value that is not an ExportTraceServiceRequest; the message says why."""
 
 
 class Spans(NamedTuple):
@@ -291,7 +291,7 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
 
 
 def _no_call(span: Span, attributes: Mapping[str, Any], *, is_zos: bool) -> str | None:
-    """Return why a span of MQ is no put and no destructive get of a queue; None of one that is."""
+    """Return why a span of MQ is neither a put nor a destructive get of a queue; None if it is one."""
     if span.kind not in _OPS:
         return "neither producer nor consumer"
     if span.status.code == Status.STATUS_CODE_ERROR or attributes.get(_COMPLETION) in _FAILED:

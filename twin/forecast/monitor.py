@@ -58,7 +58,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         next_look: tick from which to look again.
         danger_since: tick since which full is likely and near; None: it is not.
         calm_since: tick since which the danger of the open alert is gone; None: it is not.
-        eased_since: tick since which gets exceed puts or full is unlikely, while an alert is open; None: it is not so.
+        eased_since: tick since which gets exceed puts or full is unlikely, while an alert is open; None: neither holds.
         announced_full_at_us: predicted full time in the last published alert, event time; 0: it said "full now".
         announced_filler: first filler in the last published alert.
         full_puts: puts refused with 2192 as of the last tick.

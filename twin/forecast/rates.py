@@ -107,7 +107,7 @@ class Trust:
 
     Attributes:
         weights: f8[EXPERTS, SPANS], together 1 for each span.
-        spread: f8[SPANS], standard deviation of the logarithm of what comes, over the prediction.
+        spread: f8[SPANS], standard deviation of the logarithm of the actual puts over the prediction.
         usual: f8[SPANS[-1] + 3], mean of the puts on earlier days, from the half hour before the one under way on.
         week_ago: f8[SPANS[-1] + 3], puts a week ago.
         days: earlier days that are known of the half hour under way.

@@ -504,7 +504,7 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
         puts: factor on the load.
 
     Raises:
-        UsageError: it is no uniform cluster, or nothing was put in it for a minute.
+        UsageError: it is not a uniform cluster, or nothing was put in it for a minute.
     """
     if not isinstance(twin, UniformClusterTwin):
         raise UsageError(f"{twin.name} is no uniform cluster; expected: one")

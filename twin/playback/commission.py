@@ -185,7 +185,7 @@ class Observation(Observer):
         heard: events by route of the estate.
         calls: operations on queues, by route.
         numbered: those of them with `seq`, by route.
-        counted: those of them that stand for several messages, by route.
+        counted: those of them that represent several messages, by route.
         begin, end_time: earliest and latest event time, microseconds; None without events.
     """
 

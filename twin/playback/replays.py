@@ -244,7 +244,7 @@ class Player:
     def catch_up(self) -> list[Alert]:
         """Process what shared stores hold back for sources that say nothing; return the alerts by store, in order.
 
-        To be called when all events that exist have been fed. What comes later is taken as it comes: of a source that
+        To be called when all events that exist have been fed. Later events are taken as they come: of a source that
         has fallen silent, or was never heard of, nothing is expected any more.
         """
         self._caught_up = True

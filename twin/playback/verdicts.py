@@ -1,4 +1,4 @@
-"""Verdicts of commissioning: every threshold in one place, and what is said of each figure.
+"""Verdicts of commissioning: every threshold in one place, and the sentence about each figure.
 
 Commissioning asks whether a twin is fit for its purpose where it stands [ISO 23247-7, in work]. A twin is as fit as the
 least fit of its checks. What cannot be known because data are missing limits it: it is neither right nor wrong.

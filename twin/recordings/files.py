@@ -324,7 +324,7 @@ class RecordingWriter:
         """Append JSON texts unchecked; line breaks in them become blanks.
 
         Raises:
-            UsageError: a text is no event, and the recording is `.arrow`.
+            UsageError: a text is not an event, and the recording is `.arrow`.
         """
         if self._arrow is None:
             self._write_lines([line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines])

@@ -300,7 +300,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     text: _Text | None
     """A comment; null: none."""
     who: _Who
-    """Who says so; nobody checks it."""
+    """Author of the note; not verified."""
     time: _Time
     """When it was written, UTC; wall clock, not event time."""
 
@@ -329,7 +329,7 @@ def new_note(alert_id: str, kind: str, who: str, time: str, *, action: str | Non
     Args:
         alert_id: the alert.
         kind: ACKNOWLEDGED, ACTED or COMMENT.
-        who: who says so.
+        who: author of the note.
         time: RFC 3339, UTC.
         action: id of the action; None of other kinds than ACTED.
         text: a comment; "": none.
@@ -352,7 +352,7 @@ _note_decoder = msgspec.json.Decoder(Note)
 
 
 def read_note(value: bytes) -> Note:
-    """Return the note in the value of a record. Exception: it is none; of a foreign record it may be any."""
+    """Return the note in the value of a record. Exception: it is not a note; a foreign record may raise any."""
     return _note_decoder.decode(value)
 
 
@@ -368,7 +368,7 @@ def read_alert_record(value: bytes) -> AlertRecord:
     """Return the alert in the value of a record.
 
     Raises:
-        Exception: it is none, or has a time that is none; of a foreign record it may be any.
+        Exception: it is not an alert, or its time is invalid; a foreign record may raise any.
     """
     record = _alert_decoder.decode(value)
     data = record.data

@@ -38,7 +38,7 @@ class Incident:
         opened: event time of its first alert, as text.
         alerts: last record of each of its open alerts, by alert id, in the order in which they came.
         ended: the last record of the root that cleared last, else of the first alert that cleared; None: none has.
-        urgency: index into URGENCIES of the worst that it ever was, or was since its puts succeeded again.
+        urgency: index into URGENCIES of its worst state ever, or since its puts succeeded again.
         has_recovered: True once puts that it refused succeeded again.
     """
 

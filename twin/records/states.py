@@ -418,7 +418,7 @@ class QueueFileState(StateRecord, frozen=True, kw_only=True):
     blocks_persistent: MeasuredCount | None
     """Blocks with persistent data, in buffer or file."""
     file_bytes: MeasuredCount | None
-    """Size of the file, with the checkpoints that its own log records bring: 512 x blocks with data in the file, and
+    """Size of the file, with the checkpoints that its own log records cause: 512 x blocks with data in the file, and
     allocated ones."""
     file_max_bytes: MeasuredCount
     """Maximum size of the file in whole blocks: `max_size`, or the space in its file system."""
@@ -429,7 +429,7 @@ class QueueFileState(StateRecord, frozen=True, kw_only=True):
     log_records: MeasuredCount
     """Log records written for this queue."""
     checkpoints: MeasuredCount
-    """Checkpoints that its log records bring by themselves; those of all queues are in the record of the queue
+    """Checkpoints that its own log records cause; those of all queues are in the record of the queue
     manager."""
     truncations: MeasuredCount
     """Truncations of the file, at those checkpoints and CLEARs."""
@@ -578,7 +578,7 @@ def read_state_record(value: bytes) -> StateRecord:
     """Return the state record of the kind that it names, those of version 0.1.0 too; fields unknown here are ignored.
 
     Raises:
-        Exception: it is none, or has a time that is none; of a foreign record it may be any.
+        Exception: it is not a state record, or its time is invalid; a foreign record may raise any.
     """
     if _HUGE.search(value):
         raise ValueError("a number has more digits than any that is counted")

@@ -124,7 +124,7 @@ class Traced(Observer):
     """The changes of a store, applied, and beside it its untouched twins.
 
     Attributes:
-        effects: what each change brought, by index; None of duplicates.
+        effects: effect of each change, by index; None of duplicates.
         untouched: untouched twins by incident.
     """
 
@@ -159,7 +159,7 @@ class Traced(Observer):
                 untouched.feed(own.blocks(self._estate)[0])
 
     def after(self, applied: Applied) -> None:
-        """Note what a change brought."""
+        """Note the effect of a change."""
         if self._watched is not None:
             change = self._changes[int(applied.piece.index[0])]
             self.effects[change.index] = self._watched.done(self._twin(applied.twins), change.time)

@@ -104,7 +104,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenAction(DoneAction, frozen=True, kw_only=True):
-    """Something that people did, as the events of a store show it; outside incidents nobody asks what it brought.
+    """An operator's action, as the events of a store show it; outside incidents its effect is not computed.
 
     Attributes:
         store: the store.

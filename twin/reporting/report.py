@@ -304,7 +304,7 @@ class _Source:
 
         Args:
             changes: changes.
-            traced: what they brought, by store.
+            traced: their effects, by store.
             own: the incident that they belong to, None: none.
         """
         effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)
@@ -532,7 +532,7 @@ def _since(text: str | int, last: int) -> int:
 
 
 def _time(name: str, value: str | int) -> int:
-    """Return a time in microseconds since 1970. UsageError: it is none."""
+    """Return a time in microseconds since 1970. UsageError: it is not a time."""
     is_date = isinstance(value, str) and len(value) == len("2026-11-20")
     try:
         return int(FIELD["time"].checked(f"{value}T00:00:00Z" if is_date else value))

@@ -82,7 +82,7 @@ class LongUnit:
 class Flow:
     """Calls of a queue manager on a queue.
 
-    A get that finds no message is no event, so the rate of GETs is the capacity of the getter.
+    A get that finds no message is not an event, so the rate of GETs is the capacity of the getter.
     """
 
     route: int

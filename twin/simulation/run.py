@@ -89,7 +89,7 @@ def simulate(
 def serve_into(
     recording: str | Path, estate: Estate, tag: int, demands: Iterable[Array], progress: Progress | None = None
 ) -> Outcome:
-    """Serve demands (see `RealSystem`) and write the events into a recording; on failure what was there stays.
+    """Serve demands (see `RealSystem`) and write the events into a recording; on failure the previous content stays.
 
     Args:
         recording: the file.

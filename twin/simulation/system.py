@@ -1,6 +1,6 @@
 """Simulated queue managers: they serve demands and record the events.
 
-Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are none. The
+Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are not. The
 results are public events (docs/events.md), numbered by queue manager and queue, with message ids and units of work. The
 stores are twins whose events are demands (`MessageStore.demand`): the kernels that later follow the events decide what
 is possible.

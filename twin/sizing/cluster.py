@@ -85,7 +85,7 @@ class ClusterPlan:
 
     Attributes:
         load: the load.
-        latency_s: largest duration of a batch that was asked for, seconds.
+        latency_s: largest permitted duration of a batch, seconds.
         cores: number of cores.
         partitions: state partitions, `spark.sql.shuffle.partitions`.
         batch_s: duration of a batch, seconds; infinite if events arrive faster than they are processed.

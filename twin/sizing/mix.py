@@ -52,7 +52,7 @@ def _messages(text: str, option: str) -> Messages:
 
 
 def parse_count(text: str) -> int | None:
-    """Return a number of messages: 5000000, or 5M, in which K, M and G are powers of 1000; None if it is none."""
+    """Return a number of messages: 5000000, or 5M, with K, M and G as powers of 1000; None if it is not a number."""
     match = re.fullmatch(r"(\d{1,16}(?:\.\d{1,9})?)([KMG]?)", text.strip().upper(), re.ASCII)
     count = Decimal(match[1]) * _POWERS[match[2]] if match else Decimal(0)
     return int(count) if count == count.to_integral_value() and 0 < count <= MAX_COUNT else None
@@ -99,7 +99,7 @@ def at_max_depth(
         option: name of the option, for messages.
 
     Raises:
-        UsageError: a text is no length, a queue is not one of the store, or a queue has no length.
+        UsageError: a text is not a length, a queue is not one of the store, or a queue has no length.
     """
     lengths: dict[str, int] = {}
     default: int | None = None

@@ -239,7 +239,7 @@ def _documented(mix: Mix, size: int | None) -> StructurePlan:
 
 
 def rebuild_advice(config: Structure, mix: Mix, size: int) -> list[str]:
-    """Return the advice to offload everything and rebuild, where more messages fit then and are asked for.
+    """Return the advice to offload everything and rebuild, if more messages are wanted and then fit.
 
     Args:
         config: the structure.

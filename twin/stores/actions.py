@@ -113,7 +113,7 @@ class Watched:
         self._left = Left.ask(store) if is_timed and change.op != MEASURE else None  # the model keeps its SIZE
 
     def done(self, store: ChangedStore, time: int) -> DoneAction | None:
-        """Return the change and what it brought, just after it was applied; None: it was a duplicate.
+        """Return the change and its effect, just after it was applied; None: it was a duplicate.
 
         Args:
             store: the store.
@@ -165,7 +165,7 @@ def _done(
 
 
 class Getters(msgspec.Struct, kw_only=True):
-    """Memory of the getters of the queue that fills a store, while an alert says so.
+    """Memory of the getters of the queue that fills a store, while an alert names it.
 
     Attributes:
         queue: its name.
@@ -175,7 +175,7 @@ class Getters(msgspec.Struct, kw_only=True):
         back: minutes in a row since then in which they were.
         back_at: tick at which the first of these gets came; 0: none has come.
         got: messages got in them.
-        left_s: seconds that the store had left while they were away; inf: more than was asked for; None: not known.
+        left_s: seconds that the store had left while they were away; inf: beyond `LEFT_HOURS`; None: not known.
     """
 
     queue: str
@@ -308,7 +308,7 @@ def _value_text(name: str, value: object) -> str:
 
 
 def _effect(before: float, after: float) -> str:
-    """Return what a change brought: `full in 3.0 h instead of in 11 min`. Arguments: seconds until full."""
+    """Return the effect of a change: `full in 3.0 h instead of in 11 min`. Arguments: seconds until full."""
     was, is_now = _full_in(before), _full_in(after)
     return f"{is_now}, as before" if was == is_now else f"{is_now} instead of {was.removeprefix('full ')}"
 

@@ -64,7 +64,7 @@ class MessageStore(StoreKind):
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
-        acts: what people do to it.
+        acts: memory of operators' actions on it.
         is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 

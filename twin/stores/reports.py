@@ -69,7 +69,7 @@ class LogValues(msgspec.Struct, frozen=True, tag="log"):
     at_checkpoint: Amount
     """Blocks that a checkpoint leaves in the file at least."""
     file: Amount
-    """Blocks of the file, as the queue knows it: without the checkpoints that other queues bring."""
+    """Blocks of the file, as the queue knows it: without the checkpoints that other queues cause."""
 
 
 Values = StructureValues | QueueFileValues | LogValues

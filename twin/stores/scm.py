@@ -50,7 +50,7 @@ def scm_params(estate: Estate, config: Structure) -> dict[str, int]:
 
 
 def enrol(tables: Tables, *, has_scm: bool) -> None:
-    """Give a structure SCM or take it away, where that has changed: its messages are put in order, or brought back."""
+    """Add SCM to a structure or remove it, if that has changed: its messages are put in order, or moved back."""
     store = tables.store
     if store.scm[0]["enrolled"] == has_scm:
         return

@@ -122,7 +122,7 @@ class SharedStore(ABC, Generic[Config]):
         return self._run_ticks()
 
     def _turn_back_events(self, time: int) -> None:
-        """Bring the times of pending events down to that of a clock that has gone back, microseconds."""
+        """Reduce the times of pending events to that of a clock that has gone back, microseconds."""
         for event in self._state.pending_events:
             event.time = min(event.time, time)
         if not self._has_sources:

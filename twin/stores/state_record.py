@@ -171,7 +171,7 @@ def common_record(
 
 
 def demand_rates(store: layout.Store, weights: npt.NDArray[Any], began: int | None) -> tuple[float, float]:
-    """Return (messages, elements, pages or blocks) per second asked for in the last 15 minutes, refused ones included.
+    """Return the demand of the last 15 minutes with refused puts: (messages, elements, pages or blocks) per second.
 
     Args:
         store: arrays of the store.

@@ -110,7 +110,7 @@ class _Pool(_OfStructure):
     @property
     @override
     def maximum_pct(self) -> float:
-        """Percent of what automatic alter can make of it."""
+        """Percent of the size that automatic alter can reach."""
         return self.usage_pct / self._times if self._grows else self.usage_pct
 
     @property

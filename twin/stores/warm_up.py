@@ -46,7 +46,7 @@ def warm() -> int:
 
 
 def compiles() -> bool:
-    """Return True if `warm` will compile, not only read machine code; COMPILING says so to people."""
+    """Return True if `warm` will compile, not only read machine code; COMPILING is the message about it."""
     return not CACHE_FOLDER.exists()
 
 

@@ -67,7 +67,7 @@ class _SavedTwin:
 class Driver:
     """The twins of an estate, driven by hand: a call is an event, or several, and is applied at once.
 
-    Each call returns the alerts that it brought. Events between two calls of `wait` have the same time. A driver holds
+    Each call returns the alerts that it caused. Events between two calls of `wait` have the same time. A driver holds
     memory only: as a context manager it does nothing else, and its alerts and states can be read after the block.
 
     Attributes:
@@ -87,7 +87,7 @@ class Driver:
             sink: a list to append alerts to; a new one where absent.
 
         Raises:
-            UsageError: the estate cannot be read, `start` is no time.
+            UsageError: the estate cannot be read, or `start` is not a time.
         """
         warm()
         self.estate = as_estate(estate)
@@ -183,7 +183,7 @@ class Driver:
         return self.send(*({"time": time, "qmgr": qmgr, "op": "HEARTBEAT"} for time in times for qmgr in qmgrs))
 
     def send(self, *events: Mapping[str, Any] | bytes) -> list[Alert]:
-        """Apply events as one batch, and return the alerts they brought by time, then store.
+        """Apply events as one batch, and return the alerts they caused by time, then store.
 
         Args:
             *events: dictionaries with the fields of docs/events.md, or JSON texts of such; each has its `time`.
