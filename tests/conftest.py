@@ -72,18 +72,24 @@ _LONGEST = (  # of the night, then of the day
     "test_commands_whatif.py",
     "test_stream_command.py",
 )
+_SAME_TOPICS = ("test_old_checkpoints.py", "test_repartition.py")  # those that the archives of checkpoints name
 _SLOWEST_FILES = 10  # that a run prints
 _durations: Counter[str] = Counter()  # seconds of each file
 _too_long: dict[str, float] = {}  # CPU seconds of tests
 
 
 class _ByFile(LoadFileScheduling):
-    """A file of tests for one worker; the quick tests of Spark for one, the functions of long files each for one."""
+    """A file of tests for one worker; the quick tests of Spark for one, the functions of long files each for one.
+
+    Files that write into the same topics of the one broker are one unit, too.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
         if file in _BY_FUNCTION:
             return nodeid.partition("[")[0]
+        if file.endswith(_SAME_TOPICS):
+            return "archives"
         return _SPARK if file.startswith(_SPARK) and self.config.option.markexpr == "not nightly" else file
 
 

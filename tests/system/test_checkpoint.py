@@ -23,7 +23,7 @@ from streams.query.stored_state import read_states
 from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
-from twin.errors import UsageError
+from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
@@ -122,7 +122,6 @@ def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side
         f"offsets/{last}": cut,
         f"commits/{last}": cut,
         "metadata": Path.unlink,
-        f"state/0/0/{last + 1}.changelog": flip_without_crc,
         "state/0": shutil.rmtree,
     }.items():
         copy = tmp_path / f"copy-{path.replace('/', '-')}"
@@ -130,8 +129,16 @@ def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side
         damage(copy / path)
         assert f"{path}: " in refusal(settings_of(stream, copy), spark)
 
-    # The right job continues, and counts no event twice.
+    # State that has lost its checksum fails when Spark reads it, before anything is written.
     stream.send(puts(BATCHES * PUTS, PUTS))
+    copy = tmp_path / "copy-without-checksum"
+    shutil.copytree(directory, copy)
+    for changelog in copy.glob(f"state/0/*/{last + 1}.changelog"):
+        flip_without_crc(changelog)
+    with pytest.raises(MqtwinError):
+        process(settings_of(stream, copy), spark)
+
+    # The right job continues, and counts no event twice.
     process(settings_of(stream, directory), spark)
     state = stream.states()[STORE]
     assert (state.messages, state.events, state.duplicates) == (4 * PUTS, 4 * PUTS, 0)
