@@ -1,4 +1,4 @@
-"""The numbers of README.md, the quick start and docs/alerts.md, written by the runs that these pages describe.
+"""The numbers of README.md, the quick start and the pages of alerts, written by the runs that these pages describe.
 
 `make numbers` writes them and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a
 Chromium). tests/test_docs.py compares the pages and the pictures of terminals with the output.
@@ -29,7 +29,8 @@ from twin.simulation import SideBySide, demo_estate_text, side_by_side_estate_te
 from twin.units import as_span
 
 ROOT = Path(__file__).parents[1]
-README, QUICK_START, ALERTS = ROOT / "README.md", ROOT / "docs" / "quick-start.md", ROOT / "docs" / "alerts.md"
+README, QUICK_START = ROOT / "README.md", ROOT / "docs" / "quick-start.md"
+ALERTS, INCIDENTS = ROOT / "docs" / "alerts.md", ROOT / "docs" / "incidents.md"
 STORE = "QSG1/APP1"  # of the quick start
 SEED = 1  # of the quick start, and the default of `mqtwin demo`
 _COLUMNS = 110
@@ -100,7 +101,7 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
         Passage(QUICK_START, r"reached (\S+ \S+) later", _later(*(record.data.time for record in thresholds))),
         Passage(QUICK_START, r"is full (\S+ \S+) later", _later(*first_2192)),
         Passage(ALERTS, r'^```json title="alert"\n(.*?)\n```$', _as_json(_first_forecast(alerts))),
-        Passage(ALERTS, r"the topic has (\d+) records", str(len(records))),
+        Passage(INCIDENTS, r"the topic has (\d+) records", str(len(records))),
     ]
 
 

@@ -413,7 +413,7 @@ def written() -> list[Passage]:
     return passages()
 
 
-@pytest.mark.parametrize("name", ["README.md", "quick-start.md", "alerts.md"])
+@pytest.mark.parametrize("name", ["README.md", "quick-start.md", "alerts.md", "incidents.md"])
 def test_the_numbers_of_a_page_are_those_of_the_run(name, written):
     """`make numbers` writes them."""
     own = [passage for passage in written if passage.page.name == name]
