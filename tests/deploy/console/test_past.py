@@ -183,7 +183,7 @@ def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, p
             expect(page.locator(".hero .big")).to_have_text("Full now")
             page.locator("nav").get_by_text("Incidents").click()
             expect(page.locator(".alert")).to_have_attribute("data-severity", "full")
-            assert "?t=2026-11-20T02:1" in page.url
+            expect(page).to_have_url(re.compile(r"\?t=2026-11-20T02:1"))
             page.locator(".marks button").first.click()
             expect(page.locator(".alert")).to_have_attribute("data-severity", "warning")
             before = page.locator(".past output").inner_text()
