@@ -172,7 +172,7 @@ def check_offsets(
             elif offset > records.high:  # a broker lost records of the same topic that it had acknowledged
                 skips.append(Skip(name, partition, 0, records.high))
     if skips and not tolerate:
-        raise UsageError(f"checkpoint {location}: {format_skips(skips)}; --tolerate-data-loss goes on there")
+        raise UsageError(f"checkpoint {location}: {format_skips(skips)}; --tolerate-data-loss continues there")
     return skips
 
 

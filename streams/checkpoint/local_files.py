@@ -491,5 +491,5 @@ def _zip_problem(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             member = archive.testzip()
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        return f"is no sound archive: {error}"
+        return f"is not a sound archive: {error}"
     return f"is damaged: member {member} has a wrong checksum" if member else ""

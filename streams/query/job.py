@@ -382,7 +382,7 @@ def explain(
     local = [Path(unquote(urlparse(checkpoint).path))] if urlparse(checkpoint).scheme in ("", "file") else []
     full = _find_full_disks([*local, *directories]) if _FILES.search(text) or _NO_SPACE.search(text) else []
     if full:
-        return f"disk full: {'; '.join(full)}; make room: started again, the job goes on where it was"
+        return f"disk full: {'; '.join(full)}; make room: started again, the job continues where it was"
     if _NO_SPACE.search(text):
         return f"disk full: {one_line(text)}"
     of_kafka = _explain_time(text) or _explain_missing_topics(text, topics, kafka)

@@ -363,7 +363,7 @@ def test_deleted_records_are_reported_and_skipped_only_if_tolerated() -> None:
         compare(kafka)
     assert str(refused.value) == (
         "checkpoint /cp: mqtwin.events/0: 30 records were deleted before they were read, the next one there is 130; "
-        "--tolerate-data-loss goes on there"
+        "--tolerate-data-loss continues there"
     )
     assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 30, 130)]
 

@@ -44,7 +44,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_named_with_its_free_space(tmp_path: Path) -> None:
     place = tmp_path / "checkpoint"
-    line = f"disk full: {place}: 1.0 of 2,000 MB free; make room: started again, the job goes on where it was"
+    line = f"disk full: {place}: 1.0 of 2,000 MB free; make room: started again, the job continues where it was"
     assert explained(STATE, str(place)) == line
     assert explained(STATE, f"file://{place}") == line
     assert explained("java.io.IOException: No space left on device", "hdfs://nn/checkpoint", place) == line
