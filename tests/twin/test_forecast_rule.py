@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twin.estate import ForecastSettings
-from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page
+from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_page_at_threshold, is_worth_a_page
 
 CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
@@ -58,11 +58,16 @@ def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> No
     assert is_worth_a_page(page(0.95, 300.0, ends_soon=0.1), CONFIG)
 
 
-def test_a_store_as_full_as_never_before_is_a_page_within_twice_that_time() -> None:
-    assert is_worth_a_page(page(0.77, 3600.0, ends_soon=0.1, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.77, 3601.0, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.76, 3600.0, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.77, 900.0, is_unusual=True, turned_before=True), CONFIG)
+@pytest.mark.parametrize(("turned", "least"), [(False, 0.7), (True, 0.5)])
+def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time(turned: bool, least: float) -> None:
+    asked = page(least, 3600.0, ends_soon=0.1, usage=0.7, turned_before=turned, is_asked=True)
+    assert is_worth_a_page(asked, CONFIG) and is_page_at_threshold(asked, CONFIG)
+    for other in (
+        asked._replace(probability=least - 0.01),
+        asked._replace(times=(3600.0, 3601.0, 7200.0)),
+        asked._replace(is_asked=False),
+    ):
+        assert not is_worth_a_page(other, CONFIG) and not is_page_at_threshold(other, CONFIG)
 
 
 def page(
@@ -71,10 +76,10 @@ def page(
     ends_soon: float = 0.01,
     usage: float = 0.9,
     turned_before: bool = False,
-    is_unusual: bool = False,
+    is_asked: bool = False,
 ) -> Danger:
     times = (left, left, 2 * left)
-    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_unusual=is_unusual)
+    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_asked=is_asked)
 
 
 @pytest.mark.parametrize(

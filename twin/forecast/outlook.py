@@ -166,7 +166,7 @@ def look_ahead(
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
-    beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
+    beyond = np.array([chance_beyond_past(store, tide) for tide in fill.tides])
     weights, courses = np.zeros(PATHS), {}
     for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
@@ -176,7 +176,8 @@ def look_ahead(
             left = 1.0 - float(store.tides[tide]["share"])
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
         courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
-        weights[paths] = beyond + (1.0 - beyond) * courses[tide].chances
+        chance = beyond[full_of[paths]]
+        weights[paths] = chance + (1.0 - chance) * courses[tide].chances
     first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
@@ -189,7 +190,7 @@ def look_ahead(
         weights,
         course.rise,
         course.past,
-        (1.0 - beyond) * course.ends_soon,
+        (1.0 - float(beyond[first])) * course.ends_soon,
         _rests_at(fill, now),
     )
 

@@ -118,18 +118,19 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
     return np.asarray(rows[rows["tide"] == tide_row])
 
 
-def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) -> bool:
-    """Return True if a resource rises, and is clearly fuller than the store was at the end of every rise that it keeps.
+def past_threshold(store: Store, resource_tides: Sequence[int], percent: float) -> tuple[tuple[int, int], ...]:
+    """Return the rises under way that began below a threshold and have reached it: row of `tides`, tick of beginning.
 
     Args:
         store: the arrays.
-        resource_tide: row of `tides` of the resource.
-        known: number of rises that must be known; with fewer, nothing counts as unusual.
+        resource_tides: rows of `tides` of the resources.
+        percent: the threshold.
     """
-    tide, tops = store.tides[resource_tide], _tops(store)
-    if not tide["rising"] or tide["share"] < tide["top"]:
-        return False
-    return tops.size >= known and float(tide["share"]) > float(tops.max(initial=0.0)) + _BEYOND
+    tides = store.tides[list(resource_tides)]
+    reached = 100.0 * np.maximum(tides["share"], tides["top"])
+    is_past = (tides["rising"] == 1) & (100.0 * tides["low"] < percent) & (reached >= percent)
+    rows = np.array(resource_tides)[is_past].tolist()
+    return tuple(zip(rows, tides["began"][is_past].tolist(), strict=True))
 
 
 def chance_beyond_past(store: Store, resource_tide: int) -> float:
