@@ -90,7 +90,7 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", INFO)
     assert opened.data().level == "watch"
     assert opened.time_to_full_s is not None
-    assert 30 * 60 <= opened.time_to_full_s.p50 <= 38 * 60
+    assert 40 * 60 <= opened.time_to_full_s.p50 <= 46 * 60
     assert opened.time_to_full_s.p10 <= opened.time_to_full_s.p50 <= opened.time_to_full_s.p90
     assert opened.full_probability is not None
     assert opened.full_probability >= 0.5

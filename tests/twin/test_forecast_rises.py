@@ -55,6 +55,12 @@ def test_without_precedent_a_rise_lasts_twice_as_long_as_it_has_with_a_probabili
     assert chance(Store(), rise(60, 0.5), 60.0, 120.0) == pytest.approx([0.5, 1 / 3])
 
 
+def test_without_precedent_a_rise_lasts_longer_where_a_getter_has_stopped() -> None:
+    young, past = rise(60, 0.5), past_of(Store(), rise(60, 0.5))  # type: ignore[arg-type]
+    chances = goes_on(young, past, young.pace, 60, np.array([60.0, 180.0]), np.array([0.9, 1.7]), has_stopped=True)
+    assert chances == pytest.approx([0.5**0.5, 0.5])
+
+
 def test_a_rise_that_became_faster_is_as_old_as_its_present_pace() -> None:
     slow = rise(600, 0.4)
     past = past_of(Store(), slow)  # type: ignore[arg-type]

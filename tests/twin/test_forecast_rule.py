@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twin.estate import ForecastSettings
-from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_page_at_threshold, is_worth_a_page
+from twin.forecast.rule import Danger, hold_s, is_calm, is_danger, is_worth_a_page
 
 CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
@@ -44,8 +44,8 @@ def test_a_page_is_surer_where_the_store_is_low_or_rises_like_this_one_have_turn
     sure, likely = (page(probability, usage=usage, turned_before=turned) for probability in (0.92, 0.91))
     assert is_worth_a_page(sure, CONFIG)
     assert not is_worth_a_page(likely, CONFIG)
-    assert is_worth_a_page(page(0.8), CONFIG)
-    assert not is_worth_a_page(page(0.79), CONFIG)
+    assert is_worth_a_page(page(0.75), CONFIG)
+    assert not is_worth_a_page(page(0.74), CONFIG)
 
 
 def test_a_page_is_for_what_fills_within_the_time_that_a_person_needs() -> None:
@@ -58,16 +58,15 @@ def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> No
     assert is_worth_a_page(page(0.95, 300.0, ends_soon=0.1), CONFIG)
 
 
-@pytest.mark.parametrize(("turned", "least"), [(False, 0.7), (True, 0.5)])
-def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time(turned: bool, least: float) -> None:
-    asked = page(least, 3600.0, ends_soon=0.1, usage=0.7, turned_before=turned, is_asked=True)
-    assert is_worth_a_page(asked, CONFIG) and is_page_at_threshold(asked, CONFIG)
+def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -> None:
+    asked = page(0.65, 3600.0, ends_soon=0.1, usage=0.7, turned_before=True, is_asked=True)
+    assert is_worth_a_page(asked, CONFIG)
     for other in (
-        asked._replace(probability=least - 0.01),
+        asked._replace(probability=0.64),
         asked._replace(times=(3600.0, 3601.0, 7200.0)),
         asked._replace(is_asked=False),
     ):
-        assert not is_worth_a_page(other, CONFIG) and not is_page_at_threshold(other, CONFIG)
+        assert not is_worth_a_page(other, CONFIG)
 
 
 def page(

@@ -205,7 +205,8 @@ class ForecastMonitor:
         outlook = self._look(view, tick)
         if outlook is None:
             return self._review_levels(view, episode, tick)
-        asked = rises.past_threshold(store, outlook.fill.tides, _threshold(view))
+        threshold = (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
+        asked = rises.past_threshold(store, outlook.fill.tides, threshold)
         is_asked = not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)
         summary = _Summary.from_outlook(outlook, tick, is_asked=is_asked)
         self.memory.asked = asked
@@ -306,7 +307,7 @@ class ForecastMonitor:
     def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
         memory, config, times = self.memory, view.config, summary.times
         soon = summary.outlook.probability_within(rule.SOON_S)
-        is_page = times is not None and rule.is_page_at_threshold(_danger(summary, times), config)
+        is_page = summary.is_asked and times is not None and rule.is_worth_a_page(_danger(summary, times), config)
         if times is None or not (is_page or rule.is_danger(summary.probability, soon, times, config)):
             memory.danger_since = None
             return []
@@ -479,11 +480,6 @@ def _danger(summary: _Summary, times: tuple[float, float, float]) -> rule.Danger
         turned_before=outlook.past.turns_back,
         is_asked=summary.is_asked,
     )
-
-
-def _threshold(view: ForecastView) -> int:
-    """Return the percent at which a rise is asked whether it is a page."""
-    return (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
 
 
 def _has_only_levels(view: ForecastView) -> bool:

@@ -175,7 +175,7 @@ def look_ahead(
         else:
             left = 1.0 - float(store.tides[tide]["share"])
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
-        courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
+        courses[tide] = _course(store, tick, tide, pace, now, full_at[paths], growth)
         chance = beyond[full_of[paths]]
         weights[paths] = chance + (1.0 - chance) * courses[tide].chances
     first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
@@ -212,7 +212,7 @@ class _Course(NamedTuple):
     ends_soon: float
 
 
-def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_at: Array, growth: Array) -> _Course:
+def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_at: Array, growth: Array) -> _Course:
     """Return how the rise of a row of `tides` may continue.
 
     Args:
@@ -220,7 +220,7 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
         tick: the present.
         tide: the row.
         pace: utilisation a tick from now on.
-        steady: ticks for which the flows have been as they are.
+        now: the present regime.
         full_at: f8[n], ticks until paths are full.
         growth: f8[n], utilisation that they add until then.
     """
@@ -228,7 +228,7 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
     past = past_of(store, rise, tide)
     pace = max(pace, rise.pace / _MAX_SLOWER)
     ahead, heights = _with(full_at, MINUTE_TICKS), rise.height + _with(growth, pace * MINUTE_TICKS)
-    chances = goes_on(rise, past, pace, steady, ahead, heights)
+    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead, heights, has_stopped=now.has_stopped)
     return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
 
 

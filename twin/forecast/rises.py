@@ -3,7 +3,7 @@
 A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
 (`kernels.usage`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts as
 one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last as long again as
-it has so far.
+it has so far, or three times as long where a getter has stopped.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [as
 _BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
 _TURNED = 0.3  # past rises, by weight, from which rises like them turn back [assumed]
 _SELDOM = 0.6  # share of a resource in use, up to which any store may turn back [fitted]
+_STOPPED = 0.5  # exponent of the chance that a rise without precedent continues, where a getter has stopped [fitted]
 _WEEK = 7 * 86_400 * SECOND
 
 
@@ -161,7 +162,9 @@ def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
 
 
-def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
+def goes_on(
+    rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array, *, has_stopped: bool = False
+) -> Array:
     """Return f8[n], the probability that a rise continues for `ahead` more ticks.
 
     Args:
@@ -171,9 +174,10 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
         steady: ticks for which the flows have been as they are.
         ahead: f8[n], ticks.
         heights: f8[n], utilisation reached then.
+        has_stopped: True if a getter has stopped, so that nothing but its return ends the rise.
     """
     lasted = _lasted_at(rise, pace, steady)
-    prior = lasted / (lasted + ahead)
+    prior = (lasted / (lasted + ahead)) ** (_STOPPED if has_stopped else 1.0)
     if not past.rows.size:
         return prior
     places, unseen = np.empty((2, 1 + ahead.size)), np.empty(1 + ahead.size)

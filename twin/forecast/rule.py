@@ -23,12 +23,11 @@ _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it full is too far off to matter
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_S = 60.0
-PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
+PAGE_PROBABILITY = 0.75  # of full, from which a watch may become a page [fitted]
 SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned back before [fitted]
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
-ASKED_PROBABILITY = 0.7  # of full, from which what passes its threshold is a page [fitted]
-ASKED_AGAIN_PROBABILITY = 0.5  # the same where rises like it have turned back: most come that look so likely [fitted]
-_ASKED_RATIO = 2.0  # of the lead of a page, within which it is: what is later has half an hour from the next looks
+ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
+_ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
 _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
 _MAX_WORTH = 10.0  # of a minute of lead
 
@@ -91,32 +90,21 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
     return times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
 
 
-def is_page_at_threshold(danger: Danger, config: ForecastSettings) -> bool:
-    """Return True if a threshold that is passed just now is a page: full is likely, and not far off.
-
-    Of all moments it is the one at which a fixed threshold would page. Where rises like this one have turned back, the
-    probability already counts them.
-
-    Args:
-        danger: the danger.
-        config: settings of the store's forecasts.
-    """
-    least = ASKED_AGAIN_PROBABILITY if danger.turned_before else ASKED_PROBABILITY
-    is_near = danger.times[1] <= _ASKED_RATIO * config.forecast_page_lead_s
-    return danger.is_asked and is_near and danger.probability >= least
-
-
 def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     """Return True if people must act now to be in time, and waiting another minute would cost more than a page now.
+
+    Where a threshold is passed just now, a fixed one would page: then it is enough that full is likely and not far off.
 
     Args:
         danger: the danger.
         config: settings of the store's forecasts.
     """
     probability, (p10, p50, _) = danger.probability, danger.times
+    if danger.is_asked and probability >= ASKED_PROBABILITY and p50 <= _ASKED_RATIO * config.forecast_page_lead_s:
+        return True
     is_doubtful = danger.turned_before or danger.usage < _LOW
     worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))
-    return is_page_at_threshold(danger, config) or (
+    return (
         p50 <= config.forecast_page_lead_s
         and probability >= (SURE_PROBABILITY if is_doubtful else PAGE_PROBABILITY)
         and probability * worth * config.forecast_miss_cost >= danger.ends_soon
