@@ -7,7 +7,8 @@ role, MQWB0009E of an unknown queue manager, and `overallReasonCode` 3008 of a c
 
 Assumed, because no page shows it: the status and the text with which a request ends after mqRestRequestTimeout
 (`_TIMED_OUT`), that of a command which the JSON form refuses (`_NOT_IN_JSON`), that MQWB0120E, an attribute that is not
-displayable, comes with 400, that of a version of the interface that does not exist, and that CMDSCOPE is a parameter of
+displayable, comes with 400, that of a version of the interface that does not exist, the id in the error of a queue
+manager that is not running (503), and that CMDSCOPE is a parameter of
 runCommandJSON. What is assumed of the answers themselves is in `tests.support.queue_managers`.
 """
 
@@ -302,6 +303,11 @@ class MqwebServer:
         secure = "" if self._context is None else " Secure;"
         return f"{self._cookie}={token}; Path=/;{secure} HttpOnly; SameSite=Strict"
 
+    def end_token(self, token: str) -> None:
+        """End a token, if there is one."""
+        with self.lock:
+            self._tokens.pop(token, None)
+
     def user_of_token(self, token: str) -> str | None:
         """Return the user of a valid token, or None."""
         with self.lock:
@@ -403,6 +409,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._more = {}
         self._send(405, _RefusedError(405, "MQWB0106E", "The method is not allowed.").body)
 
+    def do_DELETE(self) -> None:
+        """Log out."""
+        self._asked, self._more = _Asked(b"", "", None), {}
+        is_login = _LOGIN.fullmatch(self.path) is not None
+        for cookie in SimpleCookie(self.headers.get("Cookie", "")).values() if is_login else ():
+            self.server.mqweb.end_token(cookie.value)
+        self._send(204 if is_login else 405, b"")
+
     def do_POST(self) -> None:
         mqweb = self.server.mqweb
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -444,9 +458,11 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(403, "MQWB0108E", text)
         gateway = self.headers.get("ibm-mq-rest-gateway-qmgr")
         unknown = _RAW.search(raw) is not None or mqweb.system.qmgr(qmgr) is None
-        if unknown or (gateway or mqweb.gateway) != mqweb.gateway or qmgr in mqweb.system.inactive:
+        if unknown or (gateway or mqweb.gateway) != mqweb.gateway:
             text = f"Could not query the queue manager '{qmgr}'."
             raise _RefusedError(404, "MQWB0009E", text, 2, 2058)
+        if qmgr in mqweb.system.inactive:
+            raise _RefusedError(503, "MQWB0010E", f"The queue manager '{qmgr}' is not running.", 2, 2059)
 
     def _user(self) -> str:
         """Return the user of a request. _RefusedError: there is none."""

@@ -191,7 +191,7 @@ def test_what_is_not_there_fails_as_a_command(server):
 def test_an_inactive_member_is_neither_asked_nor_answers(system, server):
     system.inactive.add("QM02")
     assert post(server, display("qstatus", "*", {"cmdscope": "QM02"})).json()["overallReasonCode"] == 3008
-    assert code_of(post(server, display("qmgr"), qmgr="QM02")) == (404, "MQWB0009E")
+    assert code_of(post(server, display("qmgr"), qmgr="QM02"))[0] == 503
     assert len(rows(post(server, display("qmgr", "", {"cmdscope": "*"})))) == 1
 
 
@@ -230,6 +230,11 @@ def test_users_passwords_roles_and_tokens_that_end(system):
         answer = httpx.post(login, json={"username": "mona", "password": "s3cret"})
         (name,) = answer.cookies
         assert answer.status_code == 204 and name.startswith("LtpaToken2_") and server.logins == 1
+        headers = {"Cookie": f"{name}={answer.cookies[name]}"}
+        assert rows(post(server, display("qmgr"), headers=headers))
+        assert httpx.delete(login, headers=headers).status_code == 204
+        assert code_of(post(server, display("qmgr"), headers=headers)) == (401, "MQWB0112E")
+        answer = httpx.post(login, json={"username": "mona", "password": "s3cret"})
         headers = {"Cookie": f"{name}={answer.cookies[name]}"}
         assert rows(post(server, display("qmgr"), headers=headers))
         now[0] = 61.0

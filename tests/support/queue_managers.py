@@ -268,12 +268,12 @@ class System:
                 row["CFSTRUCT"] = store.short_name if isinstance(store, Structure) else ""
                 shown = f"PS{store.psid:02d}" if isinstance(store, PageSet) else "DEFAULT"
                 row["STGCLASS"] = "" if isinstance(store, Structure) else shown
-            elif isinstance(store, QueueFile):
-                row["MAXFSIZE"] = store.max_size // MIB
+            else:
+                row["MAXFSIZE"] = store.max_size // MIB if isinstance(store, QueueFile) else "DEFAULT"
             known = self.queues.get((owner, queue), Queue())
             row |= {"CURDEPTH": known.depth, "IPPROCS": known.getters.get(qmgr, 0)}
             row |= {"OPPROCS": known.putters.get(qmgr, 0), "GET": "ENABLED", "PUT": "ENABLED", "DESCR": "a queue (1)"}
-            if command.words.get("CFSTRUCT") in {None, "*", row.get("CFSTRUCT")}:
+            if _matches(command.words.get("CFSTRUCT", "*"), str(row.get("CFSTRUCT", ""))):
                 yield row
 
     def _statuses(self, qmgr: str, command: Command) -> Iterator[Row]:
@@ -348,14 +348,20 @@ class System:
                 for member in one.queue_managers:
                     yield head | {"QMNAME": member, "SYSNAME": "MVS1", "STATUS": "ACTIVE", "FAILDATE": ""}
 
-    def _data_sets(self, qmgr: str, _command: Command) -> Iterator[Row]:
-        for one in self._of_group(qmgr):
-            for member in one.queue_managers if one.offload == "SMDS" and one.holds_queues else ():
+    def _offloading(self, qmgr: str, command: Command) -> list[Structure]:
+        """Return the structures with data sets that the CFSTRUCT of a command names."""
+        pattern = command.words.get("CFSTRUCT", "*")
+        stores = [one for one in self._of_group(qmgr) if one.offload == "SMDS" and one.holds_queues]
+        return [one for one in stores if _matches(pattern, one.short_name)]
+
+    def _data_sets(self, qmgr: str, command: Command) -> Iterator[Row]:
+        for one in self._offloading(qmgr, command):
+            for member in one.queue_managers:
                 yield {"SMDS": member, "CFSTRUCT": one.short_name, "DSBUFS": "DEFAULT", "DSEXPAND": "DEFAULT"}
 
-    def _connections(self, qmgr: str, _command: Command) -> Iterator[Row]:
-        for one in self._of_group(qmgr):
-            for member in one.queue_managers if one.offload == "SMDS" and one.holds_queues else ():
+    def _connections(self, qmgr: str, command: Command) -> Iterator[Row]:
+        for one in self._offloading(qmgr, command):
+            for member in one.queue_managers:
                 row: Row = {"SMDSCONN": member, "CFSTRUCT": one.short_name, "STATUS": "OPEN", "AVAIL": "NORMAL"}
                 yield row | {"OPENMODE": "UPDATE" if member == qmgr else "READONLY", "EXPANDST": "NORMAL"}
 
