@@ -8,8 +8,8 @@ role, MQWB0009E of an unknown queue manager, and `overallReasonCode` 3008 of a c
 Assumed, because no page shows it: the status and the text with which a request ends after mqRestRequestTimeout
 (`_TIMED_OUT`), that of a command which the JSON form refuses (`_NOT_IN_JSON`), that MQWB0120E, an attribute that is not
 displayable, comes with 400, that of a version of the interface that does not exist, the id in the error of a queue
-manager that is not running (503), and that CMDSCOPE is a parameter of
-runCommandJSON. What is assumed of the answers themselves is in `tests.support.queue_managers`.
+manager that is not running (503), and that CMDSCOPE is a parameter of runCommandJSON. What is assumed of the answers
+themselves is in `tests.support.queue_managers`.
 """
 
 from __future__ import annotations
