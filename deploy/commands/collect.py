@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +48,7 @@ def collect(
     choices: FeedChoices = _FEED_DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
 ) -> None:
-    """Collect live data (spans, RMF, Prometheus) as events, until Ctrl-C or SIGTERM.
+    """Collect live data (spans, REST, RMF, Prometheus) as events, until Ctrl-C or SIGTERM.
 
     Begins where it was stopped. Wrong data are reported and passed over.
 
@@ -59,7 +60,7 @@ def collect(
         topic: Topic to read, of formats that come through Kafka.
         queue: Original queue of a streaming queue, for connect.
         counts: Recording of statistics, read again when it changes, by which spans (otlp) are scaled.
-        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known, as with rest.
         create_topics: Create the topics of events and dead letters if they are missing.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
@@ -76,14 +77,17 @@ def collect(
     _check_format(format_name)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
-    feed = make_feed(format_name, intake, spans.complete(choices.feed_options(queue=queue)))
+    options = spans.complete(choices.feed_options(queue=queue))
+    if format_name == "rest":  # --qmgr names those to ask; each answer names its own
+        options = replace(options, qmgr=None)
+    feed = make_feed(format_name, intake, options)
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
     statistics, printer = None, ComplaintPrinter()
     if counts is not None:
         known = load_position(position, source.name).coverage
-        statistics = Statistics(counts, loaded_estate, known, lambda text: print(f"mqtwin: {text}", file=sys.stderr))
+        statistics = Statistics(counts, loaded_estate, known, _say)
     warm()
     try:
         topics = Topics(kafka.topic_prefix)
@@ -110,6 +114,10 @@ def collect(
     print_not_understood(intake)
 
 
+def _say(text: str) -> None:
+    print(f"mqtwin: {text}", file=sys.stderr)
+
+
 def _check_format(name: str) -> None:
     """Raise UsageError if there is no such format, or none that is live."""
     live = sorted(known for known, form in FORMATS.items() if form.is_live)
@@ -130,7 +138,7 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
-    from streams.collecting.http import HttpClient, check_url
+    from streams.collecting.http import check_url
     from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
@@ -144,7 +152,8 @@ def _open_source(
     url = check_url(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain), interval_s)
+        load_position(position, url)  # of another source it is refused; a round of before is not missed
+        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain, _say), interval_s)
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")
@@ -153,10 +162,5 @@ def _open_source(
         requests = sources.range_requests(url, _PROMETHEUS_QUERY, interval_s, 3600.0)
     else:
         requests = sources.page_requests(url)
-    client = HttpClient(
-        user=server.user,
-        password_file=server.password_file,
-        token_file=server.token_file,
-        ca_file=server.ca_file,
-    )
-    return sources.HttpSource(url, client, requests, interval_s, load_position(position, url), intake.complain)
+    begin = load_position(position, url)
+    return sources.HttpSource(url, server.client(), requests, interval_s, begin, intake.complain)
