@@ -158,31 +158,31 @@ def test_an_older_measurement_changes_nothing() -> None:
 # --- absences, and bounds --------------------------------------------------------------------------------------------
 
 
-def taken(fact: QueueFact, minute: float, **measured: Any) -> QueueFact:
-    at = START_US + round(minute * 60) * SECOND_US
-    refused_at = measured.pop("refused_at", None)
-    fact.take({"name": "A", **measured}, at, ("QM01",), 0, 0, refused_at)
+def measured(fact: QueueFact, minute: float, **values: Any) -> QueueFact:
+    time = START_US + round(minute * 60) * SECOND_US
+    refused_at = values.pop("refused_at", None)
+    fact.take({"name": "A", **values}, time, ("QM01",), 0, 0, refused_at)
     return fact
 
 
 def away(fact: QueueFact, begin: int, minutes: int, **last: Any) -> None:
     """Measure a queue each minute, without a getter for some minutes."""
     for minute in range(begin, begin + minutes):
-        taken(fact, minute, getters=0)
-    taken(fact, begin + minutes, getters=1, **last)
+        measured(fact, minute, getters=0)
+    measured(fact, begin + minutes, getters=1, **last)
 
 
 def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
     fact = QueueFact(START_US)
-    taken(fact, 0, getters=1)
+    measured(fact, 0, getters=1)
     away(fact, 1, 60)
     assert fact.usual_absence is None
     away(fact, 70, 55)
     assert fact.usual_absence == 55 * 60 * SECOND_US
-    taken(fact, 130, getters=0)
+    measured(fact, 130, getters=0)
     for minute in range(131, 200):
-        taken(fact, minute, getters=0)
-        assert fact.is_usual(fact.at) == (minute - 130 <= 55 * 1.25)
+        measured(fact, minute, getters=0)
+        assert fact.is_usual(fact.measured_at) == (minute - 130 <= 55 * 1.25)
 
 
 def test_an_absence_in_which_puts_were_refused_is_no_timetable() -> None:
@@ -204,7 +204,7 @@ def test_the_longest_absences_of_two_weeks_are_kept() -> None:
 def test_few_depths_are_kept_and_the_older_the_further_apart() -> None:
     fact = QueueFact(START_US)
     for minute in range(600):
-        taken(fact, minute, depth=minute)
+        measured(fact, minute, depth=minute)
     assert len(fact.samples) <= 6
     assert fact.samples[0][1] == 0
     distances = [after[0] - before[0] for before, after in zip(fact.samples, fact.samples[1:], strict=False)]

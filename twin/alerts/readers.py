@@ -33,7 +33,7 @@ class QueueFact(msgspec.Struct, array_like=True):
     """Facts of one queue; times in microseconds. None: not known.
 
     Attributes:
-        at: time of the last measurement.
+        measured_at: time of the last measurement.
         gap: usual distance of its measurements; 0: there was one.
         getters, putters: handles open for input, for output.
         getters_at: time of the measurement that had `getters`.
@@ -46,7 +46,7 @@ class QueueFact(msgspec.Struct, array_like=True):
         samples: (time, depth) of earlier measurements, the oldest first.
     """
 
-    at: int
+    measured_at: int
     gap: int = 0
     depth: int | None = None
     getters: int | None = None
@@ -65,10 +65,10 @@ class QueueFact(msgspec.Struct, array_like=True):
     absences: list[tuple[int, int]] = []
     samples: list[tuple[int, int]] = []
 
-    def counts(self, now: int, at: int | None = None) -> bool:
+    def counts(self, now: int, time: int | None = None) -> bool:
         """Return True if what was measured then, or last, is recent enough at `now`."""
         usual = min(max(_COUNTS_GAPS * self.gap, _COUNTS_AT_LEAST), _COUNTS_AT_MOST)
-        return now - (self.at if at is None else at) <= usual
+        return now - (self.measured_at if time is None else time) <= usual
 
     def known_getters(self, now: int, gets: int) -> int | None:
         """Return the handles open for input; None where that is not known, or no longer.
@@ -99,26 +99,26 @@ class QueueFact(msgspec.Struct, array_like=True):
         """Return by how much it has become deeper since a time, as far back as its depths are known."""
         if self.depth is None or not self.samples:
             return 0
-        before = [depth for at, depth in self.samples if at <= time]
+        before = [depth for sampled, depth in self.samples if sampled <= time]
         return self.depth - (before[-1] if before else self.samples[0][1])
 
     def take(
-        self, measured: QueueMeasured, at: int, asked: Sequence[str], got: int, put: int, refused_at: int | None
+        self, measured: QueueMeasured, time: int, asked: Sequence[str], got: int, put: int, refused_at: int | None
     ) -> None:
         """Take the facts of a measurement.
 
         Args:
             measured: the facts.
-            at: its time, not before that of the last one.
+            time: its time, not before that of the last one.
             asked: queue managers that answered about handles.
             got: messages that events have got from it so far.
             put: messages that they have put to it.
             refused_at: when the store last refused a put; None: never.
         """
-        if at > self.at:
-            self.gap = at - self.at if not self.gap else min(at - self.at, 2 * self.gap)
-        before, was_recent = self.at, self.getters_at > 0 and self.counts(at, self.getters_at)
-        self.at = at
+        if time > self.measured_at:
+            self.gap = time - self.measured_at if not self.gap else min(time - self.measured_at, 2 * self.gap)
+        before, was_recent = self.measured_at, self.getters_at > 0 and self.counts(time, self.getters_at)
+        self.measured_at = time
         self.depth, self.putters = measured.get("depth"), measured.get("putters")
         self.oldest_s, self.uncommitted = measured.get("oldest_s"), measured.get("uncommitted")
         self.last_get, self.last_put = _time(measured.get("last_get")), _time(measured.get("last_put"))
@@ -128,33 +128,33 @@ class QueueFact(msgspec.Struct, array_like=True):
             return
         was_got = got != self.gets or (self.last_get is not None and self.last_get > before)
         if self.unread_since is not None and was_recent and (getters or was_got):
-            self._end_absence(at if getters else max(self.unread_since, self.last_get or at), refused_at)
+            self._end_absence(time if getters else max(self.unread_since, self.last_get or time), refused_at)
         if not was_recent:
-            self.watched_since = at
+            self.watched_since = time
         if getters:
             self.unread_since = None
         elif self.unread_since is None or was_got or not was_recent:
-            self.unread_since, self.puts, self.unread_depth = at, put, self.depth or 0
-        self.getters, self.getters_at, self.gets, self.asked = getters, at, got, list(asked)
+            self.unread_since, self.puts, self.unread_depth = time, put, self.depth or 0
+        self.getters, self.getters_at, self.gets, self.asked = getters, time, got, list(asked)
 
     def _end_absence(self, end: int, refused_at: int | None) -> None:
         """Keep the absence of getters that ends, unless puts were refused in it."""
         assert self.unread_since is not None
         is_harmless = refused_at is None or refused_at < self.unread_since
         if is_harmless and end - self.unread_since >= _LEAST_ABSENCE:
-            kept = [absence for absence in self.absences if absence[1] > end - _ABSENCE_FOR]
-            kept.append((self.unread_since, end))
-            self.absences = sorted(sorted(kept, key=lambda absence: absence[0] - absence[1])[:_ABSENCES])
+            absences = [absence for absence in self.absences if absence[1] > end - _ABSENCE_FOR]
+            absences.append((self.unread_since, end))
+            self.absences = sorted(sorted(absences, key=lambda absence: absence[0] - absence[1])[:_ABSENCES])
 
     def _sample(self) -> None:
         """Keep the depth, and drop the sample that is nearest to its neighbours for its age."""
-        if self.depth is None or (self.samples and self.at - self.samples[-1][0] < _SAMPLE_AFTER):
+        if self.depth is None or (self.samples and self.measured_at - self.samples[-1][0] < _SAMPLE_AFTER):
             return
-        samples = [*self.samples, (self.at, self.depth)]
+        samples = [*self.samples, (self.measured_at, self.depth)]
         if len(samples) > _SAMPLES:
-            times = [at for at, _ in samples]
+            times = [sampled for sampled, _ in samples]
             inner = range(1, len(samples) - 1)
-            del samples[min(inner, key=lambda i: (times[i + 1] - times[i - 1]) / (self.at - times[i - 1] + 1))]
+            del samples[min(inner, key=lambda i: (times[i + 1] - times[i - 1]) / (self.measured_at - times[i - 1] + 1))]
         self.samples = samples
 
 
@@ -180,13 +180,13 @@ class Readers(msgspec.Struct):
     facts: dict[str, QueueFact] = {}
 
     def note(
-        self, measured: Measured, at: int, queues: Sequence[str], rows: Array, refused_at: int | None = None
+        self, measured: Measured, time: int, queues: Sequence[str], rows: Array, refused_at: int | None = None
     ) -> bool:
         """Take the facts of a MEASURE; return True if it changes which queues have getters.
 
         Args:
             measured: its content, without nulls.
-            at: its time, microseconds.
+            time: its time, microseconds.
             queues: names of the store's queues by row; facts of others are ignored.
             rows: QUEUE[n].
             refused_at: as of `QueueFact.take`.
@@ -195,18 +195,18 @@ class Readers(msgspec.Struct):
         changed = False
         for own in measured.get("queues", ()):
             row, fact = numbers.get(own["name"]), self.facts.get(own["name"])
-            if row is None or (fact is not None and at < fact.at):
+            if row is None or (fact is not None and time < fact.measured_at):
                 continue
             if fact is None:
                 if len(self.facts) >= MAX_QUEUES:
-                    self._forget(at)
+                    self._forget(time)
                 if len(self.facts) >= MAX_QUEUES:
                     continue
-                fact = self.facts[own["name"]] = QueueFact(at)
+                fact = self.facts[own["name"]] = QueueFact(time)
             got = int(rows["gets"][row])
-            before = fact.known_getters(at, got)
-            fact.take(own, at, measured.get("asked", ()), got, int(rows["puts"][row]), refused_at)
-            changed = changed or (before == 0) != (fact.known_getters(at, got) == 0)
+            before = fact.known_getters(time, got)
+            fact.take(own, time, measured.get("asked", ()), got, int(rows["puts"][row]), refused_at)
+            changed = changed or (before == 0) != (fact.known_getters(time, got) == 0)
         return changed
 
     def _forget(self, now: int) -> None:

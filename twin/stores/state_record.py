@@ -247,7 +247,12 @@ def _facts(fact: QueueFact | None, now: int, got: int) -> dict[str, Any]:
         return {}
     getters = fact.known_getters(now, got)
     since = fact.unread_since if getters == 0 else None
-    times = {"last_get": fact.last_get, "last_put": fact.last_put, "measured_at": fact.at, "unread_since": since}
+    times = {
+        "last_get": fact.last_get,
+        "last_put": fact.last_put,
+        "measured_at": fact.measured_at,
+        "unread_since": since,
+    }
     fields: dict[str, Any] = {
         "getters": getters,
         "putters": fact.putters,
