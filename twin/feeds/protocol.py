@@ -152,7 +152,7 @@ FORMATS: Mapping[str, Format] = {
     for own in (
         Format("smf", "smf:SmfFeed"),
         Format("display", "display:DisplayFeed"),
-        Format("rest", "rest:RestFeed"),
+        Format("rest", "rest:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed"),
         Format("otlp", "otlp:OtlpFeed", is_live=True),
         Format("dds", "rmf:DdsFeed", is_live=True),
