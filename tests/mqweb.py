@@ -400,6 +400,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Listener
     timeout = 60.0  # of an idle connection
+    disable_nagle_algorithm = True  # headers and body are two writes
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
