@@ -52,7 +52,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failing(folder: Path, times: int, max_failures: int | None) -> Supervisor:
-    return Supervisor([sys.executable, "-c", FAILS, str(folder / "runs"), str(times)], max_failures)
+    return Supervisor(lambda: [sys.executable, "-c", FAILS, str(folder / "runs"), str(times)], max_failures)
 
 
 def test_it_starts_again_until_all_is_well_and_logs_every_cause(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_the_wait_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_wrong_use_is_not_started_again(tmp_path: Path) -> None:
     (tmp_path / "runs").touch()
-    assert Supervisor([sys.executable, "-c", "import sys; sys.exit(2)"], None).run() == 2
+    assert Supervisor(lambda: [sys.executable, "-c", "import sys; sys.exit(2)"], None).run() == 2
 
 
 def test_a_killed_command_is_a_cause(tmp_path: Path) -> None:
     kill = f"import os, sys; os.path.exists(p := {str(tmp_path / 'x')!r}) or (open(p, 'w'), os.kill(os.getpid(), 9))"
     with capture_logs() as log:
-        assert Supervisor([sys.executable, "-c", kill], None).run() == 0
+        assert Supervisor(lambda: [sys.executable, "-c", kill], None).run() == 0
     assert [entry["cause"] for entry in log] == ["the job was killed by signal 9 (out of memory?)"]
 
 
