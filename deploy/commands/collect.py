@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Group, Parameter
-from cyclopts.validators import Number
+from cyclopts import Parameter
 
-from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, open_estate
+from deploy.options.common import Flag, KafkaOptions, open_estate
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
+from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
@@ -22,36 +21,11 @@ from twin.units import as_count
 if TYPE_CHECKING:
     from streams.collecting.sources import Source
 
-SERVER = Group("Server", sort_key=4)
-
 _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
 _TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
-_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0}
+_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}
 _PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
-
-
-@Parameter(name="*", group=SERVER)
-@dataclass(frozen=True, kw_only=True)
-class ServerOptions:
-    """The server of formats that are asked for by HTTP."""
-
-    url: Annotated[str | None, Parameter(help="Base URL of the server, http or https.")] = None
-    interval_s: Annotated[
-        float | None,
-        Parameter(
-            help="Seconds between two requests. Default: 60, 30 for prometheus.",
-            validator=Number(gte=0.1, lte=MAX_SECONDS),
-        ),
-    ] = None
-    sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
-    query_range: Annotated[
-        bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
-    ] = False
-    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[InputFile | None, Parameter(help="File with the password in its first line.")] = None
-    token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
-    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
 
 
 _SERVER_DEFAULTS = ServerOptions()
@@ -105,7 +79,7 @@ def collect(
     feed = make_feed(format_name, intake, spans.complete(choices.feed_options(queue=queue)))
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
-    source = _open_source(format_name, position, kafka, topic, server, intake)
+    source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
     statistics, printer = None, ComplaintPrinter()
     if counts is not None:
         known = load_position(position, source.name).coverage
@@ -146,11 +120,18 @@ def _check_format(name: str) -> None:
 
 
 def _open_source(
-    format_name: str, position: Path, kafka: KafkaOptions, topic: str | None, server: ServerOptions, intake: Intake
+    format_name: str,
+    position: Path,
+    kafka: KafkaOptions,
+    topic: str | None,
+    server: ServerOptions,
+    intake: Intake,
+    qmgr: str | None,
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
     from streams.collecting.http import HttpClient, check_url
+    from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
     if format_name not in _INTERVALS_S:
@@ -162,6 +143,8 @@ def _open_source(
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
     url = check_url(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
+    if format_name == "rest":
+        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain), interval_s)
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")

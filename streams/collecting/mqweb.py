@@ -1,15 +1,9 @@
-"""Rounds of DISPLAY commands to queue managers through the administrative REST interface of an mqweb server.
+"""Rounds of DISPLAY commands to queue managers through the REST interface of MQ (mqweb), as pages of the feed `rest`.
 
 The command server of a queue manager runs one command after another, for other users, too. So one request is made at a
 time; what failed waits longer each time; and after a request without an answer, which may still be running, nothing is
 asked there for as long as the server may take. A round asks what it can and never waits: what is missing comes with a
-later round.
-
-Sources:
-    [IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API versions; Using token-based authentication with the
-    REST API; Configuring the response timeout; REST API error handling]: version 3 since 9.3.0, 2 since 9.1.5, 1
-    before; `runCommandJSON` since 9.1.3, without DISPLAY USAGE; a timeout of 30 s; 503 for a queue manager that does
-    not run. [IBM: MQ 9.4, DISPLAY SMDS, DISPLAY SMDSCONN]: CFSTRUCT names one structure.
+later round. Limits of single requests are those of `streams.collecting.mqweb_session`.
 """
 
 from __future__ import annotations
@@ -17,107 +11,59 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from typing_extensions import override
 
-from streams.collecting.http import Answer, HttpClient, Requester, RequestError
+from streams.collecting.display_commands import (
+    CFSTATUS,
+    CFSTATUS_SMDS,
+    CFSTRUCT,
+    QLOCAL,
+    QLOCAL_ZOS,
+    QMGR,
+    QMSTATUS,
+    QSTATUS,
+    STGCLASS,
+    USAGE,
+    AnswerBody,
+    Command,
+    check_pattern,
+    decode_answer,
+    parts,
+    smds,
+    smds_connections,
+)
+from streams.collecting.http import HttpClient, Requester
+from streams.collecting.mqweb_session import (
+    MAX_ANSWER_BYTES,
+    FailedRequestError,
+    MqwebSession,
+    TooLargeError,
+    check_name,
+    reason_of,
+)
 from streams.collecting.sources import Position, Source
 from twin.errors import UsageError
 from twin.estate import Estate, Structure
 from twin.feeds import Feed, Page
-from twin.feeds.mqsc_objects import pairs
 from twin.units import as_count
 
-VERSIONS = (3, 2, 1)  # of the REST interface, newest first
-DEADLINE_S = 35.0  # of a request: mqRestRequestTimeout, 30 s by default, and a margin
-MAX_ANSWER_BYTES = 16 << 20  # of an answer; one that is larger is asked for by parts of the names
-MAX_ROUND_BYTES = 128 << 20  # of the answers of a round
+MAX_ROUND_BYTES = 128 << 20  # of the answers of a round; the rest of it is not asked
 MAX_PATTERNS = 2_000  # into which the names of one command are cut
 FIRST_WAIT_S = 10.0  # after a first failure; doubled with each further one
 MAX_WAIT_S = 300.0
-MAX_RETRY_AFTER_S = 3600.0  # that a server may ask for
-REFUSED_S = 3600.0  # after 401, unless the password changes: more attempts would revoke the user
 DEFINITIONS_S = 3600.0  # between two rounds of definitions
-_MAX_ERROR_BYTES = 64 << 10  # of an answer that is not one to a command
-_MAX_TEXT = 300  # characters of an error of the server
-_NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%"  # [IBM: MQ, Rules for naming]
-_MAX_NAME = 48
-_NOTHING_FOUND = frozenset((2085, 3312))  # MQRC_UNKNOWN_OBJECT_NAME, MQRCCF_UNKNOWN_OBJECT_NAME
-_NOTHING_FOUND_IDS = ("CSQM297I", "AMQ8147E", "AMQ8420I")
-_WAIT_S = 0.2  # that `read` waits at most
-_SAY_US = 3_600_000_000  # between two lines about rounds
+_MAX_TEXT = 300  # characters of the messages of a command
+_READ_SECONDS = 0.2
+_SAY_US = 3_600_000_000  # between two lines about rounds of a kind
+_OF_QUEUES = frozenset(("QSTATUS", "QLOCAL"))
 
 ZOS, DISTRIBUTED = "zos", "distributed"
 
-
-class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """A DISPLAY command.
-
-    Args:
-        qualifier: the kind of object.
-        is_generic: True if it takes a name.
-        parameters: further keywords and their values.
-        attributes: attributes to show.
-        is_text: True if the JSON form does not take it.
-    """
-
-    qualifier: str
-    is_generic: bool = True
-    parameters: tuple[tuple[str, str], ...] = ()
-    attributes: tuple[str, ...] = ()
-    is_text: bool = False
-
-    def words(self, pattern: str, scope: str = "") -> str:
-        """Return the command in words.
-
-        Args:
-            pattern: a name, or the beginning of names and `*`.
-            scope: for CMDSCOPE; "" without it.
-        """
-        parameters = [*self.parameters, *([("CMDSCOPE", scope)] if scope else [])]
-        name = f"({pattern})" if self.is_generic else ""
-        words = [f"DISPLAY {self.qualifier}{name}", *(f"{word}({value})" for word, value in parameters)]
-        return " ".join([*words, *self.attributes])
-
-    def body(self, pattern: str, scope: str, *, is_text: bool) -> bytes:
-        """Return the body of a request, see `words`; is_text: as text."""
-        if is_text:
-            command = self.words(pattern, scope)
-            return msgspec.json.encode({"type": "runCommand", "parameters": {"command": command}})
-        parameters = {word.lower(): value for word, value in self.parameters}
-        body: dict[str, Any] = {"type": "runCommandJSON", "command": "display", "qualifier": self.qualifier.lower()}
-        if self.is_generic:
-            body["name"] = pattern
-        if scope:
-            parameters["cmdscope"] = scope
-        if parameters:
-            body["parameters"] = parameters
-        if self.attributes:
-            body["responseParameters"] = [attribute.lower() for attribute in self.attributes]
-        return msgspec.json.encode(body)
-
-
-_ALL = ("ALL",)
-QMGR = Command(qualifier="QMGR", is_generic=False, attributes=_ALL)
-CFSTRUCT = Command(qualifier="CFSTRUCT", attributes=_ALL)
-STGCLASS = Command(qualifier="STGCLASS", attributes=_ALL)
-QLOCAL_ZOS = Command(qualifier="QLOCAL", attributes=("QSGDISP", "CFSTRUCT", "STGCLASS", "MAXDEPTH"))
-QLOCAL = Command(qualifier="QLOCAL", attributes=("MAXDEPTH", "MAXFSIZE"))
-CFSTATUS = Command(qualifier="CFSTATUS", parameters=(("TYPE", "SUMMARY"),))
-CFSTATUS_SMDS = Command(qualifier="CFSTATUS", parameters=(("TYPE", "SMDS"),))
-QSTATUS = Command(qualifier="QSTATUS", parameters=(("TYPE", "QUEUE"),), attributes=_ALL)
-USAGE = Command(qualifier="USAGE", is_generic=False, parameters=(("TYPE", "ALL"),), is_text=True)
-QMSTATUS = Command(qualifier="QMSTATUS", is_generic=False, attributes=_ALL)
-
-
-def _smds(qualifier: str, structure: str) -> Command:
-    return Command(qualifier=qualifier, parameters=(("CFSTRUCT", structure),))
+_Key = tuple[str, ...]  # () the server, (queue manager asked), then (queue manager shown), then (command)
 
 
 def microseconds() -> int:
@@ -125,106 +71,38 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
-class _Response(msgspec.Struct):
-    completionCode: int = 0  # noqa: N815 -- IBM's name
-    reasonCode: int = 0  # noqa: N815 -- IBM's name
-    parameters: dict[str, Any] = {}
-    text: list[str] | str = []
-    message: list[str] | str = []
-
-    def lines(self) -> list[str]:
-        """Return its lines."""
-        return [line for own in (self.text, self.message) for line in ([own] if isinstance(own, str) else own)]
-
-    def found_nothing(self) -> bool:
-        return self.reasonCode in _NOTHING_FOUND or any(
-            word in line for word in _NOTHING_FOUND_IDS for line in self.lines()
-        )
-
-    def fields(self) -> dict[str, str]:
-        """Return values by keyword, in upper case."""
-        if self.parameters:
-            return {word.upper(): str(value).strip() for word, value in self.parameters.items()}
-        return dict(pairs(self.lines()))
-
-
-class _Error(msgspec.Struct):
-    message: str = ""
-
-
-class _Body(msgspec.Struct):
-    """What of an answer says whether a command succeeded."""
-
-    commandResponse: list[_Response] = []  # noqa: N815 -- IBM's name
-    overallCompletionCode: int = 0  # noqa: N815 -- IBM's name
-    overallReasonCode: int = 0  # noqa: N815 -- IBM's name
-    error: list[_Error] = []
-
-
-_decode_body = msgspec.json.Decoder(_Body).decode
-
-
-class _FailureError(Exception):
-    """What failed, and how it is handled.
-
-    Args:
-        code: of the complaint.
-        text: what happened and what was expected, without times.
-        key: what is not asked for a while: () the server, (queue manager,), or a part of it.
-        least_s: seconds that it is not asked at least.
-    """
-
-    def __init__(self, code: str, text: str, key: tuple[str, ...], least_s: float = 0.0) -> None:
-        super().__init__(text)
-        self.code = code
-        self.key = key
-        self.least_s = least_s
-
-
-class _TooLargeError(Exception):
-    """An answer that is larger than the bound."""
-
-
-class _RefusedFormError(Exception):
-    """A JSON form that the server refuses; the text says why."""
-
-
 @dataclass
 class _Pause:
-    """What failed: number of failures, since when and until when it is not asked, microseconds; the last complaint."""
+    """A time without requests after failures: their number, its start and end, microseconds; the last complaint."""
 
     count: int = 0
-    since: int = 0
-    until: int = 0
-    said: tuple[str, str] = ("", "")
+    start: int = 0
+    end: int = 0
+    complaint: tuple[str, str] = ("", "")
+
+    def extend(self, now: int, wait_s: float) -> None:
+        """Wait from now on."""
+        self.start, self.end = now, now + round(wait_s * 1e6)
 
     def is_on(self, now: int) -> bool:
-        return self.since <= now < self.until  # a clock that is set back ends it
+        return self.start <= now < self.end  # a clock that is set back ends it
 
 
 @dataclass
 class _Round:
-    """A round: its start, microseconds; what was asked and answered so far."""
+    """A round: its client, its start in microseconds, and the answers so far."""
 
-    start: int
     requester: Requester
+    start: int
     pages: list[Page] = field(default_factory=list)
-    bodies: list[_Body] = field(default_factory=list)
-    request_count: int = 0
     byte_count: int = 0
 
 
 class _About(NamedTuple):
-    """What is known of a queue manager: platform, and queue-sharing group, "" without one."""
+    """Platform and queue-sharing group of a queue manager; "" without a group."""
 
     platform: str
     group: str
-
-
-# --- the client ------------------------------------------------------------------------------------------------------
 
 
 class Mqweb:
@@ -243,7 +121,7 @@ class Mqweb:
         say: called with what is worth a line and is no failure.
 
     Raises:
-        UsageError: a name is none of MQ.
+        UsageError: a name is none of MQ, or the login has no user.
     """
 
     def __init__(
@@ -262,35 +140,22 @@ class Mqweb:
     ) -> None:
         self.name = url.rstrip("/")
         self.clock = clock
-        self._qmgrs = list(dict.fromkeys(qmgrs))
-        self._client = client
+        if not qmgrs:
+            raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
+        self._qmgrs = [check_name("--qmgr", qmgr) for qmgr in dict.fromkeys(qmgrs)]
+        self._session = MqwebSession(self.name, client, gateway=gateway, has_token=has_token, clock=clock)
         self._complain = complain
         self._say = say
-        self._queues = _check_pattern(queues)
-        self._has_token = has_token
-        self._headers = {
-            "Content-Type": "application/json;charset=utf-8",
-            "Accept": "application/json",
-            "ibm-mq-rest-csrf-token": "mqtwin",  # any value, but present
-            **({} if gateway is None else {"ibm-mq-rest-gateway-qmgr": _check_name("--gateway", gateway)}),
-        }
-        if not self._qmgrs:
-            raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
-        for qmgr in self._qmgrs:
-            _check_name("--qmgr", qmgr)
-        if has_token and client.user is None:
-            raise UsageError("--token-login needs a user; expected: --user and --password-file")
-        self._version: int | None = None
-        self._cookie = ""
-        self._refused: object = None  # credentials that the server refused
-        self._pauses: dict[tuple[str, ...], _Pause] = {}
-        self._texts: set[tuple[str, str]] = set()  # (queue manager, kind) whose JSON form is refused
-        self._cut: dict[tuple[str, str, str], set[str]] = {}  # patterns whose answers are too large
+        self._queues = check_pattern(queues)
+        self._pauses: dict[_Key, _Pause] = {}
+        self._is_cut_off = False  # True if the last round had too many bytes
+        self._refused_forms: set[tuple[str, str]] = set()  # (queue manager, command) whose JSON form is refused
+        self._cut: dict[_Key, set[str]] = {}  # patterns whose answers are too large
         self._answering: dict[str, str] = {}  # by group: the member that answered for it last
         self._about: dict[str, _About] = {}
         self._members: dict[str, list[str]] = {}  # by group, of the estate
         self._offloading: dict[str, list[str]] = {}  # by group: structures with SMDS
-        self._said_at: int | None = None
+        self._reported: dict[bool, int] = {}  # by kind of round: when it was worth a line
         for name, config in estate.queue_managers.items() if estate is not None else ():
             self._about[name] = _About(config.platform, config.queue_sharing_group or "")
             if config.queue_sharing_group:
@@ -302,59 +167,56 @@ class Mqweb:
 
     def definitions(self) -> list[Page]:
         """Return the answers about definitions, in the order asked."""
-        return _last(self.steps(has_definitions=True))
+        return _result(self.steps(has_definitions=True))
 
     def levels(self) -> list[Page]:
         """Return the answers about levels, in the order asked."""
-        return _last(self.steps(has_definitions=False))
+        return _result(self.steps(has_definitions=False))
 
     def steps(self, *, has_definitions: bool) -> Generator[None, None, list[Page]]:
-        """Ask, with a step for each request; return the answers of the round, in the order asked."""
-        if self._refused is not None and self._secret() != self._refused:
-            self._refused = None
+        """Ask, with a step in front of each request; return the answers of the round, in the order asked."""
+        if self._session.has_new_login():
             self._pauses.pop((), None)
-        began_s = time.monotonic()
-        with self._client.requester(DEADLINE_S) as requester:
-            own = _Round(self.clock(), requester)
+        start_s, requests = time.monotonic(), self._session.request_count
+        with self._session.open() as requester:
+            own = _Round(requester, self.clock())
             yield from self._definitions(own) if has_definitions else self._levels(own)
+        if own.byte_count <= MAX_ROUND_BYTES:
+            self._is_cut_off = False
         pages = own.pages
         if pages:
             pages[-1] = replace(pages[-1], headers={**pages[-1].headers, "mqweb.last": "1"})
-        if self._said_at is None or not 0 <= own.start - self._said_at < _SAY_US:
-            self._said_at = own.start
+        if not 0 <= own.start - self._reported.get(has_definitions, -_SAY_US) < _SAY_US:
+            self._reported[has_definitions] = own.start
             what = "definitions" if has_definitions else "levels"
-            counts = f"{as_count(own.request_count, 'request')}, {own.byte_count:,} bytes of answers"
-            self._say(f"{self.name}: {what} in {time.monotonic() - began_s:.1f} s, {counts}")
+            count = as_count(self._session.request_count - requests, "request")
+            self._say(f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers")
         return pages
 
     def close(self) -> None:
         """Log out."""
-        if not self._cookie:
-            return
-        with self._client.requester(DEADLINE_S) as requester, suppress(RequestError):  # the token ends by itself
-            self._ask(requester, "DELETE", f"{self._base(self._version or VERSIONS[0])}/login", None)
-        self._cookie = ""
+        self._session.close()
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
     def _definitions(self, own: _Round) -> Iterator[None]:
+        self._cut.clear()
         for qmgr in self._qmgrs:
             yield from self._learn(own, qmgr)
         for group in self._groups():
-            before = len(own.bodies)
-            if (yield from self._of_group(own, CFSTRUCT, group)):
-                fields = [response.fields() for body in own.bodies[before:] for response in body.commandResponse]
-                self._offloading[group] = [
-                    own["CFSTRUCT"] for own in fields if own.get("OFFLOAD") == "SMDS" and own.get("CFSTRUCT")
-                ]
+            number = len(own.pages)
+            if (yield from self._ask_group(own, CFSTRUCT, group)):
+                structures = [fields for page in own.pages[number:] for fields in _objects(page)]
+                names = {fields.get("CFSTRUCT", "") for fields in structures if fields.get("OFFLOAD") == "SMDS"}
+                self._offloading[group] = sorted(filter(None, names))
             for structure in self._offloading.get(group, ()):
-                yield from self._of_group(own, _smds("SMDS", structure), group)
-        for shown in self._shown():
-            if self._about[shown].platform == ZOS:
-                yield from self._of_member(own, STGCLASS, shown)
-        for shown in self._shown():
-            command = QLOCAL_ZOS if self._about[shown].platform == ZOS else QLOCAL
-            yield from self._of_member(own, command, shown)
+                yield from self._ask_group(own, smds(structure), group)
+        for member in self._all_members():
+            if self._about[member].platform == ZOS:
+                yield from self._ask_member(own, STGCLASS, member)
+        for member in self._all_members():
+            command = QLOCAL_ZOS if self._about[member].platform == ZOS else QLOCAL
+            yield from self._ask_member(own, command, member)
 
     def _levels(self, own: _Round) -> Iterator[None]:
         for qmgr in self._qmgrs:
@@ -362,283 +224,161 @@ class Mqweb:
                 yield from self._learn(own, qmgr)
         for command in (CFSTATUS, CFSTATUS_SMDS):
             for group in self._groups():
-                yield from self._of_group(own, command, group)
-        for others in (False, True):  # members that are asked through another one may take its time: they come last
-            shown = [name for name in self._shown() if (name not in self._qmgrs) == others]
-            for name in shown:
-                yield from self._of_member(own, QSTATUS, name)
-            for name in shown:
-                yield from self._of_member(own, USAGE if self._about[name].platform == ZOS else QMSTATUS, name)
-            for name in shown:
+                yield from self._ask_group(own, command, group)
+        for is_asked in (True, False):  # one that is asked through another may cost that one's time: it comes last
+            members = [name for name in self._all_members() if (name in self._qmgrs) == is_asked]
+            for name in members:
+                yield from self._ask_member(own, QSTATUS, name)
+            for name in members:
+                yield from self._ask_member(own, USAGE if self._about[name].platform == ZOS else QMSTATUS, name)
+            for name in members:
                 for structure in self._offloading.get(self._about[name].group, ()):
-                    yield from self._of_member(own, _smds("SMDSCONN", structure), name)
+                    yield from self._ask_member(own, smds_connections(structure), name)
 
     def _learn(self, own: _Round, qmgr: str) -> Iterator[None]:
         """Ask a queue manager for its platform and group."""
-        before = len(own.bodies)
+        number = len(own.pages)
         yield from self._cover(own, QMGR, qmgr, qmgr)
-        for body in own.bodies[before:]:
-            fields: dict[str, str] = {}
-            for response in body.commandResponse:
-                fields = response.fields() | fields
-            if "QMNAME" in fields or "PLATFORM" in fields:
-                platform = ZOS if fields.get("PLATFORM") in {"MVS", "ZOS"} else DISTRIBUTED
-                self._about[qmgr] = _About(platform, fields.get("QSGNAME", "") if platform == ZOS else "")
+        fields = {word: value for page in own.pages[number:] for each in _objects(page) for word, value in each.items()}
+        if "PLATFORM" in fields:
+            platform = ZOS if fields["PLATFORM"] in {"MVS", "ZOS"} else DISTRIBUTED
+            self._about[qmgr] = _About(platform, fields.get("QSGNAME", ""))
 
-    def _groups(self) -> list[str]:
-        return list(dict.fromkeys(self._about[qmgr].group for qmgr in self._asked() if self._about[qmgr].group))
-
-    def _asked(self) -> list[str]:
-        """Return the queue managers to ask of which something is known."""
+    def _known(self) -> list[str]:
+        """Return the queue managers to ask whose platform is known."""
         return [qmgr for qmgr in self._qmgrs if qmgr in self._about]
 
-    def _shown(self) -> list[str]:
+    def _groups(self) -> list[str]:
+        return list(dict.fromkeys(self._about[qmgr].group for qmgr in self._known() if self._about[qmgr].group))
+
+    def _all_members(self) -> list[str]:
         """Return the queue managers whose state is asked for: those to ask, and other members of their groups."""
         others = [member for group in self._groups() for member in self._members.get(group, ())]
-        return list(dict.fromkeys([*self._asked(), *others]))
+        return list(dict.fromkeys([*self._known(), *(name for name in others if name not in self._qmgrs)]))
 
-    def _of_group(self, own: _Round, command: Command, group: str) -> Generator[None, None, bool]:
+    def _ask_group(self, own: _Round, command: Command, group: str) -> Generator[None, None, bool]:
         """Ask one member of a group, beginning with the one that answered last; return False if none answered."""
-        members = [qmgr for qmgr in self._asked() if self._about[qmgr].group == group]
+        members = [qmgr for qmgr in self._known() if self._about[qmgr].group == group]
         for member in sorted(members, key=lambda name: name != self._answering.get(group)):
             if (yield from self._cover(own, command, member, member)):
                 self._answering[group] = member
                 return True
         return False
 
-    def _of_member(self, own: _Round, command: Command, shown: str) -> Iterator[None]:
+    def _ask_member(self, own: _Round, command: Command, member: str) -> Iterator[None]:
         """Ask a queue manager, or members of its group with CMDSCOPE until one has an answer."""
-        if shown in self._qmgrs:
-            yield from self._cover(own, command, shown, shown)
+        if member in self._qmgrs:
+            yield from self._cover(own, command, member, member)
             return
-        for qmgr in self._asked():
-            if self._about[qmgr].group == self._about[shown].group and (
-                yield from self._cover(own, command, qmgr, shown)
+        for qmgr in self._known():
+            if self._about[qmgr].group == self._about[member].group and (
+                yield from self._cover(own, command, qmgr, member)
             ):
                 return
 
-    def _cover(self, own: _Round, command: Command, qmgr: str, shown: str) -> Generator[None, None, bool]:
+    def _cover(self, own: _Round, command: Command, qmgr: str, member: str) -> Generator[None, None, bool]:
         """Ask a queue manager for all names of a command, in parts if need be; return False without a whole answer.
 
         Args:
             own: the round.
             command: the command.
             qmgr: queue manager to ask.
-            shown: queue manager whose state it shows, by CMDSCOPE if it is another one.
+            member: queue manager whose state is shown, by CMDSCOPE if it is another one.
         """
-        key = (qmgr, shown, command.words("*"))
-        cut = self._cut.setdefault(key, set())
-        patterns = deque([self._queues if command.qualifier in {"QSTATUS", "QLOCAL"} else "*"])
+        cut = self._cut.setdefault((qmgr, member, command.words("*")), set())
+        patterns = deque([self._queues if command.qualifier in _OF_QUEUES else "*"])
+        is_whole = True
         while patterns:
             pattern = patterns.popleft()
             if pattern in cut:
-                patterns.extendleft(reversed(_parts(pattern)))
+                patterns.extendleft(reversed(parts(pattern)))
                 continue
-            if self._is_paused(key, self.clock()):
-                return False
+            key = (qmgr, member, command.words(pattern))
+            if self._is_over(own) or any(self._is_paused(key[:length]) for length in range(len(key) + 1)):
+                is_whole = False
+                continue
             yield
             try:
-                self._take(own, command, pattern, qmgr, shown)
-            except _TooLargeError:
+                self._take(own, command, pattern, qmgr, member)
+            except TooLargeError:
                 if command.is_generic and pattern.endswith("*") and len(cut) + len(patterns) < MAX_PATTERNS:
                     cut.add(pattern)
                     patterns.appendleft(pattern)
                     continue
-                text = f"{command.words(pattern)} of {shown} has more than {MAX_ANSWER_BYTES:,} bytes"
-                self._fail(_FailureError("too-large", f"{text}; expected: --queues with fewer names", key))
-                return False
-            except _FailureError as failure:
-                self._fail(failure)
-                return False
-        for number in range(len(key) + 1):
-            self._succeed(key[:number])
-        return True
+                text = f"an answer of more than {MAX_ANSWER_BYTES:,} bytes; expected: --queues with fewer names"
+                self._fail(FailedRequestError("too-large", text), key)
+                is_whole = False
+            except FailedRequestError as failure:
+                self._fail(failure, key)
+                is_whole = False
+            else:
+                for length in range(len(key) + 1):
+                    self._succeed(key[:length])
+        return is_whole
 
-    # --- one request -------------------------------------------------------------------------------------------------
-
-    def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, shown: str) -> None:
-        """Add the answer to a command to the round. Raise _FailureError or _TooLargeError."""
-        scope = "" if shown == qmgr else shown
-        whole = (qmgr, shown, command.words("*"))
-        is_text = command.is_text or (qmgr, command.words("*")) in self._texts
-        url, answer = self._post(own, qmgr, shown, whole, command.body(pattern, scope, is_text=is_text))
+    def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, member: str) -> None:
+        """Add the answer to a command to the round. Raise FailedRequestError or TooLargeError."""
+        scope = "" if member == qmgr else member
+        form = (qmgr, command.qualifier)
+        is_text = command.is_text or form in self._refused_forms
+        url, answer = self._session.post(own.requester, qmgr, command.body(pattern, scope, is_text=is_text))
         if answer.status == HTTPStatus.BAD_REQUEST and not is_text:
-            refused = _reason(answer)
-            url, answer = self._post(own, qmgr, shown, whole, command.body(pattern, scope, is_text=True))
+            refusal = reason_of(answer)
+            url, answer = self._session.post(own.requester, qmgr, command.body(pattern, scope, is_text=True))
             if answer.status == HTTPStatus.OK:
-                self._texts.add((qmgr, command.words("*")))
-                self._say(f"{qmgr}: {command.words(pattern)} is asked as text: {refused}")
+                self._refused_forms.add(form)
+                self._say(f"{qmgr}: DISPLAY {command.qualifier} as text, because its JSON form is refused: {refusal}")
         if answer.status != HTTPStatus.OK:
-            text = f"{command.words(pattern)} of {shown}: {_reason(answer)}"
-            raise _FailureError("command-failed", f"{text}; expected: status 200", whole)
+            raise FailedRequestError("command-failed", f"{reason_of(answer)}; expected: status 200")
         own.byte_count += len(answer.body)
-        body = self._judge(answer, command.words(pattern), shown, whole)
-        if body is None:
-            return
-        own.bodies.append(body)
+        body = decode_answer(answer.body)
+        if body is not None and not body.has_objects():
+            if body.has_found_nothing():
+                return
+            raise FailedRequestError("command-failed", f"{body.failure()[:_MAX_TEXT]}; expected: reason 0")
         headers = {
             "content-type": answer.header("content-type"),
             "mqweb.round": str(own.start),
             "mqweb.command": command.words(pattern),
-            "mqweb.qmgr": shown,
+            "mqweb.qmgr": member,
         }
         own.pages.append(Page(answer.body, url, self.clock(), headers))
 
-    def _judge(self, answer: Answer, words: str, shown: str, key: tuple[str, ...]) -> _Body | None:
-        """Return an answer that shows something; None of one that found nothing. Raise _FailureError."""
-        try:
-            body = _decode_body(answer.body)
-        except msgspec.DecodeError:
-            return _Body()  # the feed says what is wrong with it
-        if body.overallCompletionCode == 0:
-            return body
-        if any(own.completionCode == 0 and (own.parameters or own.text) for own in body.commandResponse):
-            return body  # the feed takes the part, and complains about the rest
-        if body.commandResponse and all(own.found_nothing() for own in body.commandResponse):
-            return None
-        lines = [line.strip() for own in body.commandResponse for line in own.lines()]
-        text = " ".join([f"reason {body.overallReasonCode}", *lines])[:_MAX_TEXT]
-        raise _FailureError("command-failed", f"{words} of {shown}: {text}; expected: reason 0", key)
-
-    def _post(self, own: _Round, qmgr: str, shown: str, key: tuple[str, ...], content: bytes) -> tuple[str, Answer]:
-        """Return address and answer, of status 200 or 400, of the newest version of the interface that there is."""
-        if own.byte_count > MAX_ROUND_BYTES:
-            text = (
-                f"the answers of a round have more than {MAX_ROUND_BYTES:,} bytes; expected: --queues with fewer names"
-            )
-            raise _FailureError("too-large", text, key)
-        answers: list[tuple[str, Answer]] = []
-        known = [] if self._version is None else [self._version]
-        for version in dict.fromkeys([*known, *VERSIONS]):
-            url = f"{self._base(version)}/admin/action/qmgr/{_encoded(qmgr)}/mqsc"
-            answer = self._logged_in(own, version, url, qmgr, shown, content)
-            answers.append((url, answer))
-            if answer.status != HTTPStatus.NOT_FOUND:
-                self._version = version
-                break
-        url, answer = answers[-1] if answers[-1][1].status != HTTPStatus.NOT_FOUND else answers[0]
-        if answer.problem:
-            if len(answer.body) >= MAX_ANSWER_BYTES:
-                raise _TooLargeError
-            raise self._without_answer(qmgr, shown, answer.problem)
-        self._check_status(answer, qmgr, shown)
-        return url, answer
-
-    def _check_status(self, answer: Answer, qmgr: str, shown: str) -> None:
-        """Raise _FailureError or _TooLargeError unless the status is 200 or 400."""
-        status, reason = answer.status, _reason(answer)
-        key = (qmgr,) if shown == qmgr else (qmgr, shown)
-        if status in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
-            return
-        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            raise _TooLargeError
-        if status == HTTPStatus.UNAUTHORIZED:
-            raise self._refuse(reason)
-        if status == HTTPStatus.FORBIDDEN:
-            text = f"{qmgr}: {reason}; expected: a user with a role of the server and rights to the commands"
-            raise _FailureError("not-authorised", text, key)
-        if status == HTTPStatus.NOT_FOUND:
-            text = f"{qmgr}: {reason}; expected: a queue manager of the server, and its administrative REST interface"
-            raise _FailureError("not-found", text, key)
-        least_s = _retry_after_s(answer.header("retry-after"), self.clock())
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE:
-            least_s = max(least_s, DEADLINE_S)  # the command may still be running
-        raise _FailureError("no-answer", f"{shown} answers {reason}", key, least_s)
-
-    def _logged_in(self, own: _Round, version: int, url: str, qmgr: str, shown: str, content: bytes) -> Answer:
-        """Return the answer to a request after a login, which is repeated once where the token has expired."""
-        try:
-            if self._has_token and not self._cookie:
-                answer = self._log_in(own, version)
-                if answer.status == HTTPStatus.NOT_FOUND:
-                    return answer
-            answer = self._ask(own.requester, "POST", url, content)
-            own.request_count += 1
-            if answer.status == HTTPStatus.UNAUTHORIZED and self._has_token:
-                self._cookie = ""
-                answer = self._log_in(own, version)
-                if answer.status != HTTPStatus.NOT_FOUND:
-                    own.request_count += 1
-                    answer = self._ask(own.requester, "POST", url, content)
-        except RequestError as error:
-            if error.is_sent:
-                raise self._without_answer(qmgr, shown, str(error)) from None
-            self._version = None  # after an upgrade there may be a newer one
-            text = f"the server does not answer: {error}"
-            raise _FailureError("no-answer", text, ()) from None
-        except UsageError as error:  # a file of secrets that was replaced
-            raise _FailureError("not-authorised", str(error), ()) from None
-        return answer
-
-    def _log_in(self, own: _Round, version: int) -> Answer:
-        """Keep the token of a login. Raise _FailureError, RequestError, UsageError."""
-        user, password = self._client.login() or ("", "")
-        own.request_count += 1
-        content = msgspec.json.encode({"username": user, "password": password})
-        answer = self._ask(own.requester, "POST", f"{self._base(version)}/login", content)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            return answer
-        if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.BAD_REQUEST}:
-            raise self._refuse(_reason(answer))
-        cookies = [value.partition(";")[0].strip() for name, value in answer.headers if name == "set-cookie"]
-        self._cookie = "; ".join(cookie for cookie in cookies if cookie.startswith("LtpaToken2"))
-        if not self._cookie:
-            text = f"the login has no token: {_reason(answer)}; expected: a cookie LtpaToken2"
-            raise _FailureError("not-authorised", text, ())
-        return answer
-
-    def _ask(self, requester: Requester, method: str, url: str, content: bytes | None) -> Answer:
-        own = {"Cookie": self._cookie} if self._has_token else self._client.authorisation()
-        headers = {name: value for name, value in {**self._headers, **own}.items() if value}
-        return requester.ask(method, url, headers, max_bytes=MAX_ANSWER_BYTES, content=content)
-
-    def _base(self, version: int) -> str:
-        return f"{self.name}/ibmmq/rest/v{version}"
-
     # --- failures ----------------------------------------------------------------------------------------------------
 
-    def _refuse(self, reason: str) -> _FailureError:
-        """Return the failure of a login. A password is not sent again before it changes."""
-        self._refused = self._secret()
-        text = f"the server does not accept the login: {reason}; expected: another password in the file"
-        return _FailureError("not-authorised", text, (), REFUSED_S if self._refused else 0.0)
+    def _is_over(self, own: _Round) -> bool:
+        """Return True if the answers of a round are too large together, with a complaint the first time."""
+        if own.byte_count <= MAX_ROUND_BYTES:
+            return False
+        if not self._is_cut_off:
+            self._is_cut_off = True
+            text = f"a round of more than {MAX_ROUND_BYTES:,} bytes; expected: --queues with fewer names"
+            self._complain("too-large", self.name, f"{text}. The rest of it is not asked")
+        return True
 
-    def _secret(self) -> object:
-        """Return what the login rests on; None without one."""
-        try:
-            return self._client.authorisation() or None
-        except UsageError as error:
-            return str(error)
+    def _is_paused(self, key: _Key) -> bool:
+        pause = self._pauses.get(key)
+        return pause is not None and pause.is_on(self.clock())
 
-    def _without_answer(self, qmgr: str, shown: str, text: str) -> _FailureError:
-        """Return the failure of a request that the queue manager may still be running."""
-        if shown == qmgr:
-            return _FailureError("no-answer", f"{qmgr} does not answer: {text}", (qmgr,), DEADLINE_S)
-        pause = self._pauses.setdefault((qmgr,), _Pause())
-        pause.since = self.clock()
-        pause.until = pause.since + round(DEADLINE_S * 1e6)
-        return _FailureError("no-answer", f"{shown} does not answer through {qmgr}: {text}", (qmgr, shown), DEADLINE_S)
-
-    def _is_paused(self, key: tuple[str, ...], now: int) -> bool:
-        pauses = (self._pauses.get(key[:number]) for number in range(len(key) + 1))
-        return any(pause.is_on(now) for pause in pauses if pause is not None)
-
-    def _fail(self, failure: _FailureError) -> None:
-        """Note a failure; complain if it is not what was said last."""
-        pause = self._pauses.setdefault(failure.key, _Pause())
+    def _fail(self, failure: FailedRequestError, key: _Key) -> None:
+        """Wait after a failure, and complain if it is another one than before."""
+        qmgr, member, _ = key
+        length = {"server": 0, "queue manager": 1 if member == qmgr else 2, "command": 3}[failure.reach]
+        now = self.clock()
+        if failure.may_run and member != qmgr:
+            self._pauses.setdefault((qmgr,), _Pause()).extend(now, failure.wait_s)
+        pause = self._pauses.setdefault(key[:length], _Pause())
         pause.count += 1
-        wait_s = max(failure.least_s, min(FIRST_WAIT_S * 2 ** min(pause.count - 1, 20), MAX_WAIT_S))
-        pause.since = self.clock()
-        pause.until = pause.since + round(wait_s * 1e6)
-        said = (failure.code, str(failure))
-        if said != pause.said:
-            pause.said = said
-            self._complain(failure.code, self.name, str(failure))
+        pause.extend(now, max(failure.wait_s, min(FIRST_WAIT_S * 2 ** min(pause.count - 1, 20), MAX_WAIT_S)))
+        complaint = (failure.code, f"{_label(key[:length])}: {failure}")
+        if complaint != pause.complaint:
+            pause.complaint = complaint
+            self._complain(failure.code, self.name, complaint[1])
 
-    def _succeed(self, key: tuple[str, ...]) -> None:
+    def _succeed(self, key: _Key) -> None:
         pause = self._pauses.pop(key, None)
         if pause is not None and pause.count:
-            self._say(f"{self.name}: {' '.join(key[-1:]) or 'the server'} answers again")
+            self._say(f"{_label(key)}: answers again")
 
 
 class MqwebSource(Source):
@@ -655,22 +395,14 @@ class MqwebSource(Source):
         self._interval = round(interval_s * 1e6)
         self._steps: Generator[None, None, list[Page]] | None = None
         self._started: int | None = None  # the last round of levels
-        self._defined: int | None = None
+        self._defined: int | None = None  # the last round of definitions
 
     @override
     def read(self) -> list[Page]:
         """Make the next request of a round; return its pages behind the last one."""
         if self._steps is None:
-            now = self._mqweb.clock()
-            if self._defined is None or not 0 <= now - self._defined < DEFINITIONS_S * 1e6:
-                self._defined = now
-                self._steps = self._mqweb.steps(has_definitions=True)
-            elif self._started is None or not 0 <= now - self._started < self._interval:
-                late = 0 if self._started is None else (now - self._started) % self._interval
-                self._started = now - late
-                self._steps = self._mqweb.steps(has_definitions=False)
-            else:
-                time.sleep(min((self._started + self._interval - now) / 1e6, _WAIT_S))
+            self._steps = self._next_round()
+            if self._steps is None:
                 return []
         try:
             next(self._steps)
@@ -679,6 +411,19 @@ class MqwebSource(Source):
             pages: list[Page] = end.value
             return pages
         return []
+
+    def _next_round(self) -> Generator[None, None, list[Page]] | None:
+        """Return the round that is due; None after a wait."""
+        now = self._mqweb.clock()
+        if self._defined is None or not 0 <= now - self._defined < DEFINITIONS_S * 1e6:
+            self._defined = now
+            return self._mqweb.steps(has_definitions=True)
+        if self._started is None or not 0 <= now - self._started < self._interval:
+            late = 0 if self._started is None else (now - self._started) % self._interval
+            self._started = now - late
+            return self._mqweb.steps(has_definitions=False)
+        time.sleep(min((self._started + self._interval - now) / 1e6, _READ_SECONDS))
+        return None
 
     @override
     def note_taken(self, page: Page, feed: Feed) -> None:
@@ -695,7 +440,7 @@ class MqwebSource(Source):
         self._mqweb.close()
 
 
-def _last(steps: Generator[None, None, list[Page]]) -> list[Page]:
+def _result(steps: Generator[None, None, list[Page]]) -> list[Page]:
     """Return what a generator returns at its end."""
     while True:
         try:
@@ -705,49 +450,16 @@ def _last(steps: Generator[None, None, list[Page]]) -> list[Page]:
             return pages
 
 
-def _parts(pattern: str) -> list[str]:
-    """Return the patterns that cover the names of a pattern that ends in `*`, the name without it among them."""
-    beginning = pattern[:-1]
-    longer = [f"{beginning}{character}*" for character in _NAME_CHARACTERS] if len(beginning) < _MAX_NAME else []
-    return ([beginning] if beginning else []) + longer
+def _objects(page: Page) -> Iterator[dict[str, str]]:
+    """Yield the objects of an answer, values by keyword."""
+    body = decode_answer(bytes(page.data))
+    yield from (AnswerBody() if body is None else body).objects()
 
 
-def _check_name(option: str, name: str) -> str:
-    if not 0 < len(name) <= _MAX_NAME or not set(name) <= set(_NAME_CHARACTERS):
-        raise UsageError(f"{option} {name}; expected: names of queue managers, such as QM01")
-    return name
-
-
-def _check_pattern(pattern: str) -> str:
-    name = pattern.removesuffix("*")
-    if not pattern or len(name) > _MAX_NAME or not set(name) <= set(_NAME_CHARACTERS):
-        raise UsageError(f"--queues {pattern}; expected: a name, or the beginning of names and *, such as 'APP*'")
-    return pattern
-
-
-def _encoded(qmgr: str) -> str:
-    """Return the name of a queue manager in an address."""
-    return qmgr.replace("%", "%25").replace("/", "%2F").replace(".", "%2E")
-
-
-def _reason(answer: Answer) -> str:
-    """Return status and error of an answer, as one line."""
-    text = ""
-    with suppress(msgspec.DecodeError):
-        text = " ".join(" ".join(error.message for error in _decode_body(answer.body[:_MAX_ERROR_BYTES]).error).split())
-    status = f"{answer.status} {answer.reason}".strip()
-    return f"{status}: {text[:_MAX_TEXT]}" if text else status
-
-
-def _retry_after_s(text: str, now: int) -> float:
-    """Return the seconds of Retry-After, a number or a date; 0 without one."""
-    if text.isascii() and text.isdigit():
-        return min(float(text), MAX_RETRY_AFTER_S)
-    try:
-        at = parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(max(at - now / 1e6, 0.0), MAX_RETRY_AFTER_S)
-
-
-__all__ = ["Command", "Mqweb", "MqwebSource"]
+def _label(key: _Key) -> str:
+    """Return words for what is asked."""
+    if not key:
+        return "the server"
+    qmgr, *more = key
+    through = f"{more[0]} through {qmgr}" if more and more[0] != qmgr else qmgr
+    return ", ".join([through, *more[1:]])

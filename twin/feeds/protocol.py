@@ -140,7 +140,7 @@ FORMATS: Mapping[str, Format] = {
     for own in (
         Format("smf", "smf:SmfFeed"),
         Format("display", "display:DisplayFeed"),
-        Format("rest", "display:RestFeed"),
+        Format("rest", "display:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed"),
         Format("otlp", "otlp:OtlpFeed", is_live=True),
         Format("dds", "rmf:DdsFeed", is_live=True),
