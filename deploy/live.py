@@ -31,6 +31,7 @@ from streams.kafka.topics import DEFAULT_PREFIX, Topics
 from twin.errors import MqtwinError
 from twin.units import as_count
 
+_PROGRAM = (sys.executable, "-m", "deploy")  # mqtwin
 KEPT_HOURS = 168  # for which the embedded broker keeps events
 _FIRST_FAILURES = 2  # in a row, of a part that has never worked
 _LOG_BYTES = 4 << 20  # of a log, and of the one before it
@@ -125,7 +126,7 @@ class LiveTwin:
         latest, alerts = Latest(topics), 0
         with TopicReader(self._kafka.client, {topics.state: 0, topics.alerts: 0}) as reader:
             while not stop.is_set():
-                for part in (self._broker, self._job, self._collector, self._console):
+                for part in self._parts:
                     part.check()
                 if self._job.is_up and self._listen is not None and not self._console.is_started:
                     self._console.start()
@@ -142,18 +143,24 @@ class LiveTwin:
                     self._say(f"first state after {seconds:.0f} s: {of}")
 
     def _stop(self) -> None:
-        """Stop what runs: the broker last, as the others write to it until their end."""
-        for parts in ((self._collector, self._console, self._job), (self._broker,)):
-            running = [part for part in parts if part.is_running]
-            for part in running:
-                part.request_stop()
-            ends_s = time.monotonic() + _STOP_SECONDS
-            try:
-                for part in running:
+        """Stop what runs: the broker last, as the others write to it until their end. What does not end is killed."""
+        try:
+            for parts in (self._parts[:-1], self._parts[-1:]):
+                for part in parts:
+                    part.request_stop()
+                ends_s = time.monotonic() + _STOP_SECONDS
+                for part in parts:
                     part.wait(ends_s - time.monotonic())
-            finally:  # a second Ctrl-C, too
-                for part in running:
                     part.kill()
+        finally:  # after a second signal, too
+            for part in self._parts:
+                part.request_stop()
+                part.kill()
+
+    @property
+    def _parts(self) -> tuple[_Part, ...]:
+        """All parts, the broker last."""
+        return (self._collector, self._console, self._job, self._broker)
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
@@ -228,11 +235,12 @@ class _Part:
         self._path = logs / f"{name}.log"
         self._log: _BoundedLog | None = None
         self._error: MqtwinError | None = None
+        self._works = False  # since its last start
         self._warnings: Counter[str] = Counter()
         self._supervisor = Supervisor(
-            lambda: (sys.executable, "-m", "deploy", *words()),
+            lambda: (*_PROGRAM, *words()),
             _FIRST_FAILURES,
-            name=f"the {name}",
+            name="it",
             on_line=self._take,
             on_restart=self._say_restart,
         )
@@ -242,11 +250,6 @@ class _Part:
     def is_started(self) -> bool:
         """True from `start` on."""
         return self._thread.ident is not None
-
-    @property
-    def is_running(self) -> bool:
-        """True from `start` until it has ended for good."""
-        return self._thread.is_alive()
 
     @property
     def is_up(self) -> bool:
@@ -270,12 +273,13 @@ class _Part:
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended for good."""
-        self._thread.join(max(0.0, seconds))
+        if self.is_started:
+            self._thread.join(max(0.0, seconds))
 
     def kill(self) -> None:
         """Kill what still runs."""
         self._supervisor.kill()
-        self._thread.join(_STOP_SECONDS)
+        self.wait(_STOP_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -283,6 +287,9 @@ class _Part:
         except MqtwinError as error:
             see = f"; see {self._path}" if str(self._path) not in str(error) else ""
             self._error = type(error)(f"{self.name}: {error}{see}")
+        finally:
+            if self._log is not None:
+                self._log.close()
 
     def _take(self, line: str) -> None:
         """Take a line that the part writes."""
@@ -291,8 +298,8 @@ class _Part:
         if self._up in line:
             again = " again" if self.is_up else ""
             self._say(f"{self.name} up{again}{self._note(line)}")
-            self._supervisor.is_up = True
-        elif line.startswith(_WARNING):
+            self._supervisor.is_up = self._works = True
+        elif line.startswith(_WARNING) and self._works:  # those of the estate, before it, were said
             code = line.rpartition("(")[2]
             self._warnings[code] += 1
             if self._warnings[code] <= _MAX_WARNINGS:
@@ -300,6 +307,7 @@ class _Part:
                 self._say(f"{self.name}: {line.removeprefix(_WARNING)}{more}")
 
     def _say_restart(self, cause: str, wait_s: float) -> None:
+        self._works = False
         self._say(f"{self.name}: {' '.join(cause.split())}; started again in {wait_s:.0f} s")
 
 

@@ -18,7 +18,7 @@ from twin.estate import Estate, group_prefix
 from twin.estate.sources import toml_string
 from twin.events import Event
 from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
-from twin.feeds.facts import EstateFacts, Fact
+from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import describe_file, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
@@ -36,7 +36,6 @@ _DEFINITION = re.compile(
 )
 _WRITE_EVENTS = 10_000  # events per write
 _MAX_NAMED = 8
-_NO_FACT = Fact(None, "")
 
 
 class SiteFile(NamedTuple):
@@ -175,16 +174,15 @@ def _unasked(facts: EstateFacts, answers: Iterable[Page]) -> Iterator[str]:
     """Yield a line for each thing that no queue manager knows, or that none was asked for, with what answers it."""
     structures = [key for key, own in facts.section("structure") if not {"init_size", "full_threshold"} & own.keys()]
     if structures:
-        names = ", ".join(structures[:_MAX_NAMED]) + (", ..." if len(structures) > _MAX_NAMED else "")
         yield (
-            f"CFRM policy: INITSIZE, SIZE, ALLOWAUTOALT and FULLTHRESHOLD of {names}, which no queue manager knows;"
-            " IXCMIAPU with DATA TYPE(CFRM) REPORT(YES) prints them: add its output to the command"
+            f"CFRM policy: INITSIZE, SIZE, ALLOWAUTOALT and FULLTHRESHOLD of {_named(structures)}, which no queue"
+            " manager knows; IXCMIAPU with DATA TYPE(CFRM) REPORT(YES) prints them: add its output to the command"
         )
-    data_sets = [key for key, own in facts.section("structure") if own.get("offload", _NO_FACT).value == "SMDS"]
+    data_sets = [key for key, own in facts.section("smds") if "size" in own and "max_size" not in own]
     if data_sets:
         yield (
-            f"SMDS: how far the data sets of {', '.join(data_sets[:_MAX_NAMED])} can expand, which no queue manager"
-            " knows; the free space of their volumes is the limit: set max_size of [smds] in estate.toml"
+            f"SMDS {_named(data_sets)}: the free space of their volumes, to which they expand and which no queue"
+            " manager knows; ISMF or DCOLLECT shows it: set max_size in estate.toml"
         )
     asked = {page.headers.get("mqweb.qmgr") for page in answers}
     for group, own in facts.section("queue_sharing_group"):
@@ -194,6 +192,10 @@ def _unasked(facts: EstateFacts, answers: Iterable[Page]) -> Iterator[str]:
                 f"{', '.join(silent)} of {group} did not answer: page sets, and who has queues open there;"
                 " add it to --qmgr, or start its command server"
             )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
 
 
 def _queue_managers(facts: EstateFacts) -> set[str]:
