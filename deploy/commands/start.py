@@ -17,7 +17,7 @@ from deploy.console.server import DEFAULT_PORT, Listen
 from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
-from deploy.options.server import MqwebOptions
+from deploy.options.server import MqwebOptions, qmgr_names
 from deploy.show.document import Text
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
@@ -279,14 +279,28 @@ class _Live(NamedTuple):
     kafka: KafkaOptions | None
 
 
+class _Asked(NamedTuple):
+    """Answers of the definitions and of one round, why others are missing, and who did not answer at all."""
+
+    answers: list[Page]
+    failures: list[str]
+    silent: list[str]
+
+    def error(self) -> MqtwinError:
+        """Return the error where there is no answer."""
+        return MqtwinError("; ".join(self.failures) or "no answer shows anything; expected: rights to DISPLAY")
+
+
 def _ask_once(live: _Live) -> int | None:
     """Ask once, and print the usage of each store, and the queues that hold messages and that nobody reads."""
-    options, answers = live.choices.feed_options(), _answers(live)
-    estate = _live_estate(live, options, answers)
+    options, asked = live.choices.feed_options(), _ask_queue_managers(live)
+    if not asked.answers:
+        raise asked.error()
+    estate = _live_estate(live, options, asked)
     if estate is None:
         return _WRONG_USE
-    intake = Intake(load_estate(estate), resync=True)
-    events = sorted(intake.sift(feed_events(make_feed(REST, intake, options), answers)), key=sort_key)
+    intake = Intake(estate, resync=True)
+    events = sorted(intake.sift(feed_events(make_feed(REST, intake, options), asked.answers)), key=sort_key)
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         recording = Path(folder) / "round.ndjson"
         with RecordingWriter(recording) as writer:
@@ -305,42 +319,33 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool) -> int | None:
     from deploy.live import LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()
+    kafka = None if live.kafka is None else _kafka(live.kafka)
     if listen is not None:
         host, port = parse_address(listen)
         Listen(host=host, port=port)
         listen = free_address(host, port) if port == DEFAULT_PORT else listen
-    try:
-        estate = _live_estate(live, live.choices.feed_options(), _answers(live))
-    except MqtwinError as error:
-        estate = live.output / _ESTATE
-        if isinstance(error, UsageError) or not estate.is_file():
-            raise
-        say(f"{error}; {estate} of before is used")
+    estate = _live_estate(live, live.choices.feed_options(), _ask_queue_managers(live))
     if estate is None:
         return _WRONG_USE
-    stores = load_estate(estate).stores
-    say(f"{estate}: {_found(stores.values())}")
+    say(f"{estate.source}: {_found(estate.stores.values())}")
     _prepare(live, say)
-    server = (f"--url={live.url}", *words_of(live.server), *words_of(live.choices))
     settings = LiveSettings(
         folder=live.output,
-        estate=estate,
-        stores=len(stores),
-        collect=("rest", *server, "--resync"),
-        kafka=None if live.kafka is None else _kafka(live.kafka),
+        estate=Path(estate.source),
+        stores=len(estate.stores),
+        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), "--resync"),
+        kafka=kafka,
         listen=listen,
         opens=opens,
     )
-    try:
-        LiveTwin(settings, say, began_s).run()
-    finally:
-        say("stopped; to continue, run")
-        print_command(TOKENS.get())
+    LiveTwin(settings, say, began_s).run()
+    say("stopped; to continue, run")
+    print_command(TOKENS.get())
     return None
 
 
-def _answers(live: _Live) -> list[Page]:
-    """Return the answers of one round and of the definitions. MqtwinError: there is none; the message says why."""
+def _ask_queue_managers(live: _Live) -> _Asked:
+    """Ask for the definitions and for one round."""
     failures: list[str] = []
     mqweb = live.server.mqweb(
         live.url, live.choices.qmgr, None, lambda _code, place, text: failures.append(f"{place}: {text}")
@@ -349,39 +354,51 @@ def _answers(live: _Live) -> list[Page]:
         answers = [*mqweb.definitions(), *mqweb.levels()]
     finally:
         mqweb.close()
-    if not answers:
-        raise MqtwinError("; ".join(failures) or f"{live.url}: no answer shows anything; expected: rights to DISPLAY")
-    print_warnings(failures)
-    return answers
+    answering = {page.headers.get("mqweb.qmgr") for page in answers}
+    return _Asked(answers, failures, [name for name in qmgr_names(live.choices.qmgr) if name not in answering])
 
 
-def _live_estate(live: _Live, options: FeedOptions, answers: Sequence[Page]) -> Path | None:
+def _live_estate(live: _Live, options: FeedOptions, asked: _Asked) -> Estate | None:
     """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
 
-    A file estate.toml that was changed stays, and is the estate.
+    A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
+
+    Raises:
+        MqtwinError: There is no answer, and no estate of before.
+        UsageError: No store was found.
     """
+    described, written = live.output / _ESTATE, None
     site_files = _site_files(live.files, options, has_events=False)
     folder = OwnFolder(live.output, [own.path for own in site_files])
-    seen = see_estate(site_files, live.output, options, live.groups, answers)
-    _say_causes(seen.groups, TOKENS.get())
-    if any(own.is_needed for own in seen.groups):
-        return None
-    written = _write(folder, _ESTATE, seen.text)
-    described = live.output / _ESTATE
+    missing: tuple[str, ...] = ()
+    if asked.silent and described.is_file():
+        print_line(f"mqtwin: {', '.join(asked.silent)} did not answer: {described} of before stays")
+    elif not asked.answers:
+        raise asked.error()
+    else:
+        seen = see_estate(site_files, live.output, options, live.groups, asked.answers)
+        _say_causes(seen.groups, TOKENS.get())
+        if any(own.is_needed for own in seen.groups):
+            return None
+        written, missing = _write(folder, _ESTATE, seen.text), seen.missing
+    print_warnings(asked.failures)
     try:
         estate = load_estate(described)
     except EstateError as error:
-        for message in (str(error), *error.others, *kinds(seen.missing)):
+        for message in (str(error), *error.others, *kinds(missing)):
             print_line(f"mqtwin: {message}")
-        print_line(f"mqtwin: correct {described}, or remove it and use {written}")
+        instead = "" if written in {None, described} else f", or replace it by {written}"
+        print_line(f"mqtwin: correct {described}{instead}")
         return None
-    print(_say_missing(folder, (*seen.missing, *estate.warnings)))
+    if written is not None:
+        silent = [
+            f"{name} did not answer: nothing of it is in the estate; start again when it runs" for name in asked.silent
+        ]
+        print(_say_missing(folder, (*silent, *missing, *estate.warnings)))
     if not estate.stores:
-        raise UsageError(
-            f"{live.url}: no structure, page set or queue file in its answers; expected: rights to DISPLAY CFSTATUS,"
-            " USAGE, QLOCAL and QSTATUS"
-        )
-    return described
+        expected = "rights to DISPLAY CFSTATUS, USAGE, QLOCAL and QSTATUS"
+        raise UsageError(f"{live.url}: no structure, page set or queue file in its answers; expected: {expected}")
+    return estate
 
 
 def _found(stores: Iterable[StoreConfig]) -> str:
