@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import InputFile
+from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from twin.estate import Estate
 
 SERVER = Group("Server", sort_key=4)
+
+
+def qmgr_names(text: str | None) -> list[str]:
+    """Return the names of --qmgr, with commas between them. UsageError: there is none."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if not names:
+        raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
+    return names
 
 
 @Parameter(name="*", group=SERVER)
@@ -82,10 +91,9 @@ class MqwebOptions:
         from streams.collecting.http import check_url
         from streams.collecting.mqweb import Mqweb
 
-        names = [name.strip() for name in (qmgr or "").split(",") if name.strip()]
         return Mqweb(
             check_url(url),
-            names,
+            qmgr_names(qmgr),
             self.client(),
             estate,
             complain=complain,

@@ -24,7 +24,8 @@ _OTHER_TYPES = {
     "--checkpoint",
     "--rate",
     "--queues",
-}  # a URI for Spark; of a page set a rate for each length; a number, or names
+    "--follow",
+}  # a URI for Spark; of a page set a rate for each length; a number, or names; the file, of `collect`
 _OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
 
 

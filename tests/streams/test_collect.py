@@ -103,6 +103,7 @@ class Scripted:
     """A source of given pages."""
 
     name = "scripted"
+    is_ended = False
 
     def __init__(self, *pages):
         self.pages = list(pages)
@@ -192,8 +193,11 @@ def test_another_status_is_an_error_without_the_query(status):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("cobol", "cobol: no such format; expected: connect, dds, m3, mq_json, odp, otlp, prometheus, rest"),
-        ("smf", "smf is not live; expected: mqtwin import smf"),
+        (
+            "cobol",
+            "cobol: no such format; expected: amqsevt, connect, dds, m3, mq_json, odp, otlp, prometheus, rest, smf",
+        ),
+        ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),
         ("prometheus", "prometheus is asked for by HTTP; expected: --url"),
         ("rest", "rest is asked for by HTTP; expected: --url"),
         ("rest --url http://127.0.0.1:9", "no queue manager to ask; expected: --qmgr QM01,QM02"),
