@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import InputFile
+from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
