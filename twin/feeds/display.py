@@ -90,6 +90,8 @@ class DisplayFeed(Feed):
                 yield message
             else:
                 yield from self._message(message, f"{page.name}, line {message.line}", page.time)
+            if self.objects.measurements.is_full:
+                yield from self.objects.measurements.events()
         if console.first_unjoined is not None:
             number, first = console.unjoined, console.first_unjoined
             text = f"{as_count(number, 'line')} of a message whose first line is missing, such as: "
