@@ -230,7 +230,8 @@ class DisplayFeed(Feed):
             store = yield from self.objects.store_of(qmgr, words[0], place)
             if store is not None:
                 dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
-                self.intake.facts.add("structure", store, place, offload="SMDS")
+                if self.intake.facts.value("structure", store, "offload") is None:  # its definition counts more
+                    self.intake.facts.add("structure", store, place, offload="SMDS")
                 self.intake.facts.add("smds", f"{store}/{qmgr}", place)
                 self.objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
 

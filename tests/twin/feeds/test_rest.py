@@ -439,6 +439,15 @@ class TestDefinitions:
         ]
 
 
+def test_data_sets_in_use_do_not_change_how_a_structure_is_defined(site):
+    """Behind an ALTER to OFFLOAD(DB2) messages remain in the data sets."""
+    definition, levels = ("QM01", rounds.STRUCTURES, body(structure(offload="DB2"))), rounds.LEVELS
+    reader = Reader(site)
+    events = reader.read([definition, *levels])
+    assert events[-1]["attributes"] == {"offload": "DB2"}
+    assert reader.intake.facts.value("structure", "QSG1/APP1", "offload") == "DB2"
+
+
 class TestStates:
     def connection(self, **parameters):
         usual = {"smdsconn": "QM01", "cfstruct": "APP1", "openmode": "UPDATE", "status": "OPEN", "avail": "NORMAL"}
