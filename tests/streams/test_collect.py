@@ -386,6 +386,16 @@ def test_an_unknown_name_is_one_dead_letter(estate_file):
     assert f"QM01/ORDERZ is not in the estate; expected: {line} there, as mqtwin estate import" in sent[0].detail
 
 
+def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent = []
+    letters = ComplaintLetters(intake, "mqweb", sent.append)
+    for number in range(3):
+        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+    letters.send_new(Page(b"answer", "https://mqweb"))
+    assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
+
+
 class Running:
     """A running `mqtwin collect otlp`."""
 
