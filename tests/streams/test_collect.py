@@ -374,6 +374,7 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
 
 def test_an_unknown_name_is_one_dead_letter(estate_file):
     intake = Intake(load_estate(estate_file))
+    intake.facts.add("queue", "QSG1/ORDERZ", "DISPLAY", structure="APP1")
     sent = []
     letters = ComplaintLetters(intake, "spans", sent.append)
     for _ in range(3):
@@ -381,7 +382,18 @@ def test_an_unknown_name_is_one_dead_letter(estate_file):
         assert not [*intake.sift([event])]
         letters.send_new()
     assert [letter.reason for letter in sent] == ["unknown-name"]
-    assert "QM01/ORDERZ is not in the estate" in sent[0].detail
+    line = '[queue."QSG1/ORDERZ"] structure = "APP1"'
+    assert f"QM01/ORDERZ is not in the estate; expected: {line} there, as mqtwin estate import" in sent[0].detail
+
+
+def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent = []
+    letters = ComplaintLetters(intake, "mqweb", sent.append)
+    for number in range(3):
+        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+    letters.send_new(Page(b"answer", "https://mqweb"))
+    assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
 
 
 class Running:

@@ -90,6 +90,8 @@ class DisplayFeed(Feed):
                 yield message
             else:
                 yield from self._message(message, f"{page.name}, line {message.line}", page.time)
+            if self.objects.measurements.is_full:
+                yield from self.objects.measurements.events()
         if console.first_unjoined is not None:
             number, first = console.unjoined, console.first_unjoined
             text = f"{as_count(number, 'line')} of a message whose first line is missing, such as: "
@@ -228,7 +230,8 @@ class DisplayFeed(Feed):
             store = yield from self.objects.store_of(qmgr, words[0], place)
             if store is not None:
                 dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
-                self.intake.facts.add("structure", store, place, offload="SMDS")
+                if self.intake.facts.value("structure", store, "offload") is None:  # its definition counts more
+                    self.intake.facts.add("structure", store, place, offload="SMDS")
                 self.intake.facts.add("smds", f"{store}/{qmgr}", place)
                 self.objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
 

@@ -49,7 +49,8 @@ _FAILED = {  # values that keep messages from being stored or read [IBM: MQ 9.4,
 }
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
-_MAX_MEASURES = 100_000  # stores and times, or queues, that wait for the end of a page or a round
+_MAX_MEASURES = 100_000  # stores and times, or definitions, that wait for the end of a page or a round
+_MAX_STATUSES = 500_000  # states of queues, likewise
 _AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
@@ -365,7 +366,7 @@ class Measurements:
     @property
     def is_full(self) -> bool:
         """True if no more are kept."""
-        return max(len(self._measured), self._status_count) >= _MAX_MEASURES
+        return len(self._measured) >= _MAX_MEASURES or self._status_count >= _MAX_STATUSES
 
     @property
     def answering(self) -> set[str]:
@@ -403,7 +404,7 @@ class Measurements:
             return
         if is_own and "has_facts" not in status:
             return
-        if self._status_count < _MAX_MEASURES:
+        if self._status_count < _MAX_STATUSES:
             self._status_count += 1
             statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
             statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
