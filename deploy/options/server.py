@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
+from typing_extensions import override
 
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import InputFile
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from twin.estate import Estate
 
 SERVER = Group("Server", sort_key=4)
+
+
+def qmgr_names(text: str | None) -> list[str]:
+    """Return the names of --qmgr, with commas between them. UsageError: there is none."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if not names:
+        raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
+    return names
 
 
 @Parameter(name="*", group=SERVER)
@@ -44,7 +53,7 @@ class MqwebOptions:
         bool, Parameter(help="Log in for a token, instead of sending the password each time, for rest.", negative="")
     ] = False
     client_cert: Annotated[InputFile | None, Parameter(help="Certificate of this client (PEM).")] = None
-    client_key: Annotated[InputFile | None, Parameter(help="Key of that certificate (PEM).")] = None
+    client_key: Annotated[InputFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
     ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
 
     def client(self) -> HttpClient:
@@ -60,7 +69,12 @@ class MqwebOptions:
         )
 
     def mqweb(
-        self, url: str, qmgr: str | None, estate: Estate | None, complain: Callable[[str, str, str], None]
+        self,
+        url: str,
+        qmgr: str | None,
+        estate: Estate | None,
+        complain: Callable[[str, str, str], None],
+        say: Callable[[str], None] = lambda _: None,
     ) -> Mqweb:
         """Return the client of queue managers.
 
@@ -69,6 +83,7 @@ class MqwebOptions:
             qmgr: names of the queue managers, with commas.
             estate: the estate, if there is one.
             complain: called with the code, place and text of a failure.
+            say: called with lines that are no failures.
 
         Raises:
             UsageError: an option is wrong.
@@ -76,18 +91,16 @@ class MqwebOptions:
         from streams.collecting.http import check_url
         from streams.collecting.mqweb import Mqweb
 
-        names = [name.strip() for name in (qmgr or "").split(",") if name.strip()]
-        if not names:
-            raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
         return Mqweb(
             check_url(url),
-            names,
+            qmgr_names(qmgr),
             self.client(),
             estate,
             complain=complain,
             queues=self.queues,
             gateway=self.gateway,
             has_token=self.token_login,
+            say=say,
         )
 
 
@@ -102,3 +115,7 @@ class ServerOptions(MqwebOptions):
         bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
     ] = False
     token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+
+    @override
+    def client(self) -> HttpClient:
+        return replace(super().client(), token_file=self.token_file)
