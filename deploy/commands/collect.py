@@ -192,8 +192,9 @@ def _open_source(
     url = check_url(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        load_position(position, url)  # of another source it is refused; a round of before is not missed
-        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain, _say), interval_s)
+        source = MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain, _say), interval_s)
+        load_position(position, source.name)  # one of another source is refused; what was missed is not asked for
+        return source
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")
