@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 
 import msgspec
 
@@ -13,7 +14,7 @@ from tests.support.played_system import PlayedSystem
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import Decoder, Event
-from twin.feeds import Intake, Page, make_feed
+from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.importing import read_page, sort_key
 from twin.playback.replays import Player
 
@@ -63,7 +64,7 @@ class Chain(Twins):
         self.pages: list[Page] = []
         self.system = system
         self.intake = Intake(system.estate, resync=True)
-        self._feed = make_feed("rest", self.intake)
+        self._feed = make_feed("rest", self.intake, FeedOptions(zone=UTC))
         self._answer_us = round(answer_s * SECOND)
         self._mqweb = Mqweb(
             server.url,
