@@ -20,7 +20,7 @@ _PAIRS = [
     {"--messages", "--persistent", "--at-max-depth", "--rate"},  # LENGTH:COUNT of different messages
     {"--queue-managers", "--cflevel"},  # with --admin
 ]
-_OTHER_TYPES = {"--checkpoint", "--rate"}  # a URI for Spark; of a page set a rate for each length
+_OTHER_TYPES = {"--checkpoint", "--rate", "--queues"}  # a URI for Spark; a rate for each length; names, or their number
 _OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
 
 
