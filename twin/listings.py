@@ -115,6 +115,12 @@ def has_lines(data: bytes | mmap.mmap) -> bool:
     return not is_ebcdic(data) or _has_ends(data) or record_length(data) > 0
 
 
+def end_of_lines(data: bytes) -> int:
+    """Return where the last line of a text stops that has its end; 0: none has."""
+    ends = _ENDS_EBCDIC if is_ebcdic(data) else (b"\n",)
+    return max((data.rfind(end) + len(end) for end in ends if end in data), default=0)
+
+
 def record_length(data: bytes | mmap.mmap) -> int:
     """Return the length of the records of EBCDIC text without ends of lines, as a data set is in binary; 0: unknown.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -15,7 +16,7 @@ from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
-from twin.feeds import FORMATS, Intake, make_feed
+from twin.feeds import FORMATS, Feed, Intake, make_feed
 from twin.units import as_count
 
 if TYPE_CHECKING:
@@ -33,13 +34,18 @@ _SERVER_DEFAULTS = ServerOptions()
 
 def collect(
     format_name: Annotated[str, Parameter(name="FORMAT")],
+    standard_input: Annotated[
+        Literal["-"] | None, Parameter(name="IN", allow_leading_hyphen=True, help="- for standard input.")
+    ] = None,
     /,
     *,
     estate: EstateFile,
-    position: KeptFile,
+    position: KeptFile | None = None,
     kafka: KafkaOptions,
     topic: str | None = None,
+    follow: InputFile | None = None,
     queue: str | None = None,
+    flows: Literal["statistics", "accounting"] = "statistics",
     counts: InputFile | None = None,
     resync: Flag = False,
     create_topics: Flag = False,
@@ -47,19 +53,22 @@ def collect(
     choices: FeedChoices = _FEED_DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
 ) -> None:
-    """Collect live data (spans, RMF, Prometheus) as events, until Ctrl-C or SIGTERM.
+    """Collect live data (spans, REST, SMF, logs, RMF) as events, until Ctrl-C, SIGTERM or the end of the input.
 
     Begins where it was stopped. Wrong data are reported and passed over.
 
     Args:
         format_name: Format of the data; docs/feeds.md lists them.
+        standard_input: - for standard input, of formats that have files.
         estate: Estate file (TOML).
-        position: File that keeps the position in the source.
+        position: File that keeps the position in the source; standard input has none.
         kafka: Kafka connection.
         topic: Topic to read, of formats that come through Kafka.
+        follow: File that grows, to read instead of a topic, of formats that have files.
         queue: Original queue of a streaming queue, for connect.
+        flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
         counts: Recording of statistics, read again when it changes, by which spans (otlp) are scaled.
-        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known, as with rest.
         create_topics: Create the topics of events and dead letters if they are missing.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
@@ -76,14 +85,22 @@ def collect(
     _check_format(format_name)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
-    feed = make_feed(format_name, intake, spans.complete(choices.feed_options(queue=queue)))
+    options = spans.complete(choices.feed_options(queue=queue, flows=flows))
+    if format_name == "rest":  # --qmgr names those to ask; each answer names its own
+        options = replace(options, qmgr=None)
+    feed = make_feed(format_name, intake, options)
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
-    source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
+    if standard_input is not None or follow is not None:
+        source = _open_bytes(feed, format_name, standard_input, follow, position, topic)
+    elif position is None:
+        raise UsageError("--position is missing; expected: a file that keeps the position")
+    else:
+        source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
     statistics, printer = None, ComplaintPrinter()
     if counts is not None:
-        known = load_position(position, source.name).coverage
-        statistics = Statistics(counts, loaded_estate, known, lambda text: print(f"mqtwin: {text}", file=sys.stderr))
+        known = {} if position is None else load_position(position, source.name).coverage
+        statistics = Statistics(counts, loaded_estate, known, _say)
     warm()
     try:
         topics = Topics(kafka.topic_prefix)
@@ -106,8 +123,13 @@ def collect(
     finally:
         source.close()
     print_intake(intake, printer.printed)
-    print(f"{as_count(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
+    place = "standard input has no position" if position is None else f"position in {position}"
+    print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
     print_not_understood(intake)
+
+
+def _say(text: str) -> None:
+    print(f"mqtwin: {text}", file=sys.stderr)
 
 
 def _check_format(name: str) -> None:
@@ -117,6 +139,31 @@ def _check_format(name: str) -> None:
         raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
     if name not in live:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
+
+
+def _open_bytes(
+    feed: Feed,
+    format_name: str,
+    standard_input: str | None,
+    follow: Path | None,
+    position: Path | None,
+    topic: str | None,
+) -> Source:
+    """Return standard input, or a file that grows, at its position."""
+    from streams.collecting.growing import FollowedFile, StandardInput
+    from streams.collecting.sources import load_position
+
+    if not FORMATS[format_name].is_file or format_name in _INTERVALS_S:
+        raise UsageError(f"{format_name} is not read from files; expected: no - and no --follow")
+    if topic is not None or (standard_input is not None and follow is not None):
+        raise UsageError("two sources; expected: one of -, --follow and --topic")
+    if follow is None:
+        if position is not None:
+            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
+        return StandardInput(feed)
+    if position is None:
+        raise UsageError("--position is missing; expected: a file that keeps the position")
+    return FollowedFile(follow, feed, load_position(position, str(follow)), feed.intake.complain)
 
 
 def _open_source(
@@ -130,21 +177,23 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
-    from streams.collecting.http import HttpClient, check_url
+    from streams.collecting.http import check_url
     from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
     if format_name not in _INTERVALS_S:
         name = topic or _TOPICS.get(format_name)
         if name is None:
-            raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to")
+            others = ", --follow or -" if FORMATS[format_name].is_file else ""
+            raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to{others}")
         return sources.TopicSource(kafka.client(), name, load_position(position, name))
     if server.url is None:
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
     url = check_url(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain), interval_s)
+        load_position(position, url)  # of another source it is refused; a round of before is not missed
+        return MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain, _say), interval_s)
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")
@@ -153,10 +202,5 @@ def _open_source(
         requests = sources.range_requests(url, _PROMETHEUS_QUERY, interval_s, 3600.0)
     else:
         requests = sources.page_requests(url)
-    client = HttpClient(
-        user=server.user,
-        password_file=server.password_file,
-        token_file=server.token_file,
-        ca_file=server.ca_file,
-    )
-    return sources.HttpSource(url, client, requests, interval_s, load_position(position, url), intake.complain)
+    begin = load_position(position, url)
+    return sources.HttpSource(url, server.client(), requests, interval_s, begin, intake.complain)

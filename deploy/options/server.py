@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
+from typing_extensions import override
 
 from deploy.options.common import MAX_SECONDS
 from deploy.options.files import InputFile
@@ -52,7 +53,7 @@ class MqwebOptions:
         bool, Parameter(help="Log in for a token, instead of sending the password each time, for rest.", negative="")
     ] = False
     client_cert: Annotated[InputFile | None, Parameter(help="Certificate of this client (PEM).")] = None
-    client_key: Annotated[InputFile | None, Parameter(help="Key of that certificate (PEM).")] = None
+    client_key: Annotated[InputFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
     ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
 
     def client(self) -> HttpClient:
@@ -68,7 +69,12 @@ class MqwebOptions:
         )
 
     def mqweb(
-        self, url: str, qmgr: str | None, estate: Estate | None, complain: Callable[[str, str, str], None]
+        self,
+        url: str,
+        qmgr: str | None,
+        estate: Estate | None,
+        complain: Callable[[str, str, str], None],
+        say: Callable[[str], None] = lambda _: None,
     ) -> Mqweb:
         """Return the client of queue managers.
 
@@ -77,6 +83,7 @@ class MqwebOptions:
             qmgr: names of the queue managers, with commas.
             estate: the estate, if there is one.
             complain: called with the code, place and text of a failure.
+            say: called with lines that are no failures.
 
         Raises:
             UsageError: an option is wrong.
@@ -93,6 +100,7 @@ class MqwebOptions:
             queues=self.queues,
             gateway=self.gateway,
             has_token=self.token_login,
+            say=say,
         )
 
 
@@ -107,3 +115,7 @@ class ServerOptions(MqwebOptions):
         bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
     ] = False
     token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+
+    @override
+    def client(self) -> HttpClient:
+        return replace(super().client(), token_file=self.token_file)

@@ -228,7 +228,7 @@ class Requester:
     def _text(self, error: Exception) -> str:
         if isinstance(error, httpcore.TimeoutException):
             return f"no whole answer within {self._deadline_s:g} s"
-        cause = error.__cause__
+        cause = error.args[0] if error.args else None
         if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _CERTIFICATES:
             return _CERTIFICATES[cause.verify_code]
         return " ".join(str(error).split())[:_REASON_CHARACTERS] or type(error).__name__

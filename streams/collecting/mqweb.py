@@ -175,8 +175,8 @@ class Mqweb:
 
     def steps(self, *, has_definitions: bool) -> Generator[None, None, list[Page]]:
         """Ask, with a step in front of each request; return the answers of the round, in the order asked."""
-        if self._session.has_new_login():
-            self._pauses.pop((), None)
+        if self._session.has_new_login() and () in self._pauses:
+            self._pauses[()].extend(self.clock(), 0.0)
         start_s, requests = time.monotonic(), self._session.request_count
         with self._session.open() as requester:
             own = _Round(requester, self.clock())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from twin.events.measured import MEASURED_COUNTS, MEASURED_SMDS
 from twin.records import StateRecord, StructureState
 from twin.simulation.arrivals import Flow, demands
 from twin.simulation.scenario import HOUR, Scenario
-from twin.simulation.system import RealSystem
+from twin.simulation.system import RealSystem, StoreOutcome
 from twin.stores.warm_up import warm
 
 Array = npt.NDArray[Any]
@@ -53,6 +53,11 @@ class PlayedSystem(System):
         self._real = RealSystem(estate, tag=seed)
         self._put_at: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)  # by queue: time by message
         self._units: defaultdict[str, list[tuple[str, str, str, str | None, int]]] = defaultdict(list)
+
+    @property
+    def outcomes(self) -> Mapping[str, StoreOutcome]:
+        """What happened so far, by store."""
+        return self._real.outcomes
 
     def play(self, until: int) -> None:
         """Serve what is demanded before a time, microseconds, and set the state to that of then."""
