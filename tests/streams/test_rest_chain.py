@@ -7,55 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.mqweb import MqwebServer
-from tests.support.played_system import PlayedSystem
-from tests.support.rest_chain import Chain, Twins
-from twin.estate import load_estate
-from twin.simulation import make_scenario
+from tests.support.rest_chain import ASKED, Chain, Twins, played
 from twin.units import as_text
 
 SECOND = 1_000_000
-ESTATE = """
-schema = 1
-[queue_sharing_group.QSG1]
-queue_managers = ["QM01", "QM02"]
-[queue_manager.QMD1]
-platform = "distributed"
-[structure."QSG1/APP1"]
-size = "16M"
-cf_level = 5
-ds_block = "64K"
-[structure."QSG1/BIG"]
-size = "64M"
-cf_level = 5
-ds_block = "64K"
-offld1_th = 0
-offld1_sz = "0K"
-[smds."QSG1/BIG/QM01"]
-size = "24M"
-max_size = "24M"
-[smds."QSG1/BIG/QM02"]
-size = "24M"
-max_size = "24M"
-[queue."QSG1/ORDERS"]
-structure = "APP1"
-[queue."QSG1/REPLIES"]
-structure = "APP1"
-[queue."QSG1/IMAGES"]
-structure = "BIG"
-[queue."QSG1/LABELS"]
-structure = "BIG"
-[page_set."QM01/4"]
-pages = 10800
-[storage_class."QM01/PS04"]
-page_set = 4
-[queue."QM01/AUDIT"]
-storage_class = "PS04"
-[queue."QM01/AUDIT.OLD"]
-storage_class = "PS04"
-[queue_file."QMD1/INVOICES"]
-max_size = "64M"
-"""
-ASKED = ("QM01", "QM02", "QMD1")
 LOOK_S = 10  # between two looks at the truth
 MIB = 1 << 20
 
@@ -95,10 +50,7 @@ class Told:
 
 
 def simulated(folder, case, **settings):
-    path = folder / "estate.toml"
-    path.write_text(ESTATE)
-    story = make_scenario("getter-outage", store=case.store, settings={"length": case.length, **settings})
-    return PlayedSystem(load_estate(path), story)
+    return played(folder, case.store, length=case.length, **settings)
 
 
 def measures(system):
