@@ -38,7 +38,7 @@ _LOG_BYTES = 4 << 20  # of a log, and of the one before it
 _READ_SECONDS = 0.25
 _STOP_SECONDS = 30.0  # for the end of parts that were asked to stop; a killed job continues where it was, too
 _MAX_WARNINGS = 3  # of a code that are shown; all are in the log
-_WARNING = "mqtwin: warning: "
+_LINE, _WARNING, _AGAIN = "mqtwin: ", "mqtwin: warning: ", "answers again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +299,9 @@ class _Part:
             again = " again" if self.is_up else ""
             self._say(f"{self.name} up{again}{self._note(line)}")
             self._supervisor.is_up = self._works = True
+        elif _AGAIN in line:
+            self._warnings.clear()
+            self._say(f"{self.name}: {line.removeprefix(_LINE)}")
         elif line.startswith(_WARNING) and self._works:  # those of the estate, before it, were said
             code = line.rpartition("(")[2]
             self._warnings[code] += 1

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -278,6 +279,11 @@ class _Live(NamedTuple):
     server: MqwebOptions
     kafka: KafkaOptions | None
 
+    @property
+    def options(self) -> FeedOptions:
+        """Facts that the answers lack; each names its own queue manager."""
+        return replace(self.choices.feed_options(), qmgr=None)
+
 
 class _Asked(NamedTuple):
     """Answers of the definitions and of one round, why others are missing, and who did not answer at all."""
@@ -293,14 +299,14 @@ class _Asked(NamedTuple):
 
 def _ask_once(live: _Live) -> int | None:
     """Ask once, and print the usage of each store, and the queues that hold messages and that nobody reads."""
-    options, asked = live.choices.feed_options(), _ask_queue_managers(live)
+    asked = _ask_queue_managers(live)
     if not asked.answers:
         raise asked.error()
-    estate = _live_estate(live, options, asked)
+    estate = _live_estate(live, asked)
     if estate is None:
         return _WRONG_USE
     intake = Intake(estate, resync=True)
-    events = sorted(intake.sift(feed_events(make_feed(REST, intake, options), asked.answers)), key=sort_key)
+    events = sorted(intake.sift(feed_events(make_feed(REST, intake, live.options), asked.answers)), key=sort_key)
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         recording = Path(folder) / "round.ndjson"
         with RecordingWriter(recording) as writer:
@@ -324,7 +330,7 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool) -> int | None:
         host, port = parse_address(listen)
         Listen(host=host, port=port)
         listen = free_address(host, port) if port == DEFAULT_PORT else listen
-    estate = _live_estate(live, live.choices.feed_options(), _ask_queue_managers(live))
+    estate = _live_estate(live, _ask_queue_managers(live))
     if estate is None:
         return _WRONG_USE
     say(f"{estate.source}: {_found(estate.stores.values())}")
@@ -358,7 +364,7 @@ def _ask_queue_managers(live: _Live) -> _Asked:
     return _Asked(answers, failures, [name for name in qmgr_names(live.choices.qmgr) if name not in answering])
 
 
-def _live_estate(live: _Live, options: FeedOptions, asked: _Asked) -> Estate | None:
+def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
 
     A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
@@ -368,7 +374,7 @@ def _live_estate(live: _Live, options: FeedOptions, asked: _Asked) -> Estate | N
         UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
-    site_files = _site_files(live.files, options, has_events=False)
+    site_files = _site_files(live.files, live.choices.feed_options(), has_events=False)
     folder = OwnFolder(live.output, [own.path for own in site_files])
     missing: tuple[str, ...] = ()
     if asked.silent and described.is_file():
@@ -376,7 +382,7 @@ def _live_estate(live: _Live, options: FeedOptions, asked: _Asked) -> Estate | N
     elif not asked.answers:
         raise asked.error()
     else:
-        seen = see_estate(site_files, live.output, options, live.groups, asked.answers)
+        seen = see_estate(site_files, live.output, live.options, live.groups, asked.answers)
         _say_causes(seen.groups, TOKENS.get())
         if any(own.is_needed for own in seen.groups):
             return None

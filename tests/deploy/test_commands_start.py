@@ -225,6 +225,12 @@ def test_one_round_shows_the_stores_and_how_to_go_live(
 RESULTS = {"estate.toml", "missing.txt", ".mqtwin-written.json"}
 
 
+def test_a_queue_that_nobody_reads_is_named(mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]):
+    assert once(*mqweb) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "nobody has it" in line]
+    assert line == ("QSG1/APP1, queue ORDERS: 120,000 messages, and nobody has it open for input (QM01, QM02 asked)")
+
+
 def test_one_round_needs_neither_kafka_nor_spark_nor_java(tmp_path: Path, mqweb: tuple[str, ...]):
     bare = {"PATH": "", "HOME": os.environ["HOME"]}
     command = [sys.executable, "-m", "deploy", "start", *mqweb, "--once"]

@@ -44,6 +44,8 @@ print(said[name], flush=True)
 if name == "collect":
     for number in range(200):
         print(f"mqtwin: warning: number {number} (odd)", file=sys.stderr, flush=True)
+    print("mqtwin: https://mqweb: QM01 answers again", file=sys.stderr, flush=True)
+    print("mqtwin: warning: number 200 (odd)", file=sys.stderr, flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 while True:
     time.sleep(0.05)
@@ -221,16 +223,17 @@ def test_of_many_warnings_of_a_code_three_are_shown_and_the_log_has_all_within_i
     log = tmp_path / "site" / "logs" / "collector.log"
 
     def visit(run: Run) -> None:
-        run.wait_for("number 2 (odd)")
+        run.wait_for("number 200 (odd)")
         deadline = time.monotonic() + 20
-        while "number 199" not in log.read_text():
+        while "number 200" not in log.read_text():
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
     run = Run(tmp_path).visited_by(visit)
     shown = [line for line in run.lines if "number" in line]
     assert shown[:2] == ["collector: number 0 (odd)", "collector: number 1 (odd)"]
-    assert shown[2:] == [f"collector: number 2 (odd); further ones are in {log}"]
+    assert shown[2:] == [f"collector: number 2 (odd); further ones are in {log}", "collector: number 200 (odd)"]
+    assert "collector: https://mqweb: QM01 answers again" in run.lines
     assert not any("(before)" in line for line in run.lines)
     assert all(path.stat().st_size <= 3000 for path in log.parent.glob("collector.log*"))
     assert len(list(log.parent.glob("collector.log*"))) == 2
