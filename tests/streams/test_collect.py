@@ -195,7 +195,7 @@ def test_another_status_is_an_error_without_the_query(status):
     [
         (
             "cobol",
-            "cobol: no such format; expected: amqsevt, connect, dds, m3, mq_json, odp, otlp, prometheus, smf",
+            "cobol: no such format; expected: amqsevt, connect, dds, display, m3, mq_json, odp, otlp, prometheus, smf",
         ),
         ("rest", "rest is not live; expected: mqtwin import rest"),
         ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),

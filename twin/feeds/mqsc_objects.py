@@ -31,6 +31,7 @@ _CF_SIZES = {"OFFLD1SZ": "offld1_sz", "OFFLD2SZ": "offld2_sz", "OFFLD3SZ": "offl
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
 _MAX_MEASURES = 100_000  # stores and times that wait for the end of a page
+_MAX_WAITING = 100  # stores and times of which the depths of some queues are known
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
 _KEY = re.compile(r"(?<![A-Z0-9])([A-Z][A-Z0-9]{1,19})\(")
@@ -246,19 +247,25 @@ class Measurements:
             self._depths.setdefault((time, qmgr, store), {})[str(estate.routes[route].queue)] = depth
         self._intake.is_known(qmgr, time, queue=queue)
 
-    def events(self) -> Iterator[Event]:
+    def events(self, *, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
 
         The depths of queues are the messages of a store if each of its queues was shown.
+
+        Args:
+            is_end: no depths of the same answers will be added; otherwise those of some queues of a store are kept.
         """
+        waiting = {}
         for (time, qmgr, store), depths in self._depths.items():
             estate = self._intake.estate
             config = None if estate is None else estate.stores.get(store)
             if config is not None and set(config.queues) <= depths.keys():
                 self.add(qmgr, time, store, {"messages": sum(depths[queue] for queue in config.queues)})
+            else:
+                waiting[time, qmgr, store] = depths
         for (time, qmgr, store), measured in sorted(self._measured.items(), key=lambda entry: entry[0]):
             yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
-        self._measured, self._depths = {}, {}
+        self._measured, self._depths = {}, {} if is_end else dict(list(waiting.items())[-_MAX_WAITING:])
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
