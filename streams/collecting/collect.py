@@ -106,7 +106,11 @@ class ComplaintLetters:
         if len(self._intake.unknown) > len(self._names):
             for key in [key for key in self._intake.unknown if key not in self._names]:
                 self._names.add(key)
-                text = f"{'/'.join(filter(None, key))} is not in the estate; expected: a line for it, or no such data"
+                unknown = self._intake.unknown[key]
+                text = f"{unknown.label} is not in the estate; expected: {self._intake.estate_line(unknown)} there, as"
+                text += (
+                    " mqtwin estate import or mqtwin start --live writes it, or no such data. A restarted job takes it"
+                )
                 self._send(self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page))
 
     def _is_due(self, code: str) -> bool:

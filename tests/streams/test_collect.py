@@ -34,9 +34,10 @@ from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000
+LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -195,16 +196,34 @@ def test_another_status_is_an_error_without_the_query(status):
     [
         (
             "cobol",
-            "cobol: no such format; expected: amqsevt, connect, dds, display, m3, mq_json, odp, otlp, prometheus, smf",
+            f"cobol: no such format; expected: {', '.join(LIVE)}",
         ),
-        ("rest", "rest is not live; expected: mqtwin import rest"),
         ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),
         ("prometheus", "prometheus is asked for by HTTP; expected: --url"),
+        ("rest", "rest is asked for by HTTP; expected: --url"),
+        ("rest --url http://127.0.0.1:9", "no queue manager to ask; expected: --qmgr QM01,QM02"),
+        ("rest --url h", "--url h; expected: http://HOST:PORT or https://HOST:PORT"),
+        (
+            "rest --url http://127.0.0.1:9 --qmgr A,B-1",
+            "--qmgr B-1; expected: the name of a queue manager, such as QM01",
+        ),
+        (
+            "rest --url http://127.0.0.1:9 --qmgr A --queues A*B",
+            "--queues A*B; expected: a name, or the beginning of names and *, such as 'APP*'",
+        ),
+        (
+            "rest --url http://127.0.0.1:9 --qmgr A --token-login",
+            "--token-login needs a user; expected: --user and --password-file",
+        ),
+        (
+            "rest --url http://127.0.0.1:9 --qmgr A --user u",
+            "--user and --password-file belong together; expected: both or none",
+        ),
     ],
 )
 def test_a_format_that_cannot_be_collected_is_wrong_use(name, text, estate_file, tmp_path, capsys):
     words = ["--estate", str(estate_file), "--position", str(tmp_path / "p"), "--bootstrap-servers", "127.0.0.1:9"]
-    assert main(["collect", name, *words]) == 2
+    assert main(["collect", *name.split(), *words]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"mqtwin: {text}"
 
 

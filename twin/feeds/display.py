@@ -1,4 +1,4 @@
-"""Texts of commands and consoles, and answers of the REST interface to commands.
+"""Texts of commands and consoles.
 
 The texts are DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR and messages about structures, in the wrappings of
 `twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set usage (CSQI010I), of the
@@ -6,9 +6,7 @@ connect messages and of D XCF for a structure that is not allocated [published: 
 "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure rest on documents
 only. IXC585E has two layouts: "ENTRIES: IN USE: 4874 TOTAL: 4874, 100% FULL" [IBM: IMS, CQS structure full monitoring],
 and columns under SPACE USAGE, IN-USE, TOTAL and % [IBM: APAR PH39578]; D XCF has these columns, too [assumed]. IXC586I
-says only that a structure is below its threshold again. In the administrative REST interface `runCommandJSON` returns
-objects in JSON, `runCommand` the lines of the command server as text: CSQM4nnI on z/OS, those of runmqsc elsewhere
-[IBM: MQ 9.4, POST /admin/action/qmgr/{qmgrName}/mqsc]. The queue manager is in the address, not in the answer.
+says only that a structure is below its threshold again.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from itertools import chain
-from typing import Any
 
 from typing_extensions import override
 
@@ -28,7 +25,6 @@ from twin.events import Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.console import MAX_MESSAGE_LINES, RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
-from twin.feeds.json_pages import json_objects
 from twin.feeds.log_texts import texts_of
 from twin.feeds.mqsc_objects import MqscObjects, pairs
 from twin.feeds.names import (
@@ -44,7 +40,8 @@ from twin.listings import file_lines, has_lines, log_lines
 from twin.units import as_count, as_datetime, parse_size
 
 # answers to DISPLAY, one or several lines an object
-_TARGET = re.compile(r"(?:Target queue manager is|Connected to queue manager) (\S{1,48})")  # of CSQUTIL
+# of CSQUTIL, and of the command server in front of the answer of a member
+_TARGET = re.compile(r"(?:Target queue manager is|Connected to queue manager|responses from) (\S{1,48})")
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(ENTRIES|ELEMENTS): +(?:IN[ -]USE: *)?([0-9]+),? +(?:TOTAL: *)?([0-9]+),? +([0-9]+)")
@@ -55,8 +52,6 @@ _LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
 _MAX_CONSOLES = 1000  # systems whose logs are read as they are written
 _MAX_SHORT = 20  # lines of a message that is not a report
-_MAX_FAILURE = 500  # characters
-_ADDRESS = re.compile(r"/qmgr/([^/?]+)/")
 
 
 class DisplayFeed(Feed):
@@ -70,7 +65,7 @@ class DisplayFeed(Feed):
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
-        self.objects = MqscObjects(intake)
+        self.objects = MqscObjects(self)
         self._prefixes = CommandPrefixes(intake.estate, options)
         self._qmgr: str | None = options.qmgr
         self.passed = NOT_BY_TIME
@@ -126,6 +121,7 @@ class DisplayFeed(Feed):
         """Yield the measurements of the messages that waited for further lines."""
         for console in self._consoles.values():
             yield from self._whole(console, console.finish())
+        yield from self.objects.measurements.events()
 
     # --- a log as it is written --------------------------------------------------------------------------------------
 
@@ -161,6 +157,7 @@ class DisplayFeed(Feed):
                 yield from self._whole(console, console.silent(time))
                 if (silent_at := console.silent_at) is not None:
                     self._silent_at[partition] = min(self._silent_at.get(partition, silent_at), silent_at)
+        yield from self.objects.measurements.events()
 
     def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
         """Take messages of which nothing more is expected."""
@@ -212,8 +209,8 @@ class DisplayFeed(Feed):
             self.object_count += 1
             self._qmgr = message.head
             return
-        if message.id.startswith("CSQU"):
-            target = _TARGET.match(message.head)
+        if message.id.startswith("CSQU") or message.id == "CSQN121I":
+            target = _TARGET.search(message.head)
             self._qmgr = self._qmgr if target is None else target[1]
         reader = self._details if _has_objects(message) else self._readers.get(message.id)
         if reader is None:
@@ -518,86 +515,4 @@ def _policy(fields: Mapping[str, str]) -> dict[str, object]:
         "full_threshold": int(threshold) if threshold.isdigit() else None,
         "allow_auto_alter": None if alter is None else alter == "YES",
         "coupling_facility": fields.get("CFNAME", "").partition(" ")[0] or None,
-    }
-
-
-# --- REST ------------------------------------------------------------------------------------------------------------
-
-
-class RestFeed(Feed):
-    """Reader of answers, one or several in a page."""
-
-    reads = "answers to runCommandJSON or runCommand"
-
-    def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        super().__init__(intake, options)
-        self._texts = DisplayFeed(intake, options)
-        self._objects = self._texts.objects
-
-    @override
-    def take(self, page: Page) -> Iterator[Item]:
-        """Yield the measurements of the answers; their time is that of their collection."""
-        address = _ADDRESS.search(page.name)
-        qmgr = address[1] if address else self.options.qmgr
-        if qmgr is None or page.time is None:
-            self.object_count += 1  # not looked at
-            yield Complaint("no-qmgr", page.name, "no queue manager in the address; expected: --qmgr")
-            return
-        for item in json_objects(page):
-            if isinstance(item, Complaint):
-                yield item
-                continue
-            answer, place = item
-            responses = answer.get("commandResponse")
-            if not isinstance(responses, list):
-                yield Complaint("foreign", place, "no commandResponse; expected: an answer to runCommandJSON")
-                continue
-            self.object_count += 1
-            yield from _failures(answer, responses, place)
-            for number, response in enumerate(responses):
-                fields = _parameters(response)
-                if fields is None:
-                    text = "no object with parameters; expected: completionCode, reasonCode, parameters"
-                    yield Complaint("bad-json", f"{place}, response {number}", text)
-                elif fields:
-                    yield from self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
-                elif not response.get("reasonCode"):
-                    yield from self._texts.take_answer(_texts(response), qmgr, page.time, f"{place}, response {number}")
-        yield from self._objects.measurements.events()
-
-
-def _failures(answer: Mapping[str, Any], responses: list[Any], place: str) -> Iterator[Complaint]:
-    """Complain about an answer to a command that failed, such as a DISPLAY of what is not there."""
-    code, reason = answer.get("overallCompletionCode", 0), answer.get("overallReasonCode", 0)
-    if not code and not reason:
-        return
-    words = [_failure(response) for response in responses if isinstance(response, dict)]
-    texts = ", ".join([f"overallReasonCode {reason}", *filter(None, words)])[:_MAX_FAILURE]
-    yield Complaint("command-failed", place, f"the command failed: {texts}; expected: reason 0")
-
-
-def _failure(response: Mapping[str, Any]) -> str | None:
-    """Return the reason and the messages of a response to a command that failed; None of one that did not."""
-    reason = response.get("reasonCode")
-    if not reason:
-        return None
-    words = [text.strip() for text in _texts(response)]
-    return f"reason {reason}" + (f": {' '.join(words)}" if words else "")
-
-
-def _texts(response: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a response."""
-    texts = response.get("message", response.get("text", ()))
-    return [str(text) for text in (texts if isinstance(texts, list) else [texts])] if texts else []
-
-
-def _parameters(response: Any) -> dict[str, str] | None:
-    """Return the values of a response by keyword; none of one without parameters, None if it is not a response."""
-    if not isinstance(response, dict):
-        return None
-    parameters = response.get("parameters", {})
-    if not isinstance(parameters, dict):
-        return None
-    return {
-        word.upper(): str(value).strip() for word, value in parameters.items() if isinstance(value, str | int | float)
     }

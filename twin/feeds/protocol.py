@@ -81,6 +81,7 @@ class Feed(ABC):
         self.page_latest = 0
         self.begun_in: Counter[str] = Counter()
         self._complained: set[tuple[str, str]] = set()
+        self._lasting: dict[str, str] = {}  # text of the complaint by subject
 
     @abstractmethod
     def take(self, page: Page) -> Iterable[Item]:
@@ -108,6 +109,17 @@ class Feed(ABC):
         key = (complaint.code, subject)
         if key not in self._complained and len(self._complained) < _MAX_SAID:
             self._complained.add(key)
+            yield complaint
+
+    def lasting(self, subject: str, complaint: Complaint | None) -> Iterator[Complaint]:
+        """Yield a complaint about a state when it begins or changes. complaint: None when the state is over."""
+        text = None if complaint is None else complaint.text
+        if text == self._lasting.get(subject):
+            return
+        if complaint is None:
+            del self._lasting[subject]
+        elif subject in self._lasting or len(self._lasting) < _MAX_SAID:
+            self._lasting[subject] = complaint.text
             yield complaint
 
     def flow_events(
@@ -160,7 +172,7 @@ FORMATS: Mapping[str, Format] = {
     for own in (
         Format("smf", "smf:SmfFeed", is_live=True),
         Format("display", "display:DisplayFeed", is_live=True),
-        Format("rest", "display:RestFeed"),
+        Format("rest", "rest:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
         Format("otlp", "otlp:OtlpFeed", is_live=True),
         Format("dds", "rmf:DdsFeed", is_live=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, timedelta, timezone
 from typing import ClassVar
 from zoneinfo import ZoneInfo
@@ -13,7 +12,6 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import (
     ALLOCATED,
     POLICY,
-    REST,
     RUNMQSC,
     SYSPRINT,
     USAGE_ROWS,
@@ -94,8 +92,9 @@ def test_page_sets_that_are_not_online_and_wrong_sums_are_left_out(estate):
 def test_queue_files_of_runmqsc_are_measured_in_bytes(estate):
     """CURFSIZE and CURMAXFS are in MB."""
     events, intake = display(RUNMQSC, estate=estate)
+    facts = {"queues": [{"name": "INVOICES", "depth": 17, "getters": 0}], "asked": ["QMD1"]}
     assert [(event["store"], event["measured"]) for event in events] == [
-        ("QMD1/INVOICES", {"messages": 17, "file_bytes": 3 << 20, "file_max_bytes": 2088960 << 20}),
+        ("QMD1/INVOICES", {"messages": 17, "file_bytes": 3 << 20, "file_max_bytes": 2088960 << 20, **facts}),
         ("QMD1/ORDERS", {"messages": 0, "file_bytes": 1 << 20, "file_max_bytes": 2088960 << 20}),
     ]
     assert intake.counts["bad-value"] == 0
@@ -180,34 +179,6 @@ QSGNAME(QSG1)
         }
         assert second == {"size": 512 << 20, "full_threshold": 80, "allow_auto_alter": True}
         assert events == []  # it shows no usage
-
-
-class TestRest:
-    def test_answers_are_measured_like_texts(self, estate):
-        page = Page(REST.encode(), "https://host:9443/ibmmq/rest/v2/admin/action/qmgr/QM01/mqsc", NOON)
-        events, intake = read("rest", page, estate=estate)
-        assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [
-            ("QM01", "QSG1/APP1", {"ents_max": 10, "ents_used": 4, "size": 1 << 30, "messages": 7}),
-        ]
-        assert intake.facts.value("queue", "QSG1/NEW", "structure") == "APP1"
-
-    def test_a_file_needs_the_name_of_its_queue_manager(self, estate):
-        page = Page(REST.encode(), "answer.json", NOON)
-        assert read("rest", page, estate=estate)[1].counts == {"no-qmgr": 1}
-        assert read("rest", page, estate=estate, qmgr="QM01")[0]
-
-    @pytest.mark.parametrize(
-        ("text", "code"), [("{}", "foreign"), ("no json", "foreign"), ('{"commandResponse":[', "truncated")]
-    )
-    def test_other_texts_are_complaints(self, estate, text, code):
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {code: 1, "nothing-read": 1})
-
-    @pytest.mark.parametrize("parameters", [{"queue": "", "curdepth": 7}, {"queue": "", "type": "QLOCAL"}])
-    def test_a_queue_without_a_name_is_a_complaint(self, estate, parameters):
-        text = json.dumps({"commandResponse": [{"completionCode": 0, "reasonCode": 0, "parameters": parameters}]})
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
 
 
 class TestClocksThatAreSet:

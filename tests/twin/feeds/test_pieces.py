@@ -249,7 +249,12 @@ def merged(events):
     for event in events:
         entry = own.setdefault((event["time"], event["qmgr"], event["store"]), {})
         for name, value in event["measured"].items():
-            entry[name] = entry.get(name, {}) | value if isinstance(value, dict) else value
+            if isinstance(value, dict):
+                entry[name] = entry.get(name, {}) | value
+            elif isinstance(value, list):
+                entry[name] = [*entry.get(name, []), *(item for item in value if item not in entry.get(name, []))]
+            else:
+                entry[name] = value
     return own
 
 
