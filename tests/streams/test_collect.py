@@ -34,9 +34,10 @@ from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000
+LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -195,7 +196,7 @@ def test_another_status_is_an_error_without_the_query(status):
     [
         (
             "cobol",
-            "cobol: no such format; expected: amqsevt, connect, dds, m3, mq_json, odp, otlp, prometheus, rest, smf",
+            f"cobol: no such format; expected: {', '.join(LIVE)}",
         ),
         ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),
         ("prometheus", "prometheus is asked for by HTTP; expected: --url"),

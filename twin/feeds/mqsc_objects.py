@@ -409,7 +409,7 @@ class Measurements:
             statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
             statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
 
-    def events(self, *, is_round: bool = False) -> Iterator[Event]:
+    def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
 
         The depths of queues are the messages of a store if each of its queues was shown.
@@ -417,13 +417,27 @@ class Measurements:
         Args:
             is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise each
                 answer is one.
+            is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
+                store were shown.
         """
+        waiting = {} if is_end else self._waiting()
+        for key in waiting:
+            del self._statuses[key]
         answers: dict[_Key | str, list[_Key]] = {}
         for key in sorted(self._measured.keys() | self._statuses.keys()):
             answers.setdefault(key[2] if is_round else key, []).append(key)
         events = [event for keys in answers.values() for event in self._events_of(keys)]
-        self._measured, self._statuses, self._status_count = {}, {}, 0
+        self._measured, self._statuses, self._status_count = {}, waiting, sum(map(len, waiting.values()))
         yield from sorted(events, key=lambda event: event["time"])
+
+    def _waiting(self) -> dict[_Key, dict[str, QueueStatus]]:
+        """Return the states of queues of the latest answers, of which the store has more queues."""
+        estate, latest = self._intake.estate, max((key[0] for key in self._statuses), default=0)
+        return {
+            key: own
+            for key, own in self._statuses.items()
+            if key[0] == latest and estate is not None and not set(estate.stores[key[2]].queues) <= own.keys()
+        }
 
     def _events_of(self, keys: list[_Key]) -> Iterator[Event]:
         """Yield the measurement that answers about one store are, and further ones of its other queues.
