@@ -249,6 +249,11 @@ def _check_counts(where: str, values: Any, bounds: Mapping[str, int]) -> None:
             )
 
 
+def has_levels(measured: Mapping[str, Any]) -> bool:
+    """Return True if the content of a MEASURE has more than facts of queues."""
+    return any(measured.get(name) is not None for name in MEASURED if name != "queues")
+
+
 def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
     """Return the contradiction between fields of a MEASURE, with the expected values; None if there is none.
 

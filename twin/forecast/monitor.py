@@ -178,6 +178,10 @@ class ForecastMonitor:
         params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
         params["seen_full_puts"] = memory.full_puts
 
+    def look_soon(self) -> None:
+        """Look again at the next tick."""
+        self.memory.next_look = 0
+
     def tick(self, view: ForecastView, tick: int) -> list[Alert]:
         """Act at a tick that has been metered: look ahead where it is time; return the alerts.
 

@@ -21,6 +21,7 @@ from kernels.clock import SECOND
 from twin.conditions import Pool
 from twin.estate import Estate, Structure, as_estate
 from twin.events import Decoded
+from twin.events.measured import has_levels
 from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer
@@ -214,8 +215,9 @@ class Observation(Observer):
             return
         store = self._estate.routes[int(piece.events["route"][last])].store
         twin = applied.twins[store]
-        if isinstance(twin, MessageStore):
-            _note(self.stores[store], twin, msgspec.json.decode(piece.extras[last]))
+        measured = msgspec.json.decode(piece.extras[last])
+        if isinstance(twin, MessageStore) and has_levels(measured):
+            _note(self.stores[store], twin, measured)
             self.tolerances[store] = twin.config.drift_tolerance_pct
 
     def end_chunk(self, decoded: Decoded) -> None:

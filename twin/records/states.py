@@ -30,9 +30,9 @@ class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Name of the queue."""
     depth: MeasuredMessages
-    """Messages."""
-    bytes: Count
-    """Sum of `length`."""
+    """Messages; where puts and gets are not reported, as measured."""
+    bytes: Count | None
+    """Sum of `length`; null: only the depth is known."""
     getters: MeasuredMessages | UnsetType = UNSET
     """Handles open for input (IPPROCS), of a shared queue those of all members."""
     putters: MeasuredMessages | UnsetType = UNSET
