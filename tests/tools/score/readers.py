@@ -132,7 +132,7 @@ def _job(rng: Rng, *, comes: bool) -> Story:
     reach = draw_in((0.72, 0.93) if comes else _FULL, rng)
     rise = round(every * rng.uniform(1.3, 1.8)) if comes else round(every * reach / rng.uniform(0.4, 0.65))
     minutes = due - every + rise + (2 * every if comes else 0)
-    counts = _load(rng, minutes) if rng.random() < 0.5 else _steady(rng, minutes)
+    counts = _load(rng, minutes) if comes else _steady(rng, minutes)
     pace = np.zeros(minutes)
     quick = 1.5 * every / lasts * counts.max() + counts.max()
     for begin in range(every, due, every):
