@@ -89,7 +89,7 @@ class RealLoad(StoreScenario):
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         pairs = zip(self.readers, self.counts, strict=True)
-        highest = sum(reader.backlog(counts, _STEP_S / _FINE) for reader, counts in pairs).max()
+        highest = np.sum([reader.backlog(counts, _STEP_S / _FINE) for reader, counts in pairs], axis=0).max()
         return self.reach * site.capacity(self.traffic, rng).messages / float(highest)
 
     @override
