@@ -59,7 +59,7 @@ def test_the_verdict_the_reasons_and_the_page_of_a_recording(
 
 def test_the_block_of_the_page_is_what_the_command_prints(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(site, "--recording", str(site / "bad.ndjson"))) == 1
-    printed = capsys.readouterr().out.partition("\nstore\t")[0]
+    printed = capsys.readouterr().out.partition("\nnot shown\t")[0]
     (block,) = re.findall(
         r"^\$ mqtwin commission --recording [^\n]*\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
     )

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from enum import StrEnum
 from importlib import import_module
 from typing import ClassVar, NamedTuple
 
@@ -182,6 +183,25 @@ FORMATS: Mapping[str, Format] = {
         Format("odp", "odp:OdpFeed", is_live=True),
         Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
     )
+}
+
+
+class Shown(StrEnum):
+    """What feeds show of a store, beside what it holds."""
+
+    CALLS = "puts and gets"
+    LENGTHS = "the length of each message"
+    PRIORITIES = "priorities"
+    UNITS = "units of work"
+    READERS = "who has queues open"
+
+
+SHOWN_BY: Mapping[Shown, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
+    Shown.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
+    Shown.LENGTHS: ("amqsevt", "otlp", "connect"),
+    Shown.PRIORITIES: ("amqsevt", "otlp", "connect"),
+    Shown.UNITS: ("amqsevt",),
+    Shown.READERS: ("display", "rest"),
 }
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
+from twin.feeds.protocol import SHOWN_BY, Shown
 from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
@@ -83,11 +84,13 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         causes: likely causes of differences.
         scores: what became of the forecasts in the whole recording; None where nothing was settled.
         has_model: False for a structure that holds no queues, which only repeats what is measured.
+        has_readers: measurements show who has queues open.
     """
 
     store: str
     kind: str
     has_model: bool = True
+    has_readers: bool = False
     events: int
     calls: int
     numbered: int
@@ -109,6 +112,22 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
     def has_levels_only(self) -> bool:
         """True of a store with queues of which only measurements are known."""
         return self.has_model and self.measurements > 0 and not self.calls
+
+
+class NotShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the feeds of stores do not show.
+
+    Attributes:
+        what: it, as `twin.feeds.protocol.Shown`.
+        stores: names of the stores, sorted.
+        effect: what the twin cannot say therefore.
+        formats: those that show it, as on the command line.
+    """
+
+    what: str
+    stores: tuple[str, ...]
+    effect: str
+    formats: tuple[str, ...]
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +161,32 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[LimitUse, ...] | None = None
     behind: int | None = None
     beat_age_s: float | None = None
+
+
+_EFFECTS = {
+    Shown.CALLS: "which queue fills a store, puts that are refused, what-if, advice",
+    Shown.LENGTHS: "elements and blocks but as an interval",
+    Shown.PRIORITIES: "which messages storage class memory takes",
+    Shown.UNITS: "what a backout gives back, messages that cannot be got yet",
+    Shown.READERS: "before a rise, that nobody reads the queue",
+}
+
+
+def not_shown(stores: Iterable[StoreCommission]) -> list[NotShown]:
+    """Return what the feeds of the stores with queues and events do not show."""
+    own_stores = [store for store in stores if store.kind in MESSAGE_KINDS and store.has_model and store.events]
+    result = []
+    for what, formats in SHOWN_BY.items():
+        lacking = tuple(sorted(store.store for store in own_stores if not _is_shown(store, what)))
+        if lacking:
+            result.append(NotShown(what=str(what), stores=lacking, effect=_EFFECTS[what], formats=formats))
+    return result
+
+
+def _is_shown(store: StoreCommission, what: Shown) -> bool:
+    if what == Shown.READERS:
+        return store.has_readers
+    return store.calls > (0 if what == Shown.CALLS else store.counted)
 
 
 def worst(checks: Iterable[Check]) -> Fitness:
@@ -239,7 +284,7 @@ def _check_coverage(store: StoreCommission) -> Check | None:
     if store.has_levels_only:
         reason = (
             f"known by {as_count(store.measurements, 'measurement')} alone, no put or get of {_its_queues(store)} is"
-            " reported: which queue fills it, refused puts, units of work and what-if are not known"
+            " reported"
         )
         return _limited("coverage", reason, "report its puts and gets: statistics, accounting or an activity trace")
     if not store.gets or not store.unmatched:
