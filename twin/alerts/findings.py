@@ -32,7 +32,7 @@ class Viewer:
         resource: returns the view of a resource.
         began: time of the store's first event, as for `growth_span`.
         readers: facts about who reads its queues.
-        rise_began: of a store known by measured levels the time since which these rise, microseconds.
+        rise_began: time since which measured levels rise, where they are all that is known; microseconds.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Viewer:
             headline = self._falling(view, falling_since)
             sentence += f", falling since {texts.day_and_time(falling_since)}"
             runbook = texts.without_getters(runbook)
-        found = Finding(
+        finding = Finding(
             condition=condition,
             resource=resource,
             severity=view.severity(condition, severity_before),
@@ -94,7 +94,7 @@ class Viewer:
             runbook=runbook,
             evidence=view.evidence,
         )
-        return found if falling_since is not None else self.with_reader(found)
+        return finding if falling_since is not None else self.with_reader(finding)
 
     def who_fills(self, resource: Resource) -> tuple[Filler, ...]:
         """Return the queues that fill a resource, the largest share first."""
@@ -126,7 +126,7 @@ class Viewer:
         p10, p50, p90 = (round(left, 1) for left in times)
         forecast = texts.describe_forecast(times, probability, view.consequence)
         now = int(self._store.scalars[0]["clock"])
-        found = Finding(
+        finding = Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
             severity=severity,
@@ -141,7 +141,7 @@ class Viewer:
             runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
         )
-        return self.with_reader(found)
+        return self.with_reader(finding)
 
     def with_reader(self, finding: Finding) -> Finding:
         """Return a finding that begins with who reads the queue that fills, where it is known that nobody does."""

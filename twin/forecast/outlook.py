@@ -30,7 +30,7 @@ SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
-_MOST = 0.5  # share of the growth
+_MOSTLY = 0.5  # share of the growth, from which a rise counts as unread
 _MAX_SLOWER = 4.0  # times: a rise that continues does not become slower than that
 
 
@@ -99,7 +99,7 @@ class Outlook:
     @property
     def is_unread(self) -> bool:
         """True if nobody reads the queues that most of the growth is due to."""
-        return self.unread > _MOST
+        return self.unread > _MOSTLY
 
     @property
     def probability(self) -> float:
