@@ -210,6 +210,12 @@ class TestSmf:
         _, intake, feed = pieces("smf", values, second=200, estate=estate, is_end=False)
         assert (intake.counts, list(feed.begun_in)) == ({"segments": 1}, ["t/0@1"])
 
+    def test_segments_of_a_partition_that_is_read_later_are_not_given_up(self, estate):
+        parts = records_of(segmented(smf(0, gets=1), 200))
+        values = [("t/0/", parts[0]), *[("t/1/", smf(minute, gets=2)) for minute in range(1, 4)], ("t/0/", parts[1])]
+        events, intake, _ = pieces("smf", values, second=3600, estate=estate)
+        assert (sum(counts(events)), intake.counts) == (7, {})
+
     def test_segments_that_wait_are_bounded(self, estate, monkeypatch):
         monkeypatch.setattr("twin.feeds.streams._MAX_STREAMS", 3)
         first = records_of(segmented(smf(0), 200))[0]
