@@ -304,6 +304,13 @@ class TestDisplay:
         file, _ = read("display", b"\n".join(values), estate=estate)
         assert file == whole
 
+    def test_json_without_a_text_is_passed_over_and_the_next_is_read(self, estate):
+        good = [json.dumps({"message": line}).encode() for line in syslog(USAGE).splitlines()]
+        for values in ([*good, b'{"other": 1}', b'{"message": "cut', *good], [b"\n".join([*good, b'{"other": 1}'])]):
+            events, intake, _ = pieces("display", values, estate=estate)
+            assert {event["store"] for event in events} == {"QM01/PS04"}
+            assert intake.passed_over["line of other messages"].kinds["no message"] >= 1
+
     def test_a_record_of_the_common_data_provider_is_a_message_with_its_lines(self, estate):
         events, intake, feed = pieces("display", [row(USAGE), row(THRESHOLD, second=1)], estate=estate, is_end=False)
         times = [(event["store"], event["time"] - NOON) for event in events]
