@@ -314,6 +314,11 @@ or after a fifth of a filling that takes less. It is **later than a right line**
 open at the 2192, and the page came later than it and less than half an hour ahead. **P at 80 %** is the probability of
 a 2192 within two hours when the store passes 80 %.
 
+The facts are better here than anywhere: every queue manager answers, every time, at once. A getter that hangs or is
+slow has the queue open, so the facts cannot help there. A job has it open only while it runs: there the twin has to
+know the timetable before it may believe that nobody comes. The tuning set was there while the rules of the facts were
+made.
+
 By story: fillings paged in time, median lead of a page, false pages.
 
 {markdown(["", "fillings", *WAYS], by_story(cases))}
