@@ -169,6 +169,8 @@ class MqwebServer:
         statuses: number of requests by status, of all.
         most_at_once: highest number of requests that one queue manager had at a time, by its name.
         logins: number of tokens given.
+        rounds: number of answers to DISPLAY CFSTATUS TYPE(SUMMARY), which a round has once a group.
+        bytes_sent: bytes of all answers.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class MqwebServer:
         self.statuses: Counter[int] = Counter()
         self.most_at_once: Counter[str] = Counter()
         self.logins = 0
+        self.rounds = 0
         self.bytes_sent = 0
         self.users = users
         self.versions = versions
@@ -339,6 +342,7 @@ class MqwebServer:
             self.requests.append(request)
             self.statuses[request.status] += 1
             self.bytes_sent += size
+            self.rounds += request.status == 200 and request.command.startswith("DISPLAY CFSTATUS(*) TYPE(SUMMARY)")
 
     def opened(self, connection: socket.socket, *, is_open: bool) -> None:
         """Keep a connection, or forget it."""

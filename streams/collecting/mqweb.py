@@ -63,7 +63,7 @@ _OF_QUEUES = frozenset(("QSTATUS", "QLOCAL"))
 
 ZOS, DISTRIBUTED = "zos", "distributed"
 
-_Key = tuple[str, ...]  # () the server, (queue manager asked), then (queue manager shown), then (command)
+_Key = tuple[str, ...]  # () the server, (queue manager,), (queue manager, command)
 
 
 def microseconds() -> int:
@@ -138,7 +138,7 @@ class Mqweb:
         clock: Callable[[], int] = microseconds,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.name = url.rstrip("/")
+        self.name = url.partition("/ibmmq")[0].rstrip("/")
         self.clock = clock
         if not qmgrs:
             raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
@@ -266,15 +266,12 @@ class Mqweb:
         return False
 
     def _ask_member(self, own: _Round, command: Command, member: str) -> Iterator[None]:
-        """Ask a queue manager, or members of its group with CMDSCOPE until one has an answer."""
-        if member in self._qmgrs:
-            yield from self._cover(own, command, member, member)
-            return
-        for qmgr in self._known():
-            if self._about[qmgr].group == self._about[member].group and (
-                yield from self._cover(own, command, qmgr, member)
-            ):
-                return
+        """Ask a queue manager, or with CMDSCOPE the first member of its group that can be asked."""
+        group = self._about[member].group
+        others = [qmgr for qmgr in self._known() if self._about[qmgr].group == group and not self._is_paused((qmgr,))]
+        qmgr = member if member in self._qmgrs else next(iter(others), None)
+        if qmgr is not None:
+            yield from self._cover(own, command, qmgr, member)
 
     def _cover(self, own: _Round, command: Command, qmgr: str, member: str) -> Generator[None, None, bool]:
         """Ask a queue manager for all names of a command, in parts if need be; return False without a whole answer.
@@ -293,8 +290,8 @@ class Mqweb:
             if pattern in cut:
                 patterns.extendleft(reversed(parts(pattern)))
                 continue
-            key = (qmgr, member, command.words(pattern))
-            if self._is_over(own) or any(self._is_paused(key[:length]) for length in range(len(key) + 1)):
+            keys = _keys(qmgr, member, command.words(pattern))
+            if self._is_over(own) or any(map(self._is_paused, keys)):
                 is_whole = False
                 continue
             yield
@@ -306,14 +303,14 @@ class Mqweb:
                     patterns.appendleft(pattern)
                     continue
                 text = f"an answer of more than {MAX_ANSWER_BYTES:,} bytes; expected: --queues with fewer names"
-                self._fail(FailedRequestError("too-large", text), key)
+                self._fail(FailedRequestError("too-large", text), keys)
                 is_whole = False
             except FailedRequestError as failure:
-                self._fail(failure, key)
+                self._fail(failure, keys)
                 is_whole = False
             else:
-                for length in range(len(key) + 1):
-                    self._succeed(key[:length])
+                for key in keys:
+                    self._succeed(key)
         return is_whole
 
     def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, member: str) -> None:
@@ -360,17 +357,17 @@ class Mqweb:
         pause = self._pauses.get(key)
         return pause is not None and pause.is_on(self.clock())
 
-    def _fail(self, failure: FailedRequestError, key: _Key) -> None:
-        """Wait after a failure, and complain if it is another one than before."""
-        qmgr, member, _ = key
-        length = {"server": 0, "queue manager": 1 if member == qmgr else 2, "command": 3}[failure.reach]
+    def _fail(self, failure: FailedRequestError, keys: Sequence[_Key]) -> None:
+        """Wait after a failure, and complain if it is another one than before. keys: see `_keys`."""
+        server, asked, member, command = keys
         now = self.clock()
-        if failure.may_run and member != qmgr:
-            self._pauses.setdefault((qmgr,), _Pause()).extend(now, failure.wait_s)
-        pause = self._pauses.setdefault(key[:length], _Pause())
+        if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
+            self._pauses.setdefault(asked, _Pause()).extend(now, failure.wait_s)
+        key = {"server": server, "queue manager": member, "command": command}[failure.reach]
+        pause = self._pauses.setdefault(key, _Pause())
         pause.count += 1
         pause.extend(now, max(failure.wait_s, min(FIRST_WAIT_S * 2 ** min(pause.count - 1, 20), MAX_WAIT_S)))
-        complaint = (failure.code, f"{_label(key[:length])}: {failure}")
+        complaint = (failure.code, f"{_label(key)}: {failure}")
         if complaint != pause.complaint:
             pause.complaint = complaint
             self._complain(failure.code, self.name, complaint[1])
@@ -456,10 +453,11 @@ def _objects(page: Page) -> Iterator[dict[str, str]]:
     yield from (AnswerBody() if body is None else body).objects()
 
 
+def _keys(qmgr: str, member: str, words: str) -> tuple[_Key, _Key, _Key, _Key]:
+    """Return what a request needs: the server, the queue manager asked, the one that is shown, the command there."""
+    name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
+    return (), (qmgr,), (name,), (name, words)
+
+
 def _label(key: _Key) -> str:
-    """Return words for what is asked."""
-    if not key:
-        return "the server"
-    qmgr, *more = key
-    through = f"{more[0]} through {qmgr}" if more and more[0] != qmgr else qmgr
-    return ", ".join([through, *more[1:]])
+    return ", ".join(key) or "the server"

@@ -34,9 +34,10 @@ from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000
+LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -195,7 +196,7 @@ def test_another_status_is_an_error_without_the_query(status):
     [
         (
             "cobol",
-            "cobol: no such format; expected: amqsevt, connect, dds, m3, mq_json, odp, otlp, prometheus, rest, smf",
+            f"cobol: no such format; expected: {', '.join(LIVE)}",
         ),
         ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),
         ("prometheus", "prometheus is asked for by HTTP; expected: --url"),
@@ -374,6 +375,7 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
 
 def test_an_unknown_name_is_one_dead_letter(estate_file):
     intake = Intake(load_estate(estate_file))
+    intake.facts.add("queue", "QSG1/ORDERZ", "DISPLAY", structure="APP1")
     sent = []
     letters = ComplaintLetters(intake, "spans", sent.append)
     for _ in range(3):
@@ -381,7 +383,18 @@ def test_an_unknown_name_is_one_dead_letter(estate_file):
         assert not [*intake.sift([event])]
         letters.send_new()
     assert [letter.reason for letter in sent] == ["unknown-name"]
-    assert "QM01/ORDERZ is not in the estate" in sent[0].detail
+    line = '[queue."QSG1/ORDERZ"] structure = "APP1"'
+    assert f"QM01/ORDERZ is not in the estate; expected: {line} there, as mqtwin estate import" in sent[0].detail
+
+
+def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent = []
+    letters = ComplaintLetters(intake, "mqweb", sent.append)
+    for number in range(3):
+        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+    letters.send_new(Page(b"answer", "https://mqweb"))
+    assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
 
 
 class Running:

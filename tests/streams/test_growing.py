@@ -204,11 +204,15 @@ def test_what_cannot_be_followed_is_wrong_use(tmp_path, path, text):
     ("words", "text"),
     [
         (["smf", "-", "--position", "P"], "--position P: standard input has no position; expected: no --position"),
-        (["smf", "-", "--topic", "t"], "two sources; expected: one of -, --follow and --topic"),
-        (["smf", "-", "--follow", "estate.toml"], "two sources; expected: one of -, --follow and --topic"),
+        (["smf", "-", "--topic", "t"], "- and --topic: two sources; expected: one of them"),
+        (["smf", "-", "--follow", "estate.toml"], "- and --follow: two sources; expected: one of them"),
+        (
+            ["smf", "--follow", "estate.toml", "--topic", "t", "--position", "P"],
+            "--follow and --topic: two sources; expected: one of them",
+        ),
         (["smf", "--follow", "estate.toml"], "--position is missing; expected: a file that keeps the position"),
         (["smf", "--topic", "t"], "--position is missing; expected: a file that keeps the position"),
-        (["dds", "-"], "dds is not read from files; expected: no - and no --follow"),
+        (["rest", "-"], "rest is not read from files; expected: no - and no --follow"),
         (["connect", "-"], "connect is not read from files; expected: no - and no --follow"),
     ],
 )

@@ -7,54 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.mqweb import MqwebServer
-from tests.support.played_system import PlayedSystem
-from tests.support.rest_chain import Chain, Twins
-from twin.estate import load_estate
-from twin.simulation import make_scenario
+from tests.support.rest_chain import ASKED, Chain, Twins, played
+from twin.units import as_text
 
 SECOND = 1_000_000
-ESTATE = """
-schema = 1
-[queue_sharing_group.QSG1]
-queue_managers = ["QM01", "QM02"]
-[queue_manager.QMD1]
-platform = "distributed"
-[structure."QSG1/APP1"]
-size = "16M"
-cf_level = 5
-ds_block = "64K"
-[structure."QSG1/BIG"]
-size = "64M"
-cf_level = 5
-ds_block = "64K"
-offld1_th = 0
-offld1_sz = "0K"
-[smds."QSG1/BIG/QM01"]
-size = "24M"
-max_size = "24M"
-[smds."QSG1/BIG/QM02"]
-size = "24M"
-max_size = "24M"
-[queue."QSG1/ORDERS"]
-structure = "APP1"
-[queue."QSG1/REPLIES"]
-structure = "APP1"
-[queue."QSG1/IMAGES"]
-structure = "BIG"
-[queue."QSG1/LABELS"]
-structure = "BIG"
-[page_set."QM01/4"]
-pages = 10800
-[storage_class."QM01/PS04"]
-page_set = 4
-[queue."QM01/AUDIT"]
-storage_class = "PS04"
-[queue."QM01/AUDIT.OLD"]
-storage_class = "PS04"
-[queue_file."QMD1/INVOICES"]
-max_size = "64M"
-"""
-ASKED = ("QM01", "QM02", "QMD1")
 LOOK_S = 10  # between two looks at the truth
 MIB = 1 << 20
 
@@ -94,10 +50,7 @@ class Told:
 
 
 def simulated(folder, case, **settings):
-    path = folder / "estate.toml"
-    path.write_text(ESTATE)
-    story = make_scenario("getter-outage", store=case.store, settings={"length": case.length, **settings})
-    return PlayedSystem(load_estate(path), story)
+    return played(folder, case.store, length=case.length, **settings)
 
 
 def measures(system):
@@ -176,6 +129,47 @@ def test_the_state_after_a_round_is_the_truth_of_that_time(tmp_path):
 
 def is_between(value, bounds, slack):
     return bounds[0] - slack <= value <= bounds[1] + slack
+
+
+def facts_of(chain, store):
+    """Return the facts of each queue of a store in the events of the last round."""
+    found = [event["measured"] for event in chain.events if event["store"] == store]
+    return {queue["name"]: queue for measured in found for queue in measured.get("queues", ())}
+
+
+def true_facts(queue, time):
+    """Return what DISPLAY shows of a queue, summed over its members."""
+    known = {"depth": queue.depth, "getters": sum(queue.getters.values()), "putters": sum(queue.putters.values())}
+    oldest = queue.oldest if queue.depth else None
+    known["oldest_s"] = 0 if oldest is None else (time - oldest) // SECOND
+    for name in ("last_get", "last_put"):
+        if (moment := getattr(queue, name)) is not None:
+            known[name] = as_text(moment // SECOND * SECOND)
+    return known
+
+
+def test_who_has_a_queue_open_is_known_of_all_members_or_not_at_all(tmp_path):
+    system = simulated(tmp_path, ENTRIES, **SHORT)
+    with MqwebServer(system) as server:
+        chain = Chain(server, system, ASKED)
+        for minute in (10, 25, 55):  # before the outage, in it, behind it
+            system.play(system.start + minute * 60 * SECOND)
+            chain.round()
+            for store, owner in (("QSG1/APP1", "QSG1"), ("QM01/PS04", "QM01"), ("QMD1/INVOICES", "QMD1")):
+                for name, shown in facts_of(chain, store).items():
+                    queue = system.queue(owner, name)
+                    assert {**shown, **true_facts(queue, system.time)} == shown, (minute, name)
+                    assert shown["uncommitted"] == 0
+            assert facts_of(chain, "QSG1/APP1")["ORDERS"]["getters"] == (0 if minute == 25 else 2)
+        system.queue("QSG1", "ORDERS").getters = {}
+        with server.failing("status", qmgr="QM02"):
+            system.time += 60 * SECOND
+            chain.round()
+    orders = facts_of(chain, "QSG1/APP1")["ORDERS"]
+    assert orders["depth"] == system.queue("QSG1", "ORDERS").depth
+    assert "getters" not in orders  # QM02 may have it open
+    assert [place for _, place, _ in chain.said] == [server.url]
+    assert [complaint.place for complaint in chain.intake.complaints] == ["QM02"]
 
 
 def check_times(told, case, interval_s):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kernels.layout import GET, PUT
 from tests.support.queue_managers import SECOND, Queue, System
-from twin.estate import Estate, Structure
+from twin.estate import Estate
 from twin.events import Measured
 from twin.events.measured import MEASURED_COUNTS, MEASURED_SMDS
 from twin.records import StateRecord, StructureState
@@ -116,9 +116,7 @@ class PlayedSystem(System):
                 self._put_at[owner, name] = {message or "": put_at, **self._put_at[owner, name]}  # it is old again
 
     def _owner(self, qmgr: str, queue: str) -> str:
-        route = self.estate.routes[self.estate.queue_routes[qmgr, queue]]
-        store = self.estate.stores[route.store]
-        return store.queue_sharing_group if isinstance(store, Structure) else qmgr
+        return self.owner(self.estate.stores[self.estate.routes[self.estate.queue_routes[qmgr, queue]].store])
 
     def _open_queues(self, seconds: float) -> None:
         """Set the handles of all queues to those of a time, seconds since the start."""

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 
 from kernels.page_set import usable_pages
 from twin.estate import Estate, PageSet, QueueFile, Structure
-from twin.estate.model import QueueManager
+from twin.estate.model import QueueManager, StoreConfig
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
 
@@ -157,6 +157,10 @@ class System:
         others = [name for name, one in self.estate.queue_managers.items() if one.queue_sharing_group == group]
         return others if group else [qmgr]
 
+    def owner(self, store: StoreConfig) -> str:
+        """Return the owner of a store's queues: the queue-sharing group of a structure, else the queue manager."""
+        return store.queue_sharing_group if isinstance(store, Structure) else store.name.partition("/")[0]
+
     # --- answers -----------------------------------------------------------------------------------------------------
 
     def asked(self, qmgr: str, command: Command) -> list[str]:
@@ -252,10 +256,9 @@ class System:
 
     def _placed(self, qmgr: str) -> Iterator[tuple[str, str, Structure | PageSet | QueueFile | None]]:
         """Yield owner, name and store of the queues that a queue manager has."""
-        for name, store in self.estate.stores.items():
+        for store in self.estate.stores.values():
             if isinstance(store, Structure | PageSet | QueueFile) and qmgr in store.queue_managers:
-                owner = store.queue_sharing_group if isinstance(store, Structure) else name.partition("/")[0]
-                yield from ((owner, queue, store) for queue in store.queues)
+                yield from ((self.owner(store), queue, store) for queue in store.queues)
         yield from ((qmgr, queue, None) for queue in self.system_queues)
 
     def _definitions(self, qmgr: str, command: Command) -> Iterator[Row]:

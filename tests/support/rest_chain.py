@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
+from pathlib import Path
 
 import msgspec
 
@@ -11,13 +13,56 @@ from streams.collecting.mqweb import Mqweb
 from tests.mqweb import MqwebServer
 from tests.support.played_system import PlayedSystem
 from twin.alerts.episodes import Alert
-from twin.estate import Estate
+from twin.estate import Estate, load_estate
 from twin.events import Decoder, Event
-from twin.feeds import Intake, Page, make_feed
+from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.importing import read_page, sort_key
 from twin.playback.replays import Player
+from twin.simulation import make_scenario
 
 SECOND = 1_000_000
+ESTATE = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02"]
+[queue_manager.QMD1]
+platform = "distributed"
+[structure."QSG1/APP1"]
+size = "16M"
+cf_level = 5
+ds_block = "64K"
+[structure."QSG1/BIG"]
+size = "64M"
+cf_level = 5
+ds_block = "64K"
+offld1_th = 0
+offld1_sz = "0K"
+[smds."QSG1/BIG/QM01"]
+size = "24M"
+max_size = "24M"
+[smds."QSG1/BIG/QM02"]
+size = "24M"
+max_size = "24M"
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+[queue."QSG1/REPLIES"]
+structure = "APP1"
+[queue."QSG1/IMAGES"]
+structure = "BIG"
+[queue."QSG1/LABELS"]
+structure = "BIG"
+[page_set."QM01/4"]
+pages = 10800
+[storage_class."QM01/PS04"]
+page_set = 4
+[queue."QM01/AUDIT"]
+storage_class = "PS04"
+[queue."QM01/AUDIT.OLD"]
+storage_class = "PS04"
+[queue_file."QMD1/INVOICES"]
+max_size = "64M"
+"""
+ASKED = ("QM01", "QM02", "QMD1")
 
 
 class Twins:
@@ -63,7 +108,7 @@ class Chain(Twins):
         self.pages: list[Page] = []
         self.system = system
         self.intake = Intake(system.estate, resync=True)
-        self._feed = make_feed("rest", self.intake)
+        self._feed = make_feed("rest", self.intake, FeedOptions(zone=UTC))
         self._answer_us = round(answer_s * SECOND)
         self._mqweb = Mqweb(
             server.url,
@@ -90,3 +135,16 @@ class Chain(Twins):
             key=sort_key,
         )
         return self.feed(self.events)
+
+
+def played(folder: Path, store: str, **settings: float) -> PlayedSystem:
+    """Return the queue managers of an estate of each kind of store, where the getter of a store stops.
+
+    Args:
+        folder: for the file of the estate.
+        store: name of that store.
+        settings: parameters of the scenario.
+    """
+    path = folder / "estate.toml"
+    path.write_text(ESTATE, encoding="utf-8")
+    return PlayedSystem(load_estate(path), make_scenario("getter-outage", store=store, settings=settings))

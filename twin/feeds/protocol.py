@@ -96,6 +96,15 @@ class Feed(ABC):
         """Return where the last whole part of a stream ends, of which `data` is the beginning: a line or a record."""
         return end_of_lines(data)
 
+    def note_begun(self, before: str, after: str) -> None:
+        """Note that what had begun in one page, and is not whole, is now what begins in another; "": nothing is."""
+        if before != after:
+            self.begun_in[after] += 1
+            self.begun_in[before] -= 1
+            for name in (before, after):
+                if not name or not self.begun_in[name]:
+                    del self.begun_in[name]
+
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
         key = (complaint.code, subject)
@@ -163,7 +172,7 @@ FORMATS: Mapping[str, Format] = {
     own.name: own
     for own in (
         Format("smf", "smf:SmfFeed", is_live=True),
-        Format("display", "display:DisplayFeed"),
+        Format("display", "display:DisplayFeed", is_live=True),
         Format("rest", "rest:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
         Format("otlp", "otlp:OtlpFeed", is_live=True),

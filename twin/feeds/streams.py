@@ -86,10 +86,4 @@ class Streams(Generic[_Begun]):
     def _note(self, before: str, after: str, more: int) -> None:
         """Note that what had begun in one page has become what begins in another, with more bytes."""
         self._bytes += more
-        if before != after:
-            begun_in = self._feed.begun_in
-            begun_in[after] += 1
-            begun_in[before] -= 1
-            for name in (before, after):
-                if not name or not begun_in[name]:
-                    del begun_in[name]
+        self._feed.note_begun(before, after)
