@@ -356,17 +356,42 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
 
 
 def _ask_queue_managers(live: _Live) -> _Asked:
-    """Ask for the definitions and for one round."""
+    """Ask for the definitions and for one round; again where answers name other members of a group."""
+    names = qmgr_names(live.choices.qmgr)
+    answers, failures = _round(live, None)
+    estate = _provisional(live, answers) if answers else None
+    if estate is not None and not estate.queue_managers.keys() <= {*names, *_answering(answers)}:
+        answers, failures = _round(live, estate)
+    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)])
+
+
+def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
+    """Return the answers about definitions and levels, and why others are missing. estate: names members of groups."""
     failures: list[str] = []
     mqweb = live.server.mqweb(
-        live.url, live.choices.qmgr, None, lambda _code, place, text: failures.append(f"{place}: {text}")
+        live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
     )
+    if estate is None:
+        print_line(f"mqtwin: asking {live.choices.qmgr} at {live.url}")
     try:
-        answers = [*mqweb.definitions(), *mqweb.levels()]
+        return [*mqweb.definitions(), *mqweb.levels()], failures
     finally:
         mqweb.close()
-    answering = {page.headers.get("mqweb.qmgr") for page in answers}
-    return _Asked(answers, failures, [name for name in qmgr_names(live.choices.qmgr) if name not in answering])
+
+
+def _answering(answers: Iterable[Page]) -> set[str]:
+    return {page.headers.get("mqweb.qmgr", "") for page in answers}
+
+
+def _provisional(live: _Live, answers: Sequence[Page]) -> Estate | None:
+    """Return the estate that answers alone show; None if it cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
+        path = Path(folder) / _ESTATE
+        path.write_text(see_estate((), Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        try:
+            return load_estate(path)
+        except EstateError:
+            return None
 
 
 def _live_estate(live: _Live, asked: _Asked) -> Estate | None:

@@ -287,12 +287,24 @@ def test_a_queue_manager_that_does_not_answer_is_named_and_stays_in_an_estate(
     assert estate.read_text() == whole
 
 
+def test_members_that_were_not_named_are_asked_through_one_that_was(
+    tmp_path: Path, mqweb: tuple[str, ...], system: System, capsys: pytest.CaptureFixture[str]
+):
+    system.queue("QSG1", "ORDERS").getters = {"QM02": 1}
+    words = [word.replace("QM01,QM02", "QM01") for word in mqweb]
+    assert once(*words) == 0
+    printed = capsys.readouterr()
+    assert "nobody has it" not in printed.out and "asking QM01 at http://" in printed.err
+    estate = load_estate(tmp_path / "site" / "estate.toml")
+    assert estate.queue_managers.keys() == {"QM01", "QM02"} and "QM02/PS00" in estate.stores
+
+
 def test_a_login_that_is_refused_is_one_line(
     tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "password").write_text("wrong\n")
     assert once(*mqweb) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    _, line = capsys.readouterr().err.splitlines()
     assert "the login fails: 401" in line and "wrong" not in line
     assert not (tmp_path / "site").exists()
 
