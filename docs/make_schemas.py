@@ -42,8 +42,30 @@ from twin.estate.model import (
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import Reason
 from twin.events.fields import FIELDS, SILENT, Event, Field, Kind
-from twin.events.measured import MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS
-from twin.records import STATES, AlertRecord, LetterHeaders, Note, ReplayedLetter, StateRecord, alerts, letters, states
+from twin.events.measured import (
+    MAX_ASKED,
+    MAX_NAME,
+    MAX_QUEUES,
+    MEASURED,
+    MEASURED_COUNTS,
+    MEASURED_NUMBERS,
+    MEASURED_QUEUE,
+    MEASURED_SCM,
+    MEASURED_SMDS,
+    QUEUE_TIMES,
+)
+from twin.records import (
+    STATES,
+    AlertRecord,
+    DeepQueue,
+    LetterHeaders,
+    Note,
+    ReplayedLetter,
+    StateRecord,
+    alerts,
+    letters,
+    states,
+)
 from twin.stores import reports
 from twin.stores.reports import LogValues, QueueFileValues, StructureValues
 from twin.units import format_size
@@ -53,7 +75,10 @@ PAGES, SCHEMAS = ROOT / "docs", ROOT / "schemas"
 Schema = dict[str, Any]
 
 _HOMES = (alerts, letters, states, reports, report_records)  # modules of the structs of records
-_OPTIONAL = {"IncidentRole": ("recovered",)}  # fields that records of early versions lack
+_OPTIONAL = {  # fields that records of early versions lack, or that stand only where known
+    "IncidentRole": ("recovered",),
+    "DeepQueue": tuple(field.name for field in msgspec.structs.fields(DeepQueue) if field.default is msgspec.UNSET),
+}
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 _ALL = "measured"  # field of an event
 
@@ -384,6 +409,16 @@ def _numbers() -> Schema:
         return {name: {"type": [kind, "null"], "minimum": 0, "maximum": high} for name, high in bounds.items()}
 
     smds = {"type": "object", "properties": bounded("integer", MEASURED_SMDS)}
+    times = {name: {"type": ["string", "null"], "format": "date-time"} for name in QUEUE_TIMES}
+    queue = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
+            **bounded("integer", MEASURED_QUEUE),
+            **times,
+        },
+    }
     return {
         "description": "At least one of these, not null.",
         "type": "object",
@@ -392,6 +427,18 @@ def _numbers() -> Schema:
             **bounded("number", MEASURED_NUMBERS),
             "smds": {"description": "By queue manager.", "type": ["object", "null"], "additionalProperties": smds},
             "scm": {"type": ["object", "null"], "properties": bounded("integer", MEASURED_SCM)},
+            "queues": {
+                "description": "Facts by queue.",
+                "type": ["array", "null"],
+                "maxItems": MAX_QUEUES,
+                "items": queue,
+            },
+            "asked": {
+                "description": "Queue managers that answered about the handles of the queues.",
+                "type": ["array", "null"],
+                "maxItems": MAX_ASKED,
+                "items": {"type": "string", "minLength": 1},
+            },
         },
         "not": {"properties": {name: {"type": "null"} for name in MEASURED}},
     }
@@ -401,13 +448,23 @@ def _measured_types() -> str:
     """Return the types of the content of a MEASURE, as Python."""
     smds, scm = ((name, "int") for name in MEASURED_SMDS), ((name, "int") for name in MEASURED_SCM)
     numbers = chain(((name, "int") for name in MEASURED_COUNTS), ((name, "float") for name in MEASURED_NUMBERS))
+    of_queue = (
+        ("name", "Required[str]"),
+        *((name, "int") for name in MEASURED_QUEUE),
+        *((name, "str") for name in QUEUE_TIMES),
+    )
+    parts = (
+        *(("smds", "dict[str, DataSetMeasured]"), ("scm", "ScmMeasured")),
+        *(("queues", "list[QueueMeasured]"), ("asked", "list[str]"), ("resync", "bool")),
+    )
     types = (
         ("DataSetMeasured", "Fields of a shared message data set.", smds),
         ("ScmMeasured", "Fields of the storage class memory of a structure.", scm),
+        ("QueueMeasured", "Facts of a queue, as DISPLAY QSTATUS shows them.", of_queue),
         (
             "Measured",
             "Content of a MEASURE of any store, which takes the fields of its kind. resync: take the measurement over.",
-            chain(numbers, (("smds", "dict[str, DataSetMeasured]"), ("scm", "ScmMeasured"), ("resync", "bool"))),
+            chain(numbers, parts),
         ),
     )
     classes = (

@@ -287,6 +287,12 @@ measurements = st.one_of(
     st.builds(
         lambda inner: {"scm": inner, "smds": None}, st.one_of(st.none(), st.dictionaries(st.just("used"), counts))
     ),
+    st.builds(
+        lambda name, inner, asked: {"queues": [{"name": name, **inner}], "asked": asked},
+        st.sampled_from(["ORDERS", "", "A" * 49, None]),
+        st.dictionaries(st.sampled_from(["getters", "depth", "oldest_s", "bytes"]), counts, max_size=2),
+        st.sampled_from([None, [], ["QM01"], [""], "QM01", [1], ["QM01"] * 33]),
+    ),
 )
 STORE = {"time": PUT["time"], "qmgr": "QM01", "store": "QSG1/APP1"}
 BASES = [

@@ -7,11 +7,12 @@ docs/events.md, "Measurements".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict, cast
+from typing import Any, Required, TypedDict, cast
 
 from twin.events.refusals import EventError, Reason, show
-from twin.records import STATES, DataSetState, ScmState
+from twin.records import STATES, DataSetState, DeepQueue, ScmState
 from twin.records.bounds import measured_bounds
+from twin.units import check_time
 
 # --- make schemas: types ---
 
@@ -39,6 +40,19 @@ class ScmMeasured(TypedDict, total=False):
     prestaged: int
     prefetched: int
     faults: int
+
+
+class QueueMeasured(TypedDict, total=False):
+    """Facts of a queue, as DISPLAY QSTATUS shows them."""
+
+    name: Required[str]
+    depth: int
+    getters: int
+    putters: int
+    oldest_s: int
+    uncommitted: int
+    last_get: str
+    last_put: str
 
 
 class Measured(TypedDict, total=False):
@@ -101,6 +115,8 @@ class Measured(TypedDict, total=False):
     capacity: float
     smds: dict[str, DataSetMeasured]
     scm: ScmMeasured
+    queues: list[QueueMeasured]
+    asked: list[str]
     resync: bool
 
 
@@ -115,7 +131,12 @@ MEASURED_COUNTS = _of_every_kind(int)
 MEASURED_NUMBERS = _of_every_kind(float)
 MEASURED_SMDS = measured_bounds(DataSetState, int)
 MEASURED_SCM = measured_bounds(ScmState, int)
-MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
+MEASURED_QUEUE = measured_bounds(DeepQueue, int)
+QUEUE_TIMES = ("last_get", "last_put")
+MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm", "queues")
+MAX_QUEUES = 200  # of one MEASURE; a store with more has further ones of the same time
+MAX_ASKED = 32  # queue managers in a queue-sharing group [IBM: MQ for z/OS, queue-sharing groups]
+MAX_NAME = 48  # bytes of the name of a queue [IBM: MQ, rules for naming IBM MQ objects]
 _PAIRS = (  # fields of a MEASURE: what is used, and of what; a queue file may be larger than a limit lowered since
     ("ents_used", "ents_max"),
     ("elems_used", "elems_max"),
@@ -135,13 +156,13 @@ def check_measured(measured: Mapping[str, Any]) -> None:
         measured: content as decoded from JSON.
 
     Raises:
-        EventError: wrong-type or bad-value.
+        EventError: wrong-type, bad-value or bad-time.
     """
     if all(measured.get(name) is None for name in MEASURED):
         raise EventError(
             Reason.BAD_VALUE,
             f"measured is {show(measured)}; expected: at least one number of the store's state record, "
-            "such as messages, ents_used, elems_used or smds",
+            "such as messages, ents_used, elems_used, smds or queues",
         )
     _check_counts("measured", measured, MEASURED_COUNTS)
     if measured.get("resync") is not None and type(measured["resync"]) is not bool:
@@ -162,6 +183,55 @@ def check_measured(measured: Mapping[str, Any]) -> None:
             )
         for qmgr, values in measured["smds"].items():
             _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
+    _check_queues(measured.get("queues"))
+    _check_asked(measured.get("asked"))
+
+
+def _check_queues(queues: Any) -> None:
+    if queues is None:
+        return
+    if type(queues) is not list:
+        raise EventError(
+            Reason.WRONG_TYPE, f"measured.queues is {show(queues)}; expected: a list of one object a queue"
+        )
+    if len(queues) > MAX_QUEUES:
+        raise EventError(
+            Reason.BAD_VALUE,
+            f"measured.queues has {len(queues)} queues; expected: at most {MAX_QUEUES}, others in a further MEASURE",
+        )
+    for number, values in enumerate(queues):
+        if type(values) is not dict or type(values.get("name")) is not str:
+            what = f"measured.queues[{number}] is {show(values)}; expected: an object with the name of a queue"
+            raise EventError(Reason.WRONG_TYPE, what)
+        name = values["name"]
+        if not 0 < len(name.encode()) <= MAX_NAME:
+            what = f"measured.queues[{number}].name is {show(name)}; expected: a string of 1 to {MAX_NAME} bytes"
+            raise EventError(Reason.BAD_VALUE, what)
+        where = f"measured.queues.{name}"
+        _check_counts(where, values, MEASURED_QUEUE)
+        for field_name in QUEUE_TIMES:
+            if values.get(field_name) is not None:
+                _check_time(f"{where}.{field_name}", values[field_name])
+
+
+def _check_time(where: str, value: Any) -> None:
+    right = "an RFC 3339 date-time such as 2026-11-20T12:00:00Z in the years 2000 to 2100"
+    if type(value) is not str:
+        raise EventError(Reason.WRONG_TYPE, f"{where} is {show(value)}; expected: {right}")
+    try:
+        check_time(value)
+    except ValueError:
+        raise EventError(Reason.BAD_TIME, f"{where} is {show(value)}; expected: {right}") from None
+
+
+def _check_asked(asked: Any) -> None:
+    if asked is None:
+        return
+    right = f"at most {MAX_ASKED} names of queue managers"
+    if type(asked) is not list or any(type(name) is not str for name in asked):
+        raise EventError(Reason.WRONG_TYPE, f"measured.asked is {show(asked)}; expected: a list of {right}")
+    if len(asked) > MAX_ASKED or not all(asked):
+        raise EventError(Reason.BAD_VALUE, f"measured.asked is {show(asked)}; expected: {right}")
 
 
 def _check_counts(where: str, values: Any, bounds: Mapping[str, int]) -> None:
@@ -177,6 +247,11 @@ def _check_counts(where: str, values: Any, bounds: Mapping[str, int]) -> None:
             raise EventError(
                 Reason.BAD_VALUE, f"{where}.{name} is {show(value)}; expected: an integer from 0 to {high}"
             )
+
+
+def has_levels(measured: Mapping[str, Any]) -> bool:
+    """Return True if the content of a MEASURE has more than facts of queues."""
+    return any(measured.get(name) is not None for name in MEASURED if name != "queues")
 
 
 def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
@@ -200,12 +275,14 @@ def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
 
 
 def without_nulls(measured: Mapping[str, Any]) -> Measured:
-    """Return the content of a checked MEASURE without fields that are null, those of `smds` and `scm` too."""
+    """Return the content of a checked MEASURE without fields that are null, those of `smds`, `scm` and `queues` too."""
     fields = _not_null(measured)
     if "scm" in fields:
         fields["scm"] = _not_null(fields["scm"])
     if "smds" in fields:
         fields["smds"] = {qmgr: _not_null(dataset) for qmgr, dataset in fields["smds"].items()}
+    if "queues" in fields:
+        fields["queues"] = [_not_null(queue) for queue in fields["queues"]]
     return cast("Measured", fields)
 
 

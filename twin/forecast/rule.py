@@ -43,6 +43,7 @@ class Danger(NamedTuple):
         turned_before: True if rises like the present one have turned back before: a false call at one more of them
             costs trust, so it has to be surer.
         is_asked: True if a resource passes its threshold just now, which is asked once in a rise.
+        is_unread: True if most of the rise is due to queues that nobody reads: it does not end by itself.
     """
 
     probability: float
@@ -51,6 +52,7 @@ class Danger(NamedTuple):
     usage: float = 1.0
     turned_before: bool = False
     is_asked: bool = False
+    is_unread: bool = False
 
 
 def is_danger(probability: float, soon: float, times: Sequence[float], config: ForecastSettings) -> bool:
@@ -102,7 +104,7 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     probability, (p10, p50, _) = danger.probability, danger.times
     if danger.is_asked and probability >= ASKED_PROBABILITY and p50 <= _ASKED_RATIO * config.forecast_page_lead_s:
         return True
-    is_doubtful = danger.turned_before or danger.usage < _LOW
+    is_doubtful = not danger.is_unread and (danger.turned_before or danger.usage < _LOW)
     worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))
     return (
         p50 <= config.forecast_page_lead_s

@@ -11,6 +11,7 @@ import re
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
 from twin.units import check_time
@@ -21,14 +22,35 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class DeepQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the ten deepest queues."""
+    """One of the ten deepest queues, with [facts](events.md#queues-measured) that DISPLAY QSTATUS shows of it.
+
+    A fact that is not known, or too old, is absent.
+    """
 
     name: str
     """Name of the queue."""
-    depth: Count
-    """Messages."""
-    bytes: Count
-    """Sum of `length`."""
+    depth: MeasuredMessages
+    """Messages; where puts and gets are not reported, as measured."""
+    bytes: Count | None
+    """Sum of `length`; null: only the depth is known."""
+    getters: MeasuredMessages | UnsetType = UNSET
+    """Handles open for input (IPPROCS), of a shared queue those of all members."""
+    putters: MeasuredMessages | UnsetType = UNSET
+    """Handles open for output (OPPROCS), likewise."""
+    oldest_s: MeasuredCount | UnsetType = UNSET
+    """Age of the oldest message when it was measured (MSGAGE), seconds."""
+    last_get: Time | UnsetType = UNSET
+    """When a message was last got (LGETDATE, LGETTIME)."""
+    last_put: Time | UnsetType = UNSET
+    """When a message was last put (LPUTDATE, LPUTTIME)."""
+    uncommitted: MeasuredMessages | UnsetType = UNSET
+    """Uncommitted puts and gets (UNCOM)."""
+    measured_at: Time | UnsetType = UNSET
+    """When the last of these facts was measured."""
+    unread_since: Time | UnsetType = UNSET
+    """First of the measurements in a row that found no handle open for input."""
+    asked: tuple[str, ...] | UnsetType = UNSET
+    """Queue managers that answered about its handles."""
 
 
 class SizePair(msgspec.Struct, frozen=True, kw_only=True):

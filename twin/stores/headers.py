@@ -9,6 +9,7 @@ import msgspec
 from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far_behind, latest_behind
 from kernels.layout import NEVER
 from twin.alerts.episodes import Episode, OpenIncident
+from twin.alerts.readers import Readers
 from twin.forecast.monitor import ForecastMemory
 from twin.state import earlier
 from twin.state.tables import StateError
@@ -54,6 +55,7 @@ class Header(msgspec.Struct, kw_only=True):
     is_counted: bool = False  # see MessageStore
     incident: OpenIncident | None = None
     acts: ActionMemory = msgspec.field(default_factory=ActionMemory)
+    readers: Readers = msgspec.field(default_factory=Readers)  # state before these facts has none
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:

@@ -20,12 +20,13 @@ from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks,
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Viewer
+from twin.alerts.readers import Readers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
-from twin.events.measured import without_nulls
+from twin.events.measured import has_levels, without_nulls
 from twin.forecast import rises
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
@@ -34,7 +35,7 @@ from twin.records import Action, DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_rows
-from twin.stores import alerting, silence
+from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
@@ -65,6 +66,7 @@ class MessageStore(StoreKind):
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
         acts: memory of operators' actions on it.
+        readers: facts about who reads its queues.
         is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 
@@ -78,6 +80,7 @@ class MessageStore(StoreKind):
     began: int | None
     counted: set[str]
     acts: ActionMemory
+    readers: Readers
     is_counted: bool
 
     def __init__(
@@ -130,7 +133,7 @@ class MessageStore(StoreKind):
         self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
-        self.counted, self.acts = set(), ActionMemory()
+        self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
         self.is_counted = False
         self.tables.new_meters()
         self._begin()
@@ -150,7 +153,7 @@ class MessageStore(StoreKind):
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
-        self.counted, self.acts = set(header.counted), header.acts
+        self.counted, self.acts, self.readers = set(header.counted), header.acts, header.readers
         self.is_counted = header.is_counted
         self._take_over(header.described, header.attributes, header.kind_state)
 
@@ -343,7 +346,11 @@ class MessageStore(StoreKind):
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
         """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
-        alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
+        content, op, alerts = msgspec.json.decode(extra), int(event["op"]), list[Alert]()
+        if op == layout.MEASURE:
+            alerts = self._note_readers(without_nulls(content), int(event["time"]))
+        if op != layout.MEASURE or has_levels(content):
+            alerts += self._change(op, content)
         store = self.tables.store
         self._describe_ticks()
         self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
@@ -352,6 +359,19 @@ class MessageStore(StoreKind):
         if store.scm[0]["enrolled"]:
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
+
+    def _note_readers(self, measured: Measured, time: int) -> list[Alert]:
+        """Take what a measurement of that time, microseconds, says about the queues; return the alerts it opens.
+
+        The store looks ahead soon where getters stop or return.
+        """
+        if "queues" not in measured:
+            return []
+        refused, rows = self.monitor.memory.refused_at, self.tables.store.queues
+        refused_at = None if refused is None else refused * clock.TICK
+        if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
+            self.monitor.look_soon()
+        return unread.check(self, self.clock)
 
     def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
         """Take a measurement; return the alerts it opens or clears.
@@ -462,6 +482,7 @@ class MessageStore(StoreKind):
         self.episodes.turn_back(now, int(scalars["turns"]))
         self.monitor.turn_back(before, now)
         self.acts.turn_back(now // clock.TICK)
+        self.readers = Readers()
         self.began = None
         self._reporter.turns = int(scalars["turns"])
 
@@ -496,7 +517,8 @@ class MessageStore(StoreKind):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.view, self.began)
+        rise_began = self.monitor.memory.levels.rise_began * clock.TICK
+        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began)
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""
@@ -540,6 +562,7 @@ class MessageStore(StoreKind):
             self.kind,
             self.tables.store,
             self.queues,
+            self.readers,
             self.drift,
             self.monitor.levels(self),
             self.monitor.record(self),
@@ -569,6 +592,7 @@ class MessageStore(StoreKind):
                 counted=sorted(self.counted),
                 is_counted=self.is_counted,
                 acts=self.acts,
+                readers=self.readers,
             )
         )
 

@@ -28,7 +28,7 @@ from twin.units import as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock, Measured
-from twin.events.measured import without_nulls
+from twin.events.measured import has_levels, without_nulls
 
 DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts.md, "Conditions")
 
@@ -221,7 +221,7 @@ class SharedStore(ABC, Generic[Config]):
         """Apply an ALTER or MEASURE; return the alerts it opens or clears."""
         content = msgspec.json.decode(event.content)
         if event.op == _MEASURE:
-            return self._measure(without_nulls(content))
+            return self._measure(without_nulls(content)) if has_levels(content) else []
         try:
             changes = parse_attributes(self.config, "ALTER", content)
         except EstateError:  # the estate has changed since the event was decoded and checked

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from kernels import clock, expiry, layout, meter_rows, meters, pools
+from twin.alerts.readers import QueueFact, Readers
 from twin.events import Measured
 from twin.events.measured import without_nulls
 from twin.records import (
@@ -118,6 +119,7 @@ def common_record(
     kind: str,
     arrays: layout.Store,
     queues: Sequence[str],
+    readers: Readers,
     drift: Drift,
     levels: MeasuredLevels | None,
     forecast: StateForecast | None,
@@ -130,6 +132,7 @@ def common_record(
         kind: its kind.
         arrays: its arrays.
         queues: names of the queues by row.
+        readers: facts about who reads them.
         drift: what is kept of its measurements.
         levels: those measured of it.
         forecast: its forecast.
@@ -150,7 +153,7 @@ def common_record(
         uncommitted=int(scalars["uncommitted"]),
         in_doubt=int(scalars["in_doubt"]),
         expired_held=int(expiry.count_expired(arrays)) if scalars["expiring"] else 0,
-        queues=_deepest(arrays.queues[: len(queues)], queues),
+        queues=_deepest(arrays.queues[: len(queues)], queues, readers, int(scalars["clock"])),
         events=int(scalars["events"]),
         duplicates=int(scalars["duplicates"]),
         gaps=int(scalars["gaps"]),
@@ -208,10 +211,54 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
     )
 
 
-def _deepest(rows: npt.NDArray[Any], names: Sequence[str]) -> tuple[DeepQueue, ...]:
-    """Return the ten deepest queues that hold anything, by depth, then name."""
-    order = sorted(np.flatnonzero(rows["depth"]).tolist(), key=lambda row: (-int(rows["depth"][row]), names[row]))
+def _deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now: int) -> tuple[DeepQueue, ...]:
+    """Return the ten deepest queues that hold anything, by depth, then name.
+
+    Args:
+        rows: QUEUE[n].
+        names: names of the queues.
+        readers: facts about who reads them; their depths are those of queues of which no put and no get is known.
+        now: the store's clock, microseconds.
+    """
+    depths, is_counted = rows["depth"], bool(rows["puts"].any() or rows["gets"].any())
+    if not is_counted and readers.facts:
+        _, depths = readers.depths(names, now, now)
+    order = sorted(np.flatnonzero(depths).tolist(), key=lambda row: (-int(depths[row]), names[row]))
     return tuple(
-        DeepQueue(name=names[row], depth=int(rows["depth"][row]), bytes=int(rows["bytes"][row]))
+        DeepQueue(
+            name=names[row],
+            depth=int(depths[row]),
+            bytes=int(rows["bytes"][row]) if is_counted else None,
+            **_facts(readers.recent(names[row], now), now, int(rows["gets"][row])),
+        )
         for row in order[:_MAX_QUEUES]
     )
+
+
+def _facts(fact: QueueFact | None, now: int, got: int) -> dict[str, Any]:
+    """Return the fields of the facts that are known of a queue, none for None.
+
+    Args:
+        fact: the facts.
+        now: the store's clock, microseconds.
+        got: messages got by events.
+    """
+    if fact is None:
+        return {}
+    getters = fact.known_getters(now, got)
+    since = fact.unread_since if getters == 0 else None
+    times = {
+        "last_get": fact.last_get,
+        "last_put": fact.last_put,
+        "measured_at": fact.measured_at,
+        "unread_since": since,
+    }
+    fields: dict[str, Any] = {
+        "getters": getters,
+        "putters": fact.putters,
+        "oldest_s": fact.oldest_s,
+        "uncommitted": fact.uncommitted,
+        **{name: None if time is None else as_text(time) for name, time in times.items()},
+        "asked": None if getters is None or not fact.asked else tuple(fact.asked),
+    }
+    return {name: value for name, value in fields.items() if value is not None}

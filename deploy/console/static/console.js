@@ -630,7 +630,7 @@ class StoreView {
     this.cleared.hidden = cleared.length === 0;
     setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
     const fields = store.fields;
-    fill(this.queues.body, (fields.queues || []).map((queue) => [queue.name, count(queue.depth), amount(queue.bytes)]));
+    fill(this.queues.body, (fields.queues || []).map((queue) => [queue.name, count(queue.depth), queue.bytes === null ? "" : amount(queue.bytes)]));
     this.setStorage(fields);
     this.facts.set(counters(fields));
     this.whatIf.show(Boolean(state.meta && state.meta.what_if), state.past ? state.past.time : null);

@@ -1,0 +1,340 @@
+"""Facts that MEASUREs have by queue: who reads it, for how long a fact counts, what the state record shows of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
+from tests.support.workloads import SECOND_US, START_US
+from twin.alerts import readers
+from twin.alerts.readers import QueueFact, Readers
+from twin.units import as_text
+
+MINUTE = 60.0
+
+
+def measure(driver: TwinDriver, asked: tuple[str, ...] = ("QM01", "QM02"), **fact: Any) -> dict[str, Any]:
+    """Measure the queue A.QUEUE; return the state record."""
+    return dict(driver.measure(queues=[{"name": "A.QUEUE", **fact}], asked=list(asked)))
+
+
+def queue_of(driver: TwinDriver) -> dict[str, Any]:
+    """Return what the state record shows of its deepest queue."""
+    return dict(driver.state()["queues"][0])
+
+
+@pytest.mark.parametrize("open_driver", [TwinDriver, PageSetDriver, QueueFileDriver])
+def test_a_measurement_of_queues_alone_is_no_level_of_the_store(open_driver: type[TwinDriver]) -> None:
+    driver = open_driver()
+    driver.put(count=3)
+    before = driver.state()
+    after = driver.measure(resync=True, queues=[{"name": "A.QUEUE", "getters": 2, "depth": 9}])
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed <= {"queues", "events", "time"}
+    assert after["queues"][0]["getters"] == 2
+    assert after["queues"][0]["depth"] == 3
+    assert driver.reopen().state() == driver.state()
+
+
+def test_the_state_record_has_only_facts_that_are_known() -> None:
+    driver = TwinDriver()
+    driver.put(count=3)
+    assert queue_of(driver).keys() == {"name", "depth", "bytes"}
+    measure(driver, getters=0, oldest_s=17, last_get="2026-11-20T11:00:00+01:00", uncommitted=None)
+    assert queue_of(driver) == {
+        "name": "A.QUEUE",
+        "depth": 3,
+        "bytes": queue_of(driver)["bytes"],
+        "getters": 0,
+        "oldest_s": 17,
+        "last_get": "2026-11-20T10:00:00.000000Z",
+        "asked": ["QM01", "QM02"],
+        "measured_at": as_text(driver.time),
+        "unread_since": as_text(driver.time),
+    }
+
+
+def test_a_list_of_queues_as_in_state_records_of_earlier_versions_is_accepted() -> None:
+    driver = TwinDriver()
+    driver.put(count=3)
+    driver.measure(ents_used=3, queues=[{"name": "A.QUEUE", "depth": 3, "bytes": 300}, {"name": "NONE", "depth": 1}])
+    assert driver.state()["baseline"]["entries"] == 0
+    assert queue_of(driver).keys() == {"name", "depth", "bytes", "measured_at"}
+
+
+def test_where_only_levels_are_known_the_measured_depths_are_shown() -> None:
+    driver = TwinDriver()
+    driver.measure(resync=True, ents_used=12, queues=[{"name": "A.QUEUE", "depth": 12}])
+    (queue,) = driver.state()["queues"]
+    assert (queue["depth"], queue["bytes"]) == (12, None)
+
+
+def test_a_fact_counts_for_three_usual_distances_and_five_minutes_at_least() -> None:
+    driver = TwinDriver()
+    driver.put()
+    measure(driver, getters=1)
+    driver.wait(5 * MINUTE)
+    assert queue_of(driver)["getters"] == 1
+    driver.wait(1)
+    assert "getters" not in queue_of(driver)
+    for _ in range(3):
+        measure(driver, getters=1)
+        driver.wait(10 * MINUTE)
+    driver.wait(20 * MINUTE)
+    assert queue_of(driver)["getters"] == 1
+    driver.wait(6)
+    assert "getters" not in queue_of(driver)
+
+
+def test_it_counts_for_two_hours_at_most() -> None:
+    fact = QueueFact(0, gap=3600 * SECOND_US)
+    assert fact.counts(7200 * SECOND_US)
+    assert not fact.counts(7200 * SECOND_US + 1)
+
+
+def test_nobody_reads_it_since_the_first_of_the_measurements_in_a_row() -> None:
+    driver = TwinDriver()
+    driver.put(count=9)
+    measure(driver, getters=0)
+    since = as_text(driver.time)
+    for _ in range(3):
+        driver.wait(30)
+        measure(driver, getters=0)
+    assert queue_of(driver)["unread_since"] == since
+    measure(driver, getters=1)
+    assert "unread_since" not in queue_of(driver)
+
+
+def test_a_get_proves_a_getter() -> None:
+    driver = TwinDriver()
+    driver.put(count=9)
+    measure(driver, getters=0)
+    driver.send("GET")
+    assert queue_of(driver).keys() >= {"measured_at"}
+    assert not {"getters", "unread_since", "asked"} & queue_of(driver).keys()
+    driver.wait(30)
+    measure(driver, getters=0)
+    assert queue_of(driver)["unread_since"] == as_text(driver.time)
+
+
+def test_the_time_of_the_last_get_proves_one_where_gets_are_not_reported() -> None:
+    driver = TwinDriver()
+    driver.measure(resync=True, ents_used=12, queues=[{"name": "A.QUEUE", "depth": 12, "getters": 0}])
+    driver.wait(60)
+    got_at = as_text(driver.time - 20 * SECOND_US)
+    driver.measure(queues=[{"name": "A.QUEUE", "depth": 3, "getters": 0, "last_get": got_at}])
+    assert queue_of(driver)["unread_since"] == as_text(driver.time)
+
+
+def test_handles_that_a_member_did_not_answer_about_stay_as_they_were_until_they_are_old() -> None:
+    driver = TwinDriver()
+    driver.put()
+    measure(driver, getters=0)
+    since = as_text(driver.time)
+    for _ in range(4):
+        driver.wait(60)
+        measure(driver, depth=4)
+    assert queue_of(driver)["unread_since"] == since
+    driver.wait(60)
+    measure(driver, depth=4)
+    assert "getters" not in queue_of(driver)
+    measure(driver, getters=0)
+    assert queue_of(driver)["unread_since"] == as_text(driver.time)
+
+
+def test_an_older_measurement_changes_nothing() -> None:
+    driver = TwinDriver()
+    driver.put()
+    driver.wait(60)
+    measure(driver, getters=1)
+    expected = queue_of(driver)
+    older = {"queues": [{"name": "A.QUEUE", "getters": 0}]}
+    driver.send("MEASURE", None, store=driver.name, measured=older, time=driver.time - 30 * SECOND_US)
+    assert queue_of(driver) == expected
+
+
+# --- absences, and bounds --------------------------------------------------------------------------------------------
+
+
+def measured(fact: QueueFact, minute: float, **values: Any) -> QueueFact:
+    time = START_US + round(minute * 60) * SECOND_US
+    refused_at = values.pop("refused_at", None)
+    fact.take({"name": "A", **values}, time, ("QM01",), 0, 0, refused_at)
+    return fact
+
+
+def away(fact: QueueFact, begin: int, minutes: int, **last: Any) -> None:
+    """Measure a queue each minute, without a getter for some minutes."""
+    for minute in range(begin, begin + minutes):
+        measured(fact, minute, getters=0)
+    measured(fact, begin + minutes, getters=1, **last)
+
+
+def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
+    fact = QueueFact(START_US)
+    measured(fact, 0, getters=1)
+    away(fact, 1, 60)
+    assert fact.usual_absence is None
+    away(fact, 70, 55)
+    assert fact.usual_absence == 55 * 60 * SECOND_US
+    measured(fact, 130, getters=0)
+    for minute in range(131, 200):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute - 130 <= 55 * 1.25)
+
+
+def test_an_absence_in_which_puts_were_refused_is_no_timetable() -> None:
+    fact = QueueFact(START_US)
+    for begin in (0, 100, 200):
+        away(fact, begin, 60, refused_at=START_US + (begin + 50) * 60 * SECOND_US)
+    assert fact.absences == []
+
+
+def test_the_longest_absences_of_two_weeks_are_kept() -> None:
+    fact = QueueFact(START_US)
+    for number in range(20):
+        away(fact, 100 * number, 10 + number)
+    assert [end - begin for begin, end in fact.absences] == [m * 60 * SECOND_US for m in range(22, 30)]
+    away(fact, 100 * 20 + 16 * 1440, 5)
+    assert len(fact.absences) == 1
+
+
+def test_few_depths_are_kept_and_the_older_the_further_apart() -> None:
+    fact = QueueFact(START_US)
+    for minute in range(600):
+        measured(fact, minute, depth=minute)
+    assert len(fact.samples) <= 6
+    assert fact.samples[0][1] == 0
+    distances = [after[0] - before[0] for before, after in zip(fact.samples, fact.samples[1:], strict=False)]
+    assert distances == sorted(distances, reverse=True)
+    grown = fact.grown_since(START_US + 300 * 60 * SECOND_US)
+    assert 299 <= grown <= 599
+
+
+def test_facts_are_kept_of_so_many_queues_and_old_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "MAX_QUEUES", 2)
+    driver, names = TwinDriver(), ["A", "B", "C", "D"]
+    rows = driver.twin.tables.store.queues[[0, 0, 0, 0]]
+    own = Readers()
+    own.note({"queues": [{"name": name, "depth": 1} for name in names]}, START_US, names, rows)
+    assert own.facts.keys() == {"A", "B"}
+    own.note({"queues": [{"name": "D", "depth": 1}]}, START_US + 3600 * SECOND_US, names, rows)
+    assert own.facts.keys() == {"D"}
+
+
+def test_a_clock_that_goes_back_forgets_them() -> None:
+    driver = TwinDriver()
+    driver.put()
+    measure(driver, getters=0)
+    earlier = driver.time - 5 * 86_400 * SECOND_US
+    for second in range(2_000):
+        driver.send("HEARTBEAT", None, store=driver.name, time=earlier + second * SECOND_US)
+        if not driver.twin.readers.facts:
+            break
+    assert queue_of(driver).keys() == {"name", "depth", "bytes"}
+
+
+# --- the watch about a queue that nobody reads -----------------------------------------------------------------------
+
+
+class Watched(TwinDriver):
+    """A structure whose queue A.QUEUE is put to and measured each minute."""
+
+    def go_on(self, minutes: int, getters: int | None, *, puts: int = 1, gets: int = 0, **fact: Any) -> None:
+        for _ in range(minutes):
+            self.time += 56 * SECOND_US
+            if puts:
+                self.put(count=puts)
+            if gets:
+                self.get(count=gets)
+            if getters is not None:
+                measure(self, getters=getters, **fact)
+            self.send("HEARTBEAT", None)
+
+    def watches(self) -> list[tuple[str, int]]:
+        return [
+            (alert.change, round((alert.time - START_US) / 60 / SECOND_US))
+            for alert in self.alerts
+            if alert.condition == "queue-unread"
+        ]
+
+
+def watched() -> Watched:
+    return Watched(size=1 << 24)
+
+
+def test_a_queue_with_a_steady_reader_is_unread_after_ten_minutes_in_which_it_was_put_to() -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(11, getters=0)
+    assert driver.watches() == []
+    driver.go_on(3, getters=0)
+    assert driver.watches() == [("opened", 52)]
+    (alert,) = (alert for alert in driver.alerts if alert.condition == "queue-unread")
+    assert (alert.severity, alert.level, alert.resource) == ("info", "watch", "queue/A.QUEUE")
+    assert alert.cause.startswith("No application has A.QUEUE open for input since ")
+    assert alert.cause.endswith(" messages wait, and puts come.")
+    assert alert.runbook[0].steps[0].statement == "DISPLAY QSTATUS(A.QUEUE) TYPE(HANDLE) CMDSCOPE(*) ALL"
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ({"getters": 1}, "A.QUEUE is open for input again, alert cleared."),
+        ({"getters": 0, "puts": 0, "gets": 50}, "A.QUEUE is empty, alert cleared."),
+        ({"getters": None}, "A.QUEUE is not measured any more, alert cleared."),
+    ],
+)
+def test_it_clears_when_it_is_read_again_empty_or_not_measured_any_more(end: dict[str, Any], words: str) -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(15, getters=0)
+    driver.go_on(10, **end)
+    assert [change for change, _ in driver.watches()] == ["opened", "cleared"]
+    assert driver.alerts[-1].cause == words
+
+
+def test_it_does_not_open_without_puts() -> None:
+    driver = watched()
+    driver.put(count=5)
+    driver.go_on(40, getters=2, puts=0)
+    driver.go_on(60, getters=0, puts=0)
+    assert driver.watches() == []
+
+
+def test_it_does_not_open_for_a_queue_read_on_a_timetable_until_that_is_exceeded() -> None:
+    driver = watched()
+    for _ in range(3):
+        driver.go_on(50, getters=0)
+        driver.go_on(10, getters=1, gets=6)
+    assert driver.watches() == []
+    since = round((driver.time - START_US) / 60 / SECOND_US)
+    driver.go_on(70, getters=0)
+    ((change, minute),) = driver.watches()
+    assert (change, 60 <= minute - since <= 64) == ("opened", True)
+
+
+def test_a_store_with_an_open_watch_continues_from_its_state() -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(15, getters=0)
+    before = driver.state()
+    driver.reopen()
+    assert driver.state() == before
+    driver.go_on(5, getters=1, gets=20)
+    assert [change for change, _ in driver.watches()] == ["opened", "cleared"]
+
+
+def test_state_of_a_version_without_facts_opens_without_them() -> None:
+    driver = TwinDriver()
+    driver.put(count=3)
+    header = msgspec.msgpack.decode(driver.twin.header())
+    del header["readers"]
+    pages = dict(driver.twin.dirty_pages())
+    driver.twin = driver.decoding.twin(None, msgspec.msgpack.encode(header), pages.items())
+    assert driver.state()["messages"] == 3
+    measure(driver, getters=0)
+    assert queue_of(driver)["getters"] == 0

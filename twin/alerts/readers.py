@@ -1,0 +1,261 @@
+"""Who reads the queues of a store: the facts that MEASUREs have by queue (docs/events.md, "Queues measured").
+
+A fact counts for three times the usual distance of its measurements, and "no handle open for input" only until a
+message is got: a get proves a getter. A store keeps facts of the queues that it knows, `MAX_QUEUES` at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from kernels.clock import SECOND
+from twin.events import Measured
+from twin.events.measured import QueueMeasured
+from twin.state.arrays import Array
+from twin.units import as_microseconds
+
+MAX_QUEUES = 4096  # of a store, of which facts are kept [assumed]
+_COUNTS_GAPS = 3  # usual distances of the measurements of a queue, for which a fact counts [assumed]
+_COUNTS_AT_LEAST, _COUNTS_AT_MOST = 300 * SECOND, 7200 * SECOND  # [assumed]
+_SAMPLES = 6  # earlier depths that are kept of a queue, the older the further apart
+_SAMPLE_AFTER = 120 * SECOND  # between two of them, at least
+_ABSENCES = 8  # that are kept of a queue's getters: the longest
+_LEAST_ABSENCE = 60 * SECOND  # that is kept
+_ABSENCE_FOR = 15 * 86_400 * SECOND  # for which it is kept: two weeks, so that weekends are among them
+_RESTARTED_FOR = 120 * SECOND  # for which an application that is restarted is away [assumed]
+_STEADY_FOR = 1800 * SECOND  # for which a queue was read without a break that has a steady reader [assumed]
+_TIMETABLE = 2  # absences that ended by themselves, from which a queue counts as read on a timetable [assumed]
+_SILENT_FOR = 180 * SECOND  # without a get, while handles are open: as long as for getters that stopped
+LONGER = 1.25  # times the usual absence, from which one is longer than usual [assumed]
+
+
+class QueueFact(msgspec.Struct, array_like=True):
+    """Facts of one queue; times in microseconds. None: not known.
+
+    Attributes:
+        measured_at: time of the last measurement.
+        gap: usual distance of its measurements; 0: there was one.
+        getters, putters: handles open for input, for output.
+        getters_at: time of the measurement that had `getters`.
+        asked: queue managers that answered about its handles then.
+        gets: messages that events had got by then.
+        watched_since: first of the measurements of `getters` of which each was recent at the next.
+        read_since: first of those in a row that found one; None: the last found none.
+        read_for: the longest time for which these found one.
+        unread_since: first of those in a row that found no getter, while nothing was got; None: the last found one.
+        puts, unread_depth: messages put by events, and depth, as of `unread_since`.
+        absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
+        samples: (time, depth) of earlier measurements, the oldest first.
+    """
+
+    measured_at: int
+    gap: int = 0
+    depth: int | None = None
+    getters: int | None = None
+    getters_at: int = 0
+    asked: list[str] = []
+    putters: int | None = None
+    oldest_s: int | None = None
+    last_get: int | None = None
+    last_put: int | None = None
+    uncommitted: int | None = None
+    gets: int = 0
+    watched_since: int = 0
+    read_since: int | None = None
+    read_for: int = 0
+    unread_since: int | None = None
+    puts: int = 0
+    unread_depth: int = 0
+    absences: list[tuple[int, int]] = []
+    samples: list[tuple[int, int]] = []
+
+    def counts(self, now: int, time: int | None = None) -> bool:
+        """Return True if what was measured then, or last, is recent enough at `now`."""
+        usual = min(max(_COUNTS_GAPS * self.gap, _COUNTS_AT_LEAST), _COUNTS_AT_MOST)
+        return now - (self.measured_at if time is None else time) <= usual
+
+    def known_getters(self, now: int, gets: int) -> int | None:
+        """Return the handles open for input; None where that is not known, or no longer.
+
+        Args:
+            now: event time.
+            gets: messages that events have got until now.
+        """
+        if self.getters is None or not self.counts(now, self.getters_at) or (not self.getters and gets != self.gets):
+            return None
+        return self.getters
+
+    def last_got(self, by_events: int) -> int:
+        """Return when a message was last got, microseconds, 0: not known. by_events: the same as events have it."""
+        return max(by_events, self.last_get or 0)
+
+    def is_read_in_vain(self, last_got: int) -> bool:
+        """Return True if applications had it open for input and got nothing. last_got: as of `last_got`, or 0."""
+        return bool(self.getters) and last_got > 0 and self.getters_at - last_got >= _SILENT_FOR
+
+    @property
+    def usual_absence(self) -> int | None:
+        """Length of the usual absence of getters of a queue that is read on a timetable; None: it has none known.
+
+        It is the second longest, as one may have been a failure.
+        """
+        lengths = sorted(end - begin for begin, end in self.absences)
+        return lengths[-_TIMETABLE] if len(lengths) >= _TIMETABLE else None
+
+    @property
+    def is_steady(self) -> bool:
+        """True if its reader is steady: it was read for long without a break."""
+        return self.read_for >= _STEADY_FOR
+
+    def may_return(self, now: int) -> bool:
+        """Return True if the getters of an unread queue may be away no longer than usual.
+
+        Those of a queue read on a timetable are, until it is longer than usual; an application that is restarted is
+        away for a short while. A queue that was never read for long may have a timetable that is not known yet.
+        """
+        if self.unread_since is None or now - self.unread_since < _RESTARTED_FOR:
+            return True
+        usual = self.usual_absence
+        return not self.is_steady if usual is None else now - self.unread_since <= LONGER * usual
+
+    def grown_since(self, time: int) -> int:
+        """Return by how much it has become deeper since a time, as far back as its depths are known."""
+        if self.depth is None or not self.samples:
+            return 0
+        before = [depth for sampled, depth in self.samples if sampled <= time]
+        return self.depth - (before[-1] if before else self.samples[0][1])
+
+    def take(
+        self, measured: QueueMeasured, time: int, asked: Sequence[str], got: int, put: int, refused_at: int | None
+    ) -> None:
+        """Take the facts of a measurement.
+
+        Args:
+            measured: the facts.
+            time: its time, not before that of the last one.
+            asked: queue managers that answered about handles.
+            got: messages that events have got from it so far.
+            put: messages that they have put to it.
+            refused_at: when the store last refused a put; None: never.
+        """
+        if time > self.measured_at:
+            self.gap = time - self.measured_at if not self.gap else min(time - self.measured_at, 2 * self.gap)
+        before, was_recent = self.measured_at, self.getters_at > 0 and self.counts(time, self.getters_at)
+        self.measured_at = time
+        self.depth, self.putters = measured.get("depth"), measured.get("putters")
+        self.oldest_s, self.uncommitted = measured.get("oldest_s"), measured.get("uncommitted")
+        got_before, self.last_get = self.last_get, _time(measured.get("last_get"))
+        self.last_put = _time(measured.get("last_put"))
+        self._sample()
+        getters = measured.get("getters")
+        if getters is None:
+            return
+        was_got = got != self.gets or (self.last_get is not None and self.last_get > (got_before or before))
+        if self.unread_since is not None and was_recent and (getters or was_got):
+            self._end_absence(time if getters else max(self.unread_since, self.last_get or time), refused_at)
+        if not was_recent:
+            self.watched_since, self.read_since = time, None
+        if getters:
+            self.unread_since, self.read_since = None, time if self.read_since is None else self.read_since
+            self.read_for = max(self.read_for, time - self.read_since)
+        elif self.unread_since is None or was_got or not was_recent:
+            self.unread_since, self.puts, self.unread_depth = time, put, self.depth or 0
+            self.read_since = None
+        self.getters, self.getters_at, self.gets, self.asked = getters, time, got, list(asked)
+
+    def _end_absence(self, end: int, refused_at: int | None) -> None:
+        """Keep the absence of getters that ends, unless puts were refused in it."""
+        assert self.unread_since is not None
+        is_harmless = refused_at is None or refused_at < self.unread_since
+        if is_harmless and end - self.unread_since >= _LEAST_ABSENCE:
+            absences = [absence for absence in self.absences if absence[1] > end - _ABSENCE_FOR]
+            absences.append((self.unread_since, end))
+            self.absences = sorted(sorted(absences, key=lambda absence: absence[0] - absence[1])[:_ABSENCES])
+
+    def _sample(self) -> None:
+        """Keep the depth, and drop the sample that is nearest to its neighbours for its age."""
+        if self.depth is None or (self.samples and self.measured_at - self.samples[-1][0] < _SAMPLE_AFTER):
+            return
+        samples = [*self.samples, (self.measured_at, self.depth)]
+        if len(samples) > _SAMPLES:
+            times = [sampled for sampled, _ in samples]
+            inner = range(1, len(samples) - 1)
+            del samples[min(inner, key=lambda i: (times[i + 1] - times[i - 1]) / (self.measured_at - times[i - 1] + 1))]
+        self.samples = samples
+
+
+class Readers(msgspec.Struct):
+    """Facts of the queues of a store, by name, kept in its header."""
+
+    facts: dict[str, QueueFact] = {}
+
+    def note(
+        self, measured: Measured, time: int, queues: Sequence[str], rows: Array, refused_at: int | None = None
+    ) -> bool:
+        """Take the facts of a MEASURE; return True if it changes which queues have getters.
+
+        Args:
+            measured: its content, without nulls.
+            time: its time, microseconds.
+            queues: names of the store's queues by row; facts of others are ignored.
+            rows: QUEUE[n].
+            refused_at: as of `QueueFact.take`.
+        """
+        numbers = {name: row for row, name in enumerate(queues)}
+        changed = False
+        for own in measured.get("queues", ()):
+            row, fact = numbers.get(own["name"]), self.facts.get(own["name"])
+            if row is None or (fact is not None and time < fact.measured_at):
+                continue
+            if fact is None:
+                if len(self.facts) >= MAX_QUEUES:
+                    self._forget(time)
+                if len(self.facts) >= MAX_QUEUES:
+                    continue
+                fact = self.facts[own["name"]] = QueueFact(time)
+            got = int(rows["gets"][row])
+            before = fact.known_getters(time, got)
+            fact.take(own, time, measured.get("asked", ()), got, int(rows["puts"][row]), refused_at)
+            changed = changed or (before == 0) != (fact.known_getters(time, got) == 0)
+        return changed
+
+    def _forget(self, now: int) -> None:
+        """Forget the facts that no longer count."""
+        self.facts = {name: fact for name, fact in self.facts.items() if fact.counts(now)}
+
+    def recent(self, queue: str, now: int) -> QueueFact | None:
+        """Return the facts of a queue that count at `now`; None: there are none."""
+        fact = self.facts.get(queue)
+        return fact if fact is not None and fact.counts(now) else None
+
+    def unread(self, queues: Sequence[str], rows: Array, now: int) -> Mapping[int, QueueFact]:
+        """Return the facts of the queues that no application has open for input, by row.
+
+        Args:
+            queues: names of the store's queues by row.
+            rows: QUEUE[n].
+            now: event time, microseconds.
+        """
+        if not any(fact.unread_since is not None for fact in self.facts.values()):
+            return {}
+        return {
+            row: self.facts[name]
+            for row, name in enumerate(queues)
+            if name in self.facts and self.facts[name].known_getters(now, int(rows["gets"][row])) == 0
+        }
+
+    def depths(self, queues: Sequence[str], since: int, now: int) -> tuple[Array, Array]:
+        """Return (growth since a time, depth), messages by queue as measured, i8[queues] each; 0 where not known."""
+        grown, held = np.zeros(len(queues), np.int64), np.zeros(len(queues), np.int64)
+        for row, name in enumerate(queues):
+            fact = self.recent(name, now)
+            if fact is not None and fact.depth is not None:
+                grown[row], held[row] = fact.grown_since(since), fact.depth
+        return grown, held
+
+
+def _time(text: str | None) -> int | None:
+    return None if text is None else as_microseconds(text)
