@@ -23,7 +23,7 @@ from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.console import MAX_MESSAGE_LINES, RUNMQSC, ConsoleReader, Message
+from twin.feeds.console import RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.log_texts import texts_of
 from twin.feeds.mqsc_objects import MqscObjects, pairs
@@ -52,7 +52,7 @@ _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure 
 _LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
 _LOOK_US = 1_000_000  # between two looks for messages of which no line came for a while
-_MAX_CONSOLES = 1000  # systems whose logs are read as they are written
+_MAX_CONSOLES, _MAX_SIZE = 1000, 64 << 20  # systems whose logs are read as they are written, and characters that wait
 _MAX_SHORT = 20  # lines of a message that is not a report
 
 
@@ -72,7 +72,7 @@ class DisplayFeed(Feed):
         self._qmgr: str | None = options.qmgr
         self.passed = NOT_BY_TIME
         self._consoles: OrderedDict[tuple[str, str], ConsoleReader] = OrderedDict()  # by stream and system
-        self._lines = 0  # of the messages that wait in these
+        self._size = 0  # characters of the messages that wait in these
         self._silent_at: dict[str, int] = {}  # by partition: the time at which a message that waits may be whole
         self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
         self._readers: dict[str, Callable[[Message, str, int, str], Iterator[Item]]] = {
@@ -134,16 +134,16 @@ class DisplayFeed(Feed):
             key = page.stream, own.system
             console = self._consoles.pop(key, None) or self._new_console(page)
             self._consoles[key] = console
-            self._lines -= console.lines
+            self._size -= console.size
             before = console.begun_in
             messages = console.read(log_lines(own.data), page, own.place)
             yield from self._messages(chain(messages, console.whole()) if own.is_whole else messages, is_at_once=True)
             yield from self._left(console)
             self.note_begun(before, console.begun_in)
-            self._lines += console.lines
+            self._size += console.size
             if (silent_at := console.silent_at) is not None:
                 self._silent_at.setdefault(partition_of(page.stream), silent_at)
-        while len(self._consoles) > _MAX_CONSOLES or self._lines > MAX_MESSAGE_LINES:
+        while len(self._consoles) > _MAX_CONSOLES or self._size > _MAX_SIZE:
             _, console = self._consoles.popitem(last=False)
             yield from self._whole(console, console.whole())
 
@@ -164,10 +164,10 @@ class DisplayFeed(Feed):
 
     def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
         """Take messages of which nothing more is expected."""
-        before, lines = console.begun_in, console.lines
+        before, size = console.begun_in, console.size
         yield from self._messages(messages, is_at_once=True)
         self.note_begun(before, console.begun_in)
-        self._lines += console.lines - lines
+        self._size += console.size - size
 
     def _is_whole(self, message: Message) -> bool:
         """Return True for a message that its text shows to be whole, and for one that is not read."""

@@ -395,10 +395,11 @@ class TestDisplay:
         events, _, feed = pieces("display", values, second=0, estate=estate, is_end=False)
         assert [event["measured"]["ents_max"] for event in events] == [20, 21]
         assert len(feed.begun_in) == 3
-        monkeypatch.setattr("twin.feeds.display.MAX_MESSAGE_LINES", 50)
-        endless = [("t/0/A", line) for line in syslog(SYSPRINT + "x\n" * 100).encode().splitlines()]
-        _, _, feed = pieces("display", endless, second=0, estate=estate, is_end=False)
-        assert feed._lines <= 50
+        monkeypatch.setattr("twin.feeds.display._MAX_SIZE", 5_000)
+        endless = syslog("CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\n" + "CFSTATUS(APP1)\n" * 500)
+        _, intake, feed = pieces("display", endless.encode().splitlines(), second=0, estate=estate, is_end=False)
+        assert feed._size <= 5_000
+        assert intake.counts["unjoined"] > 100
 
     def test_a_queue_manager_that_the_estate_lacks_is_counted(self, estate):
         _, intake, _ = pieces("display", [line_of(USAGE.replace("QM01", "QM77"))], estate=estate)
