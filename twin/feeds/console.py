@@ -109,6 +109,7 @@ class ConsoleReader:
     first_day: date | None  # day of the first time, where no line has named one; None: that of the page
     zone: tzinfo  # zone of the times
     is_whole: Callable[[Message], bool] | None = None  # of a log as it is written: whether a message ends with its text
+    qmgr: str | None = None  # of messages that name none; whoever reads them keeps it here
     unjoined: int = 0  # number of lines that continue a message whose first line is missing
     first_unjoined: tuple[str, str] | None = None  # place and text of the first of these
     outside: int = 0  # number of lines that are of no message, blank ones and headings among them

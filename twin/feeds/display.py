@@ -101,9 +101,9 @@ class DisplayFeed(Feed):
             if own.system not in consoles:
                 consoles[own.system] = self._new_console(page)
             console = consoles[own.system]
-            yield from self._messages(console.read(file_lines(own.data), page, own.place))
+            yield from self._messages(console, console.read(file_lines(own.data), page, own.place))
         for console in consoles.values():
-            yield from self._messages(console.finish())
+            yield from self._messages(console, console.finish())
             yield from self._left(console)
         yield from self.objects.measurements.events()
 
@@ -137,13 +137,13 @@ class DisplayFeed(Feed):
             self._size -= console.size
             before = console.begun_in
             messages = console.read(log_lines(own.data), page, own.place)
-            yield from self._messages(chain(messages, console.whole()) if own.is_whole else messages, is_at_once=True)
+            yield from self._messages(console, chain(messages, console.whole()) if own.is_whole else messages)
             yield from self._left(console)
             self.note_begun(before, console.begun_in)
             self._size += console.size
             if (silent_at := console.silent_at) is not None:
                 self._silent_at.setdefault(partition_of(page.stream), silent_at)
-        while len(self._consoles) > _MAX_CONSOLES or self._size > _MAX_SIZE:
+        while self._consoles and (len(self._consoles) > _MAX_CONSOLES or self._size > _MAX_SIZE):
             _, console = self._consoles.popitem(last=False)
             yield from self._whole(console, console.whole())
 
@@ -165,7 +165,7 @@ class DisplayFeed(Feed):
     def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
         """Take messages of which nothing more is expected."""
         before, size = console.begun_in, console.size
-        yield from self._messages(messages, is_at_once=True)
+        yield from self._messages(console, messages)
         self.note_begun(before, console.begun_in)
         self._size += console.size - size
 
@@ -182,18 +182,22 @@ class DisplayFeed(Feed):
     def _new_console(self, page: Page) -> ConsoleReader:
         zone = self.options.zone or UTC
         if not page.stream:
-            return ConsoleReader(self._first_day(page.time), zone)
+            return ConsoleReader(self._first_day(page.time), zone, qmgr=self._qmgr)
         day = None if self.options.date is None else date.fromisoformat(self.options.date)
-        return ConsoleReader(day, zone, self._is_whole)
+        return ConsoleReader(day, zone, self._is_whole, qmgr=self.options.qmgr)
 
-    def _messages(self, messages: Iterable[Message | Complaint], *, is_at_once: bool = False) -> Iterator[Item]:
+    def _messages(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
+        """Take messages of a text; what those of a log as it is written measure is not held back."""
         for message in messages:
             if isinstance(message, Complaint):
                 yield message
                 continue
+            self._qmgr = console.qmgr
             yield from self._message(message)
-            if is_at_once or self.objects.measurements.is_full:
-                yield from self.objects.measurements.events(is_end=not is_at_once)
+            console.qmgr = self._qmgr
+            is_full = self.objects.measurements.is_full
+            if is_full or console.is_whole is not None:
+                yield from self.objects.measurements.events(is_end=is_full)
 
     def _left(self, console: ConsoleReader) -> Iterator[Item]:
         """Yield the lines of a page that are of no message, and forget them."""

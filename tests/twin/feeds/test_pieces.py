@@ -368,6 +368,13 @@ class TestDisplay:
         again, _, _ = pieces("display", values, estate=estate)
         assert again == events
 
+    def test_the_queue_manager_that_a_text_names_is_that_of_its_stream(self, estate):
+        texts = [RUNMQSC.splitlines(), RUNMQSC.replace("QMD1", "QMD2").splitlines()]
+        values = [(f"t/0/{key}", line.encode()) for lines in zip(*texts, strict=True) for key, line in enumerate(lines)]
+        events, intake, _ = pieces("display", values, second=0, estate=estate)
+        assert {event["qmgr"] for event in events} == {"QMD1"}
+        assert {qmgr for qmgr, _ in intake.unknown} == {"QMD2"}
+
     def test_a_structure_below_its_threshold_is_read_at_once(self, estate):
         """Of a structure that holds no queues; this one does, so that the message is passed over, not held."""
         _, intake, feed = pieces("display", [line_of(BELOW)], estate=estate, is_end=False)
