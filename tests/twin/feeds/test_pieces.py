@@ -293,6 +293,12 @@ class TestDisplay:
             assert events == first, seed
             assert (own.counts, feed.begun_in) == (intake.counts, {})
 
+    def test_lines_in_ebcdic_are_read(self, estate):
+        whole, _ = read("display", syslog(USAGE).encode(), estate=estate)
+        values = [line.encode("cp037") for line in syslog(USAGE).splitlines()]
+        events, _, _ = pieces("display", values, estate=estate)
+        assert merged(events) == merged(whole)
+
     @pytest.mark.parametrize("wrap", ["message", "log", "MESSAGE", "msg"])
     def test_lines_in_json_of_a_forwarder_are_read(self, estate, wrap):
         text = syslog(USAGE)
