@@ -29,6 +29,8 @@ class Case:
         """Return the percentage in use, by the levels of the store."""
         if self.resource == "entries":
             return 100 * levels["ents_used"] / levels["ents_max"]
+        if self.resource == "elements":
+            return 100 * levels["elems_used"] / levels["elems_max"]
         if self.resource == "pages":
             return 100 * (levels["pages_total"] - levels["pages_unused"]) / levels["pages_total"]
         if self.resource == "file":
@@ -127,6 +129,20 @@ def test_the_state_after_a_round_is_the_truth_of_that_time(tmp_path):
     assert system.outcomes["QSG1/APP1"].refused
 
 
+def test_elements_of_large_messages_are_known_by_the_share_of_the_structure_in_use(tmp_path):
+    """DISPLAY CFSTATUS shows no elements: a structure that they fill has SIZEUSED(99) and a third of its entries."""
+    system = simulated(tmp_path, Case("QSG1/APP1", "elements", 4000.0), **SHORT)
+    with MqwebServer(system) as server:
+        chain = Chain(server, system, ASKED)
+        for minute in (10, 25, 55):
+            system.play(system.start + minute * 60 * SECOND)
+            chain.round()
+            levels, state = system.levels["QSG1/APP1"], chain.player.states()["QSG1/APP1"]
+            assert state.elems_used == pytest.approx(levels["elems_used"], abs=0.011 * levels["elems_max"])
+            assert state.ents_used == levels["ents_used"]
+    assert system.outcomes["QSG1/APP1"].refused
+
+
 def is_between(value, bounds, slack):
     return bounds[0] - slack <= value <= bounds[1] + slack
 
@@ -169,7 +185,7 @@ def test_who_has_a_queue_open_is_known_of_all_members_or_not_at_all(tmp_path):
     assert orders["depth"] == system.queue("QSG1", "ORDERS").depth
     assert "getters" not in orders  # QM02 may have it open
     assert [place for _, place, _ in chain.said] == [server.url]
-    assert [complaint.place for complaint in chain.intake.complaints] == ["QM02"]
+    assert [complaint.place for complaint in chain.intake.complaints] == ["QSG1"]
 
 
 def check_times(told, case, interval_s):
@@ -190,11 +206,12 @@ def test_levels_of_a_round_open_alerts_within_an_interval_of_the_truth(tmp_path)
     "case",
     [
         ENTRIES,
+        Case("QSG1/APP1", "elements", 4000.0, line=80, early_s=120),  # SIZEUSED is a whole percentage
         Case("QSG1/BIG", "smds/QM01", 6000.0),
         Case("QM01/PS04", "pages", 1500.0),
         Case("QMD1/INVOICES", "file", 4000.0, early_s=80),  # CURFSIZE is in MB, rounded up
     ],
-    ids=lambda case: case.store,
+    ids=lambda case: f"{case.store}-{case.resource}",
 )
 def test_each_kind_of_store_is_followed_by_rounds_of_30_s(tmp_path, capsys, case):
     told = tell(tmp_path, case, 30, hours=3.0, outage_after=1.0, outage=1.5)

@@ -341,7 +341,8 @@ class System:
                 used, most = levels.get("ents_used", 0), levels.get("ents_max", 0)
                 row = {**head, "CFTYPE": "ADMIN" if one.is_administration else "APPL", "STATUS": "ACTIVE"}
                 row["SIZEMAX"] = levels.get("size", one.size) // KIB
-                row["SIZEUSED"] = 100 * max(used, 1) // max(most, 1)
+                elements, most_elements = levels.get("elems_used", 0), levels.get("elems_max", 0)
+                row["SIZEUSED"] = max(100 * used // max(most, 1), 100 * elements // max(most_elements, 1))  # assumed
                 row |= {"ENTSMAX": most, "ENTSUSED": used, "FAILDATE": "", "FAILTIME": ""}
                 yield row | {"OFFLDUSE": one.offload if one.offload in {"SMDS", "DB2"} else "NONE"}
             elif command.type == "SMDS" and one.offload == "SMDS":
