@@ -66,6 +66,7 @@ def test_the_page_about_getters_that_stopped_comes_half_an_hour_ahead() -> None:
     assert with_fact is not None and without is not None
     assert with_fact.time - began < 22 * MINUTE_US < 35 * MINUTE_US < without.time - began
     assert with_fact.full_probability == 1.0
+    assert "nobody reads what fills it: how earlier rises ended does not count" in with_fact.evidence
     assert with_fact.time_to_full_s is not None
     assert 25 * 60 < with_fact.time_to_full_s.p50 <= 30 * 60
     first_words = known.first(of_pages=False), unknown.first(of_pages=False)
