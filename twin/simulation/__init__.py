@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 
 from twin.estate import Estate, load_estate
 from twin.simulation import stories
+from twin.simulation.measuring import Measuring
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
 from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters, scenarios
 from twin.simulation.stories.filling import SideBySide
@@ -17,6 +18,7 @@ from twin.simulation.system import RealSystem, StoreOutcome
 __all__ = [
     "SCENARIOS",
     "START",
+    "Measuring",
     "Outcome",
     "Progress",
     "RealSystem",

@@ -92,6 +92,7 @@ class Flow:
     got_by: int | None = None  # route that gets every message put here; excludes units of work
     got_after: float = 0.0  # seconds from put to that get
     got_at_random: bool = False  # True: got_after is the mean of an exponential distribution
+    handles: Curve | None = None  # open on the queue over time; None: one while the rate is above 0
     unit: LongUnit | None = None  # all calls are one unit of work
 
 

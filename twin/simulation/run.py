@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from twin.estate import Estate, as_estate
 from twin.recordings.files import RecordingWriter, suffix_of
-from twin.simulation.scenario import Scenario, make_scenario
+from twin.simulation.arrivals import demands as draw_demands
+from twin.simulation.measuring import MeasuredSystem, Measuring
+from twin.simulation.scenario import HOUR, Scenario, make_scenario
 from twin.simulation.system import RealSystem, StoreOutcome, tag_of
 from twin.stores.warm_up import warm
 
@@ -43,14 +45,21 @@ class Outcome:
         return max(self.stores, key=lambda name: self.stores[name].peak_pct, default=None)
 
 
-def play(scenario: Scenario, estate: Estate, seed: int = 0) -> Iterator[pa.Table]:
+def play(
+    scenario: Scenario, estate: Estate, seed: int = 0, *, measuring: Measuring | None = None
+) -> Iterator[pa.Table]:
     """Play a scenario and yield its events in order of time as tables of ARROW_SCHEMA, the same for the same seed.
+
+    Args:
+        scenario: the scenario.
+        estate: the estate.
+        seed: seed of the random numbers.
+        measuring: what is measured meanwhile; None: nothing. The other events do not depend on it.
 
     Raises:
         UsageError: the estate lacks something that the scenario needs.
     """
-    system = RealSystem(estate, _tag(scenario, seed))
-    return (system.serve(demands) for demands in _demands(scenario, estate, seed))
+    return _serve(RealSystem(estate, _tag(scenario, seed)), scenario, estate, seed, measuring)
 
 
 def simulate(
@@ -59,6 +68,8 @@ def simulate(
     recording: str | Path,
     seed: int = 0,
     progress: Progress | None = None,
+    *,
+    measuring: Measuring | None = None,
 ) -> Outcome:
     """Play a scenario into a recording. The same scenario, estate and seed give the same bytes.
 
@@ -70,6 +81,7 @@ def simulate(
         recording: the file to write: .ndjson, .ndjson.zst or .arrow.
         seed: seed of the random numbers.
         progress: called after every piece.
+        measuring: what is measured meanwhile; None: nothing.
 
     Raises:
         UsageError: no scenario of that name, the estate is wrong or lacks something that the scenario needs, or the
@@ -83,7 +95,9 @@ def simulate(
     """
     story = make_scenario(scenario) if isinstance(scenario, str) else scenario
     described = as_estate(estate)
-    return serve_into(recording, described, _tag(story, seed), _demands(story, described, seed), progress)
+    suffix_of(recording)
+    system = RealSystem(described, _tag(story, seed))
+    return _write(recording, system, _serve(system, story, described, seed, measuring), progress)
 
 
 def serve_into(
@@ -100,7 +114,25 @@ def serve_into(
     """
     suffix_of(recording)
     system = RealSystem(estate, tag)
-    tables = (system.serve(piece) for piece in demands)
+    return _write(recording, system, (system.serve(piece) for piece in demands), progress)
+
+
+def _serve(
+    system: RealSystem, scenario: Scenario, estate: Estate, seed: int, measuring: Measuring | None
+) -> Iterator[pa.Table]:
+    """Yield what a system makes of a scenario."""
+    warm()
+    rng = np.random.default_rng(seed)
+    if measuring is None:
+        yield from map(system.serve, scenario.demands(estate, rng))
+        return
+    arrivals, flows = scenario.cast(estate, rng)
+    seconds = scenario.hours * HOUR
+    measured = MeasuredSystem(system, estate, flows, scenario.start, seconds, measuring)
+    yield from measured.serve(draw_demands(flows, scenario.start, seconds, arrivals))
+
+
+def _write(recording: str | Path, system: RealSystem, tables: Iterator[pa.Table], progress: Progress | None) -> Outcome:
     table = next(tables, None)  # an error about the estate comes before there is a file
     first = last = 0
     with RecordingWriter(recording) as writer:
@@ -114,11 +146,6 @@ def serve_into(
                 progress(writer.events, last)
             table = next(tables, None)
     return Outcome(writer.events, first, last, system.outcomes)
-
-
-def _demands(scenario: Scenario, estate: Estate, seed: int) -> Iterator[Array]:
-    warm()
-    yield from scenario.demands(estate, np.random.default_rng(seed))
 
 
 def _tag(scenario: Scenario, seed: int) -> int:

@@ -112,7 +112,7 @@ class RealSystem:
 
     def _serve_store(self, name: str, demands: Array) -> tuple[Array, Array]:
         """Return (queue manager, number of the put) of the message of each call, i8[n] each, -1: none."""
-        twin = self._open(name)
+        twin = self.open_store(name)
         outcome = self.outcomes[name]
         ages = np.empty(demands.size, np.int64)
         step = min(max(demands.size // _SAMPLES, _MIN_STEP), _MAX_STEP)
@@ -133,7 +133,8 @@ class RealSystem:
         owners[ages >= 0] = putters.qmgrs_of(ages[ages >= 0])
         return owners, ages
 
-    def _open(self, name: str) -> MessageStore:
+    def open_store(self, name: str) -> MessageStore:
+        """Return the twin of a store as it is. Raise UsageError as `serve`."""
         if name not in self._twins:
             kind = self._estate.stores[name].kind
             if kind not in MESSAGE_KINDS:
