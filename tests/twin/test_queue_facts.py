@@ -305,6 +305,17 @@ def test_it_does_not_open_without_puts() -> None:
     assert driver.watches() == []
 
 
+@pytest.mark.parametrize("known", ["events", "depth", "last put"])
+def test_it_does_not_open_long_after_the_last_put(known: str) -> None:
+    driver = watched()
+    for minute in range(130):
+        deep = min(20, minute)
+        last_put = as_text(START_US + deep * 60 * SECOND_US)
+        facts = {"events": {}, "depth": {"depth": deep}, "last put": {"depth": 20, "last_put": last_put}}[known]
+        driver.go_on(1, getters=0, puts=int(known == "events" and minute < 20), **facts)
+    assert driver.watches() == []
+
+
 def test_it_does_not_open_for_a_queue_read_on_a_timetable_until_that_is_exceeded() -> None:
     driver = watched()
     for _ in range(3):
