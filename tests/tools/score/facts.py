@@ -51,7 +51,7 @@ UNREAD = "queue-unread"  # condition
 BEGIN, END = "<!-- facts: begin -->", "<!-- facts: end -->"
 FACTS = ", facts"
 HORIZON_S = np.array([7_200.0])  # of a probability
-REAL_CASES = 12  # of the tuning set of real loads: two of each reader
+REAL_CASES = 6  # of the tuning set of real loads: one of each reader
 
 WAYS = {
     "events": (False, False),
