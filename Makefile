@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench fire score numbers commands schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire live-life score numbers commands schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -42,6 +42,9 @@ bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, 
 
 fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--life 60" watches growth under a load
 	$(BIN)/python -m tests.tools.fire $(ARGS)
+
+live-life: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run the collector of the REST interface for an hour, with faults of the server, and watch growth
+	$(BIN)/python -m tests.tools.fire.live $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)

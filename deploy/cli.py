@@ -40,7 +40,7 @@ COMMANDS = {
     "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
-    "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),
+    "collect": ("deploy.commands.collect:collect", "Collect live data (spans, REST, RMF, Prometheus) as events."),
     "commission": ("deploy.commands.commission:commission", "Say whether the twin is fit at this site, and why not."),
     "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),

@@ -3,7 +3,7 @@
 `mqtwin stream --restart` becomes this program, so that the process that waits for months is small: it imports neither
 Spark nor numba. The command is a child in a session of its own, so a stop signal reaches it once, from here. Each
 restart logs the failure that the command reported (`reported_failure`). If this process is killed, the child is killed
-too.
+too. `mqtwin start --live` supervises several commands, each in a thread of its own (:mod:`deploy.live`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import IO, NoReturn
 
 import structlog
 
@@ -33,6 +34,9 @@ MAX_WAIT_SECONDS = 300.0
 GOOD_SECONDS = 3600.0  # a run of this length ends a row of failures
 _WRONG_USE = 2
 _CAUSE_BYTES = 4096  # a pipe buffers this much without a reader
+_LINE_BYTES = 64 * 1024  # of output without an end of line that are one line
+_OUTPUT_SECONDS = 2.0  # for the output of a command that has ended: another process may have inherited it
+_ERROR, _WARNING = "mqtwin: ", "mqtwin: warning: "
 
 
 def is_supervised() -> bool:
@@ -81,68 +85,128 @@ class Supervisor:
     """A process that runs a command and restarts it after failures.
 
     Args:
-        command: The command.
+        command: Returns the command; called before each start.
         max_failures: Number of failures in a row after which it gives up; None: never.
+        name: Name of the command in causes.
+        on_line: Called with each line that the command writes, without its end, in another thread. None: the command
+            writes where this process does.
+        on_restart: Called with the cause of a failure and the seconds until the restart. None: they are logged.
+
+    Attributes:
+        is_up: Set by its owner when the command works. From then on each end is a failure, and it never gives up.
     """
 
-    def __init__(self, command: Sequence[str], max_failures: int | None) -> None:
+    def __init__(
+        self,
+        command: Callable[[], Sequence[str]],
+        max_failures: int | None,
+        *,
+        name: str = "the job",
+        on_line: Callable[[str], None] | None = None,
+        on_restart: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self.is_up = False
         self._command = command
         self._max_failures = max_failures
+        self._name = name
+        self._on_line = on_line
+        self._on_restart = on_restart
+        self._last_error = ""
         self._stop = StopRequest()
         self._child: subprocess.Popen[bytes] | None = None
         self._log = structlog.get_logger("mqtwin.supervisor")
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the command; None while it does not run."""
+        child = self._child
+        return None if child is None else child.pid
 
     def run(self) -> int:
         """Run the command until it succeeds, is used wrongly or is asked to stop, and return its exit status.
 
         Raises:
+            UsageError: It was used wrongly, and said why on a line that `on_line` got.
             MqtwinError: There were too many failures in a row. The message is the last cause.
         """
         failures = 0
         while True:
             started = time.monotonic()
             status, cause = self._run_command()
-            if status in {0, _WRONG_USE} or (self._stop.is_set() and status < 0):  # stopped before it handled signals
+            if self._stop.is_set() and (status < 0 or self.is_up):  # stopped before it handled signals
                 return max(status, 0)
+            if status == _WRONG_USE and self._last_error and not self.is_up:
+                raise UsageError(cause)
+            if status in {0, _WRONG_USE} and not self.is_up:
+                return status
             if self._stop.is_set():
                 raise MqtwinError(cause)
             failures = 1 if time.monotonic() - started >= GOOD_SECONDS else failures + 1
-            if self._max_failures is not None and failures > self._max_failures:
+            if self._max_failures is not None and failures > self._max_failures and not self.is_up:
                 raise MqtwinError(f"{cause}; failures in a row: {failures}, --restart {self._max_failures}: given up")
             wait = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 30))
-            self._log.warning("restarting", cause=cause, failures=failures, wait_seconds=wait)
+            if self._on_restart is not None:
+                self._on_restart(cause, wait)
+            else:
+                self._log.warning("restarting", cause=cause, failures=failures, wait_seconds=wait)
             if self._stop.wait(wait):
                 return 0
 
-    def request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Ask the command to stop, and do not restart it. A signal handler."""
+    def request_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Ask the command to stop, and do not restart it. A signal handler, too."""
         self._stop.request()
-        if self._child is not None:
-            self._child.terminate()
+        child = self._child
+        if child is not None:
+            child.terminate()
+
+    def kill(self) -> None:
+        """Kill the command; after `request_stop` it is not restarted."""
+        child = self._child
+        if child is not None:
+            child.kill()
 
     def _run_command(self) -> tuple[int, str]:
         """Run the command to its end. Return its exit status, negative after a signal, and the cause of a failure."""
+        self._last_error = ""
         read_end, write_end = os.pipe()
+        output = None if self._on_line is None else subprocess.PIPE
         try:
             wrapper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_child.py")), str(os.getpid())]
-            self._child = subprocess.Popen(
-                [*wrapper, *self._command],
+            child = self._child = subprocess.Popen(
+                [*wrapper, *self._command()],
                 env={**os.environ, VARIABLE: str(write_end)},
                 pass_fds=(write_end,),
                 start_new_session=True,
+                stdin=None if output is None else subprocess.DEVNULL,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
             )
             if self._stop.is_set():  # the request came during the start
-                self._child.terminate()
-            status = self._child.wait()
+                child.terminate()
+            reader = threading.Thread(target=self._read_lines, args=(child.stdout,), daemon=True)
+            reader.start()
+            status = child.wait()
             self._child = None
+            reader.join(_OUTPUT_SECONDS)
             os.set_blocking(read_end, False)
-            cause = _read(read_end)
+            cause = _read(read_end) or self._last_error
         finally:
             os.close(read_end)
             os.close(write_end)
         if status < 0:
-            cause = f"the job was killed by signal {-status}{' (out of memory?)' * (status == -signal.SIGKILL)}"
-        return status, cause or f"the job ended with status {status}"
+            cause = f"{self._name} was killed by signal {-status}{' (out of memory?)' * (status == -signal.SIGKILL)}"
+        return status, cause or f"{self._name} ended with status {status}"
+
+    def _read_lines(self, output: IO[bytes] | None) -> None:
+        """Pass on the lines of the command, and keep its last error."""
+        if output is None or self._on_line is None:
+            return
+        with output:
+            while data := output.readline(_LINE_BYTES):
+                line = data.decode(errors="replace").rstrip()
+                if line.startswith(_ERROR) and not line.startswith(_WARNING):
+                    self._last_error = line.removeprefix(_ERROR)
+                self._on_line(line)
 
 
 def _read(descriptor: int) -> str:
@@ -156,7 +220,7 @@ def main() -> int:
     """Run the supervisor with the arguments from `supervise`."""
     restart, log, log_level, *command = sys.argv[1:]
     configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
-    supervisor = Supervisor(command, None if restart == ALWAYS else int(restart))
+    supervisor = Supervisor(lambda: command, None if restart == ALWAYS else int(restart))
     for number in STOP_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, supervisor.request_stop)

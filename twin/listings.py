@@ -56,6 +56,13 @@ def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
     return _printed(_decoded(data))
 
 
+def log_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
+    """Yield the lines of a piece of a log, which has no carriage control; otherwise as `file_lines`."""
+    for number, line in enumerate(_decoded(data), 1):
+        text = line.rstrip(_TRAILING)
+        yield Line(number, text, _is_heading(text), has_control=False)
+
+
 def text_lines(text: str) -> Iterator[Line]:
     """Yield the lines of a text."""
     return _printed(_ENDS_OF_TEXT.split(text))
@@ -113,6 +120,12 @@ def is_ebcdic(data: bytes | mmap.mmap) -> bool:
 def has_lines(data: bytes | mmap.mmap) -> bool:
     """Return False for EBCDIC text that has neither ends of lines nor records of one length."""
     return not is_ebcdic(data) or _has_ends(data) or record_length(data) > 0
+
+
+def end_of_lines(data: bytes) -> int:
+    """Return where the last line of a text stops that has its end; 0: none has."""
+    ends = _ENDS_EBCDIC if is_ebcdic(data) else (b"\n",)
+    return max((data.rfind(end) + len(end) for end in ends if end in data), default=0)
 
 
 def record_length(data: bytes | mmap.mmap) -> int:

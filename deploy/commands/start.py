@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from collections.abc import Sequence
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
 from deploy.commands.console import console
-from deploy.console.server import DEFAULT_PORT
-from deploy.options.common import TOKENS, Flag, Repeated
+from deploy.console.server import DEFAULT_PORT, Listen
+from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
+from deploy.options.server import MqwebOptions, qmgr_names
+from deploy.show.document import Text
 from deploy.show.progress import show_progress
-from deploy.show.summaries import print_intake, print_not_understood
-from deploy.show.terminal import kinds, print_command, print_line, printable
+from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
+from deploy.show.terminal import kinds, print_command, print_line, print_warnings, printable, show
+from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, EstateError, load_estate
-from twin.feeds.estate_import import CFRM
-from twin.feeds.importing import recorded
+from twin.estate import Estate, EstateError, MessageStoreConfig, StoreConfig, load_estate
+from twin.feeds.estate_import import CFRM, REST
+from twin.feeds.importing import feed_events, recorded, sort_key
 from twin.feeds.intake import Intake
-from twin.feeds.protocol import FORMATS, FeedOptions
+from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
 from twin.forecast.extension import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file
+from twin.playback.replays import replay
+from twin.recordings.files import RecordingWriter
 from twin.units import as_count
 
-_DEFAULTS = FeedChoices()
+if TYPE_CHECKING:
+    from deploy.live import Kafka
+
+_DEFAULTS, _SERVER_DEFAULTS = FeedChoices(), MqwebOptions()
 _FOLDER = Path("mqtwin-site")
 _ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
 _RISK = "risk: "  # of an estate's warning about something that is known
@@ -54,13 +65,19 @@ def start(
     no_console: Flag = False,
     open_: Flag = False,
     flows: Literal["statistics", "accounting"] = "statistics",
+    live: str | None = None,
+    once: Flag = False,
+    no_resync: Flag = False,
+    kafka: KafkaOptions | None = None,
+    server: MqwebOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
     """Make an estate and a recording of files that a site has, say what is missing, and show them in the console.
 
     Without files it asks for them. Each is recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE
     whose definitions a file of MQSC has, and a file .toml is an estate to use instead of the one that the data show.
-    A file of the folder that it did not write, or that was changed since, stays: the new one is estate.new.toml.
+    A file of the folder that it did not write, or that was changed since, stays: the new one is estate.new.toml. With
+    --live queue managers are asked instead, and a live twin runs until Ctrl-C: docs/live.md.
 
     Args:
         files: Files: SMF, job logs with DISPLAYs, CFRM policies, MQSC, statistics, an estate.
@@ -70,13 +87,45 @@ def start(
         no_console: Do not serve the page for a browser: end when the files are written.
         open_: Open the page in the browser of this machine.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
+        live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run.
+        once: Ask once and print the stores, without Kafka and Spark.
+        no_resync: Measurements test the live twin, as another feed reports puts and gets.
+        kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
+        server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
     """
     options = choices.feed_options(flows=flows)
+    if live is not None:
+        own = _Live(live, tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
+        if once:
+            return _ask_once(own)
+        return _run_live(own, None if no_console else listen, opens=open_, has_resync=not no_resync)
+    if once or no_resync or kafka is not None or server != _SERVER_DEFAULTS:
+        raise UsageError("--once, --bootstrap-servers and options of a server are of a live twin; expected: --live URL")
     names, path = (files, output or _FOLDER) if files else _ask(output)
     again = TOKENS.get() or ("start", *names)
     if not files:
         again = (*again, *names, *(() if output else ("-o", str(path))))
+    described, recording = _read_files(names, path, options, parse_groups(group), again)
+    if recording is None:
+        return _WRONG_USE
+    if not no_console:
+        console(recording=recording, estate=described, listen=listen, open_=open_)
+    return None
+
+
+def _read_files(
+    names: Sequence[str], path: Path, options: FeedOptions, groups: Mapping[str, Sequence[str]], again: Sequence[str]
+) -> tuple[Path, Path | None]:
+    """Return the estate of files and their recording; None: there is none, and what to do was printed.
+
+    Args:
+        names: Files, as on the command line.
+        path: Folder to write to.
+        options: Facts that the data lack.
+        groups: Queue managers by queue-sharing group.
+        again: Arguments of this command.
+    """
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")
@@ -86,10 +135,10 @@ def start(
     if estates:
         described = estates[0]
     else:
-        seen = see_estate(site_files, path, options, parse_groups(group))
+        seen = see_estate(site_files, path, options, groups)
         _say_causes(seen.groups, again)
         if any(own.is_needed for own in seen.groups):
-            return _WRONG_USE
+            return path / _ESTATE, None
         described, lines = _write(folder, _ESTATE, seen.text), seen.missing
         if described.name != _ESTATE:
             print_line("mqtwin: to use the one that stays, run")
@@ -101,11 +150,9 @@ def start(
             print_line(f"mqtwin: {message}")
         print_line(f"mqtwin: correct {described}, then run")
         print_command(again if estates else (*again, str(described)))
-        return _WRONG_USE
+        return described, None
     recording = _record(site_files, folder, estate, options, lines)
-    if not no_console:
-        console(recording=recording, estate=described, listen=listen, open_=open_)
-    return None
+    return described, recording
 
 
 def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
@@ -128,12 +175,12 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
         print_line(f"mqtwin: {folder.path / name} is read, or not as `mqtwin start` wrote it: it stays; see {path}")
 
 
-def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
+def _site_files(names: Sequence[str], options: FeedOptions, *, has_events: bool = True) -> list[SiteFile]:
     """Return the files that are no estate, and print what each is. UsageError: none of them has events."""
     files = [_site_file(name, options) for name in names if not name.endswith(".toml")]
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
-    if not any(own.format_name in (RECORDING, *FORMATS) for own in files):
+    if has_events and not any(own.format_name in (RECORDING, *FORMATS) for own in files):
         raise UsageError(f"{', '.join(names)}: no file has events; expected: one of {RECORDING}, {', '.join(FORMATS)}")
     return files
 
@@ -168,17 +215,22 @@ def _record(
         print_intake(intake, printed=len(intake.complaints))
         lines += (*map(str, intake.complaints), *intake.notes)
     few = _lacking_levels(recording) if events else []
-    missing = tuple(dict.fromkeys((*lines, *few, *estate.warnings)))
-    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
-    for line in kinds(missing):
-        print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
+    not_known = _say_missing(folder, (*lines, *few, *estate.warnings))
     if not events:
         print_not_understood(*intakes)
         raise MqtwinError(f"{', '.join(map(str, with_events))}: no event was made; the lines above say why")
-    summary = f"{as_count(events, 'event')} in {recording}"
-    print(printable(f"{summary}; {as_count(len(missing), 'line')} about what is not known in {place}"))
+    print(printable(f"{as_count(events, 'event')} in {recording}; {not_known}"))
     print_not_understood(*intakes)
     return recording
+
+
+def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
+    """Write missing.txt and print each kind of its lines; return how many lines are where."""
+    missing = tuple(dict.fromkeys(lines))
+    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
+    for line in kinds(missing):
+        print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
+    return f"{as_count(len(missing), 'line')} about what is not known in {place}"
 
 
 def _lacking_levels(recording: Path) -> list[str]:
@@ -215,3 +267,200 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
         raise UsageError("there is no file to start with; expected: SMF, a job log, statistics")
     asked = "" if output is not None else input(f"Folder for the result ({_FOLDER}): ").strip()
     return tuple(names), output or Path(asked or _FOLDER)
+
+
+# --- a live twin -----------------------------------------------------------------------------------------------------
+
+
+class _Live(NamedTuple):
+    """What a live twin is of, by the command line."""
+
+    url: str
+    files: tuple[str, ...]
+    output: Path
+    groups: dict[str, list[str]]
+    choices: FeedChoices
+    server: MqwebOptions
+    kafka: KafkaOptions | None
+
+    @property
+    def options(self) -> FeedOptions:
+        """Facts that the answers lack; each names its own queue manager."""
+        return replace(self.choices.feed_options(), qmgr=None)
+
+
+class _Asked(NamedTuple):
+    """Answers of the definitions and of one round, why others are missing, and who did not answer at all."""
+
+    answers: list[Page]
+    failures: list[str]
+    silent: list[str]
+
+    def error(self) -> MqtwinError:
+        """Return the error where there is no answer."""
+        return MqtwinError("; ".join(self.failures) or "no answer shows anything; expected: rights to DISPLAY")
+
+
+def _ask_once(live: _Live) -> int | None:
+    """Ask once, and print the usage of each store, and the queues that hold messages and that nobody reads."""
+    asked = _ask_queue_managers(live)
+    if not asked.answers:
+        raise asked.error()
+    estate = _live_estate(live, asked)
+    if estate is None:
+        return _WRONG_USE
+    intake = Intake(estate, resync=True)
+    events = sorted(intake.sift(feed_events(make_feed(REST, intake, live.options), asked.answers)), key=sort_key)
+    with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
+        recording = Path(folder) / "round.ndjson"
+        with RecordingWriter(recording) as writer:
+            writer.write(events)
+        states = replay(recording, estate, course=False).states if events else {}
+    print_complaints(intake)
+    print_usage(states.values(), has_forecast=False)
+    show(*map(Text, unread_lines(events)))
+    print_line(f"mqtwin: a forecast needs {MIN_LEVELS} rounds; for a live twin run")
+    print_command(word for word in TOKENS.get() if word != "--once")
+    return None
+
+
+def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
+    """Run the live twin until Ctrl-C or SIGTERM."""
+    from deploy.live import LiveSettings, LiveTwin, TimedLines, free_address
+
+    began_s, say = time.monotonic(), TimedLines()
+    kafka = None if live.kafka is None else _kafka(live.kafka)
+    if listen is not None:
+        host, port = parse_address(listen)
+        Listen(host=host, port=port)
+        listen = free_address(host, port) if port == DEFAULT_PORT else listen
+    estate = _live_estate(live, _ask_queue_managers(live))
+    if estate is None:
+        return _WRONG_USE
+    say(f"{estate.source}: {_found(estate.stores.values())}")
+    _prepare(live, say)
+    resync = ("--resync",) if has_resync else ()
+    settings = LiveSettings(
+        folder=live.output,
+        estate=Path(estate.source),
+        stores=len(estate.stores),
+        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
+        kafka=kafka,
+        listen=listen,
+        opens=opens,
+    )
+    LiveTwin(settings, say, began_s).run()
+    say("stopped; to continue, run")
+    print_command(TOKENS.get())
+    return None
+
+
+def _ask_queue_managers(live: _Live) -> _Asked:
+    """Ask for the definitions and for one round; again where answers name other members of a group."""
+    names = qmgr_names(live.choices.qmgr)
+    answers, failures = _round(live, None)
+    estate = _provisional(live, answers) if answers else None
+    if estate is not None and not estate.queue_managers.keys() <= {*names, *_answering(answers)}:
+        answers, failures = _round(live, estate)
+    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)])
+
+
+def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
+    """Return the answers about definitions and levels, and why others are missing. estate: names members of groups."""
+    failures: list[str] = []
+    mqweb = live.server.mqweb(
+        live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
+    )
+    if estate is None:
+        print_line(f"mqtwin: asking {live.choices.qmgr} at {live.url}")
+    try:
+        return [*mqweb.definitions(), *mqweb.levels()], failures
+    finally:
+        mqweb.close()
+
+
+def _answering(answers: Iterable[Page]) -> set[str]:
+    return {page.headers.get("mqweb.qmgr", "") for page in answers}
+
+
+def _provisional(live: _Live, answers: Sequence[Page]) -> Estate | None:
+    """Return the estate that answers alone show; None if it cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
+        path = Path(folder) / _ESTATE
+        path.write_text(see_estate((), Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        try:
+            return load_estate(path)
+        except EstateError:
+            return None
+
+
+def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
+    """Write estate.toml and missing.txt, say what is not known, and return the estate; None: it cannot be read.
+
+    A file estate.toml that was changed stays, and is the estate; so does one of before where somebody did not answer.
+
+    Raises:
+        MqtwinError: There is no answer, and no estate of before.
+        UsageError: No store was found.
+    """
+    described, written = live.output / _ESTATE, None
+    site_files = _site_files(live.files, live.choices.feed_options(), has_events=False)
+    folder = OwnFolder(live.output, [own.path for own in site_files])
+    missing: tuple[str, ...] = ()
+    if asked.silent and described.is_file():
+        print_line(f"mqtwin: {', '.join(asked.silent)} did not answer: {described} of before stays")
+    elif not asked.answers:
+        raise asked.error()
+    else:
+        seen = see_estate(site_files, live.output, live.options, live.groups, asked.answers)
+        _say_causes(seen.groups, TOKENS.get())
+        if any(own.is_needed for own in seen.groups):
+            return None
+        written, missing = _write(folder, _ESTATE, seen.text), seen.missing
+    print_warnings(asked.failures)
+    try:
+        estate = load_estate(described)
+    except EstateError as error:
+        for message in (str(error), *error.others, *kinds(missing)):
+            print_line(f"mqtwin: {message}")
+        instead = "" if written in {None, described} else f", or replace it by {written}"
+        print_line(f"mqtwin: correct {described}{instead}")
+        return None
+    if written is not None:
+        silent = [
+            f"{name} did not answer: nothing of it is in the estate; start again when it runs" for name in asked.silent
+        ]
+        print(_say_missing(folder, (*silent, *missing, *estate.warnings)))
+    if not estate.stores:
+        expected = "rights to DISPLAY CFSTATUS, USAGE, QLOCAL and QSTATUS"
+        raise UsageError(f"{live.url}: no structure, page set or queue file in its answers; expected: {expected}")
+    return estate
+
+
+def _found(stores: Iterable[StoreConfig]) -> str:
+    """Return how many stores of each kind there are, and queues: `3 structures, 2 page sets, 41 queues`."""
+    numbers = Counter(store.kind.replace("_", " ") for store in stores)
+    queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))
+    return ", ".join(as_count(number, name) for name, number in (*sorted(numbers.items()), ("queue", queues)))
+
+
+def _prepare(live: _Live, say: Callable[[str], None]) -> None:
+    """Fetch jars and compile kernels, once, where that is needed: the parts would do it at the same time."""
+    from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars
+    from twin.stores.warm_up import COMPILING, compiles, warm
+
+    for name in (SPARK_CONNECTOR, *(() if live.kafka else (KAFKA_BROKER,))):
+        ensure_jars(name)
+    if compiles():
+        say(COMPILING)
+        warm()
+
+
+def _kafka(options: KafkaOptions) -> Kafka:
+    """Return a Kafka that is there. UsageError: a secret would stand in the process list."""
+    secrets = [key for key in parse_settings("--kafka", options.kafka) if is_secret(key)]
+    if secrets:
+        raise UsageError(f"--kafka {secrets[0]}=...; expected: --kafka-file, as all can read a list of processes")
+    from deploy.live import Kafka
+
+    return Kafka(words=words_of(options), client=options.client(), prefix=options.topic_prefix)

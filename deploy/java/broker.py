@@ -79,6 +79,7 @@ _SETTINGS = {
 # Systems give the ports above these to outgoing connections (Linux from 32768, macOS from 49152): one of those could be
 # taken in the seconds until Java binds it.
 _PORTS = range(20_000, 32_000)
+_SEGMENTS = 8  # of a topic within its retention
 
 
 class Broker:
@@ -89,18 +90,25 @@ class Broker:
             after a failed start, for its log.
         port: Port to listen on. Default: that of the last start on ``data``, or any free one.
         java_options: Options of Java. Default: those that load the archive of its classes, if there is one.
+        retention_hours: Hours for which topics without a retention of their own keep records. Default: without end.
 
     Raises:
         UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
     """
 
     def __init__(
-        self, *, data: Path | None = None, port: int | None = None, java_options: Sequence[str] | None = None
+        self,
+        *,
+        data: Path | None = None,
+        port: int | None = None,
+        java_options: Sequence[str] | None = None,
+        retention_hours: float | None = None,
     ) -> None:
         self._temporary = data is None
         self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
         self._requested_port = port
         self._java_options = java_options
+        self._retention_hours = retention_hours
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)
@@ -206,6 +214,9 @@ class Broker:
                 "controller.quorum.voters": f"1@{HOST}:{controller_port}",
                 "log.dirs": str(self.data / "data"),
             }
+            if self._retention_hours is not None:  # whole segments are deleted, so one has a fraction of that time
+                kept_ms = round(self._retention_hours * 3_600_000)
+                settings |= {"log.retention.ms": str(kept_ms), "log.roll.ms": str(-(-kept_ms // _SEGMENTS))}
             settings = self._protect(settings, ports)
         text = "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
         self._properties.write_text(text, encoding="ascii")

@@ -6,18 +6,20 @@ import re
 import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from deploy.options.files import InputFile
+from deploy.options.files import InputFile, option_name
 from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from twin.estate import Estate
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -35,6 +37,18 @@ def open_estate(path: Path) -> Estate:
     estate = load_estate(path)
     print_warnings(estate.warnings)
     return estate
+
+
+def words_of(options: DataclassInstance) -> tuple[str, ...]:
+    """Return the arguments of a command line that give a class of options these values, those of defaults left out."""
+    hints = get_type_hints(type(options), include_extras=True)
+    words: list[str] = []
+    for own in fields(options):
+        value, name = getattr(options, own.name), option_name(own.name, hints[own.name])
+        if value != own.default:
+            values = value if isinstance(value, tuple) else (value,)
+            words += (name if one is True else f"{name}={one}" for one in values)
+    return tuple(words)
 
 
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:

@@ -32,7 +32,9 @@ class FeedChoices:
 
     zone: Annotated[str | None, Parameter(help="Zone of local times: Europe/Berlin, or +01:00. Default: UTC.")] = None
     date: Annotated[str | None, Parameter(help="Date of the first time of day, YYYY-MM-DD.")] = None
-    qmgr: Annotated[str | None, Parameter(help="Queue manager of data that name none.")] = None
+    qmgr: Annotated[
+        str | None, Parameter(help="Queue manager of data that name none. Of rest those to ask live: QM01,QM02.")
+    ] = None
     prefix: Annotated[
         tuple[str, ...],
         Parameter(help="Command prefix and its queue manager, '!MQ1=QM01'; may be repeated.", negative=""),

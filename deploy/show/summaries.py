@@ -11,6 +11,7 @@ from deploy.show.document import Table, Text
 from deploy.show.terminal import show
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource, full_reasons
+from twin.events import Event
 from twin.feeds import Complaint, Intake
 from twin.records import (
     NOT_MEASURED,
@@ -39,11 +40,19 @@ _COVERAGE = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "mi
 # --- usage of stores -------------------------------------------------------------------------------------------------
 
 
-def print_usage(states: Iterable[StateRecord], *, stderr: bool = False) -> None:
-    """Print a row for each store, its resource nearest to full, and notes on stores; stderr: to standard error."""
+def print_usage(states: Iterable[StateRecord], *, has_forecast: bool = True, stderr: bool = False) -> None:
+    """Print a row for each store, its resource nearest to full, and notes on stores.
+
+    Args:
+        states: state records.
+        has_forecast: print what is said of the time until full.
+        stderr: to standard error.
+    """
     records = list(states)
-    table = Table(HEADINGS, usage_lines(records), {"messages", "used", "total"})
-    show(table, *map(Text, usage_notes(records)), stderr=stderr)
+    columns = slice(None if has_forecast else -1)
+    rows = [row[columns] for row in usage_lines(records)]
+    notes = usage_notes(records, has_forecast=has_forecast)
+    show(Table(HEADINGS[columns], rows, {"messages", "used", "total"}), *map(Text, notes), stderr=stderr)
 
 
 def usage_lines(states: Iterable[StateRecord]) -> list[Sequence[str]]:
@@ -70,14 +79,33 @@ def _unit(resource: ResourceUsage) -> str:
     return f"{unit}{owner}" + (f", up to {resource.maximum:,.0f}" if resource.can_grow else "")
 
 
-def usage_notes(states: Iterable[StateRecord]) -> list[str]:
-    """Return lines about what the table cannot show: messages estimated, sizes measured, logs of queue managers."""
+def unread_lines(events: Iterable[Event]) -> list[str]:
+    """Return a line for each queue that holds messages and that nobody has open for input, by measurements of it."""
+    lines = {}
+    for event in events:
+        measured = event.get("measured", {})
+        for queue in measured.get("queues") or ():
+            if queue.get("depth") and queue.get("getters") == 0:
+                asked = ", ".join(measured.get("asked") or ()) or event["qmgr"]
+                oldest = f", the oldest {as_span(queue['oldest_s'])} old" if queue.get("oldest_s") else ""
+                text = (
+                    f"{as_count(queue['depth'], 'message')}{oldest}, and nobody has it open for input ({asked} asked)"
+                )
+                lines[event["store"], queue["name"]] = f"{event['store']}, queue {queue['name']}: {text}"
+    return [lines[key] for key in sorted(lines)]
+
+
+def usage_notes(states: Iterable[StateRecord], *, has_forecast: bool = True) -> list[str]:
+    """Return lines about what the table cannot show: messages estimated, sizes measured, logs of queue managers.
+
+    has_forecast: as of `print_usage`.
+    """
     notes = []
     for state in states:
         name = state.store
         if isinstance(state, QueueManagerState) and state.records_to_replay is not None:
             notes.append(f"{name}: {state.records_to_replay:,} log records since its last checkpoint")
-        if state.lacks_levels and state.first is None:
+        if has_forecast and state.lacks_levels and state.first is None:
             notes.append(f"{name}: time to full {state.lacks_levels}")
         if state.messages_estimated:
             more = f"{state.messages_estimated:,} more messages, one a page or block"

@@ -20,10 +20,11 @@ from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.feeds import Complaint, Event, Feed, Intake, Page
+from twin.feeds import Complaint, Event, Feed, Intake, Item, Page, Passed
 from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import read_page, recorded, sort_key
 from twin.feeds.intake import MAX_EXAMPLES
+from twin.feeds.protocol import NOT_BY_TIME
 from twin.recordings.files import LinesChunk
 
 _SAVE_SECONDS = 5.0
@@ -102,11 +103,19 @@ class ComplaintLetters:
                 if count > self._counts[code] and self._is_due(code):
                     self._send(self._letter(self._intake.latest[code], count, page))
             self._counts = Counter(self._intake.counts)
-        if len(self._intake.unknown) > len(self._names):
-            for key in [key for key in self._intake.unknown if key not in self._names]:
-                self._names.add(key)
-                text = f"{'/'.join(filter(None, key))} is not in the estate; expected: a line for it, or no such data"
-                self._send(self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page))
+        if len(self._intake.unknown) == len(self._names):
+            return
+        new = [key for key in self._intake.unknown if key not in self._names]
+        self._names.update(new)
+        for number, key in enumerate(new):
+            name, line = self._intake.unknown[key].label, self._intake.estate_line(self._intake.unknown[key])
+            text = (
+                f"{name} is not in the estate; expected: {line} there, as mqtwin estate import or mqtwin start --live"
+            )
+            text += " writes it, or no such data. A restarted job takes it"
+            letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page)
+            # A page may have hundreds of names; it is sent with the first.
+            self._send(msgspec.structs.replace(letter, value=b"") if number else letter)
 
     def _is_due(self, code: str) -> bool:
         now = self._monotonic()
@@ -175,21 +184,23 @@ def collect(
     feed: Feed,
     intake: Intake,
     writer: EventWriter,
-    position_file: Path,
+    position_file: Path | None,
     *,
     statistics: Statistics | None = None,
     stop: Callable[[], bool],
     on_complaint: Callable[[Complaint], None],
     on_events: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Collect until `stop`; then publish what is held back and save the position.
+    """Collect until `stop` or the end of the source; then publish what is held back and save the position.
+
+    At a stop what is not whole yet is not given up: it is read again from the position.
 
     Args:
         source: source of pages.
         feed: their reader.
         intake: intake of the feed.
         writer: to the events topic.
-        position_file: keeps the position.
+        position_file: keeps the position; None: the source has none.
         statistics: scales spans by their coverage; None: events are taken as they are.
         stop: polled several times per second.
         on_complaint: called with each complaint that the intake keeps.
@@ -205,6 +216,8 @@ def collect(
 
     def save() -> None:
         writer.flush()
+        if position_file is None:
+            return
         position = source.position(feed)
         if statistics is not None:
             position.coverage = statistics.coverage.known
@@ -214,7 +227,7 @@ def collect(
     letters = ComplaintLetters(intake, source.name, writer.send_letter)
     saved_s = time.monotonic()
     is_changed = False
-    while not stop():
+    while not (stop() or source.is_ended):
         pages = source.read()
         letters.send_new()
         if pages:
@@ -227,7 +240,9 @@ def collect(
         if is_changed and time.monotonic() - saved_s >= _SAVE_SECONDS:
             save()
             saved_s, is_changed = time.monotonic(), False
-    writer.write(scaled(sorted(intake.sift(feed.finish(), is_end=True), key=sort_key)))
+    is_end = source.is_ended or position_file is None
+    rest = feed.finish() if is_end or not feed.begun_in else ()
+    writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
     letters.send_new()
     save()
 
@@ -239,9 +254,15 @@ def _events(
     events: list[Event] = []
     for page in pages:
         try:
-            events += intake.sift(read_page(feed, page, source.name))
+            items = read_page(feed, page, source.name)
+            events += intake.sift(items if page.before != NOT_BY_TIME else _without_events(items))
         except Exception as error:  # noqa: BLE001 -- a defect of a reader costs one page, not the collector
             intake.complain("reader-failed", page.name, f"{type(error).__name__}: {error}")
         letters.send_new(page)
         source.note_taken(page, feed)
     return sorted(events, key=sort_key)
+
+
+def _without_events(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield what a page that is read again holds, without the events, which it gave before the restart."""
+    return (item for item in items if isinstance(item, Complaint | Passed))

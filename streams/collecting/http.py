@@ -38,10 +38,36 @@ _FAILURES = (
     httpcore.TimeoutException,
     httpcore.UnsupportedProtocol,
 )
+_BEFORE = (  # failures before a request is sent
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+    httpx.InvalidURL,
+)
+_UNTRUSTED = "the certificate of the server is not trusted"
+_CERTIFICATES = {  # what is wrong with a certificate, by OpenSSL's code of X509_V_ERR
+    9: "the certificate of the server is not yet valid; expected: a clock that is right, or another certificate",
+    10: "the certificate of the server has expired; expected: a renewed one",
+    18: f"{_UNTRUSTED}: it is self-signed; expected: --ca-file with it",
+    19: f"{_UNTRUSTED}: its authority is unknown; expected: --ca-file with the certificate of the authority",
+    20: f"{_UNTRUSTED}: its authority is unknown; expected: --ca-file with the certificate of the authority",
+    62: "the certificate of the server is for another host name; expected: a name of the certificate in the address",
+    64: "the certificate of the server is for another address; expected: a name of the certificate in the address",
+}
 
 
 class RequestError(Exception):
-    """A request that failed; the message is one line without secrets."""
+    """A request that failed; the message is one line without secrets.
+
+    Args:
+        text: the message.
+        is_sent: False if the server cannot have seen the request.
+    """
+
+    def __init__(self, text: str, *, is_sent: bool = True) -> None:
+        super().__init__(text)
+        self.is_sent = is_sent
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -50,16 +76,20 @@ class Answer(msgspec.Struct, frozen=True):
     Args:
         status: status code of HTTP, with its words in `reason`.
         reason: see above.
-        kind: content type.
+        headers: names in lower case, and values.
         body: the bytes as they were sent, at most as many as requested, and no more than arrived in time.
         problem: why the body is not whole; empty if it is.
     """
 
     status: int
     reason: str
-    kind: str
+    headers: tuple[tuple[str, str], ...]
     body: bytes
     problem: str
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header; empty if it is missing."""
+        return next((value for own, value in self.headers if own == name), "")
 
 
 class _Network(httpcore.NetworkBackend):
@@ -150,7 +180,7 @@ class Requester:
         """Return the answer to a request.
 
         Args:
-            method: GET or POST.
+            method: GET, POST or DELETE.
             url: http or https.
             headers: in addition to those of HTTP.
             max_bytes: maximum size of the answer's body; beyond it the connection is closed.
@@ -176,11 +206,11 @@ class Requester:
                             break
                 except _FAILURES as error:
                     problem = self._text(error)
-                kind = next((value for name, value in answer.headers if name.lower() == b"content-type"), b"")
+                own = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers)
                 reason = answer.extensions.get("reason_phrase", b"").decode("ascii", "replace")
-                return Answer(answer.status, reason, kind.decode("latin-1"), bytes(body[:max_bytes]), problem)
+                return Answer(answer.status, reason, own, bytes(body[:max_bytes]), problem)
         except (*_FAILURES, httpx.InvalidURL) as error:
-            raise RequestError(self._text(error)) from None
+            raise RequestError(self._text(error), is_sent=not isinstance(error, _BEFORE)) from None
 
     def _pool(self, proxy: str | None) -> httpcore.ConnectionPool:
         """Return the connections through a proxy."""
@@ -198,6 +228,9 @@ class Requester:
     def _text(self, error: Exception) -> str:
         if isinstance(error, httpcore.TimeoutException):
             return f"no whole answer within {self._deadline_s:g} s"
+        cause = error.args[0] if error.args else None
+        if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_code in _CERTIFICATES:
+            return _CERTIFICATES[cause.verify_code]
         return " ".join(str(error).split())[:_REASON_CHARACTERS] or type(error).__name__
 
     def close(self) -> None:
@@ -230,12 +263,16 @@ class HttpClient:
         password_file: its first line is the password; read at each request, so that it can be changed.
         token_file: its first line is a bearer token; likewise.
         ca_file: certificates in PEM that sign the server's; None: those of the system.
+        client_cert: certificate of this client in PEM, with its chain.
+        client_key: its private key in PEM, not encrypted; None: it is in `client_cert`.
     """
 
     user: str | None = None
     password_file: Path | None = None
     token_file: Path | None = None
     ca_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
     _context: ssl.SSLContext = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -252,8 +289,18 @@ class HttpClient:
             context = ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(f"--ca-file {self.ca_file}: {error}; expected: certificates in PEM") from None
+        if self.client_cert is not None:
+            try:
+                context.load_cert_chain(self.client_cert, self.client_key, password="")  # never ask on the terminal
+            except (OSError, ssl.SSLError, ValueError) as error:
+                files = f"--client-cert {self.client_cert}"
+                files += "" if self.client_key is None else f" --client-key {self.client_key}"
+                text = f"{files}: {error}; expected: a certificate and its private key in PEM, not encrypted"
+                raise UsageError(text) from None
+        elif self.client_key is not None:
+            raise UsageError("--client-key belongs to a certificate; expected: --client-cert")
         object.__setattr__(self, "_context", context)
-        self._authorisation()
+        self.authorisation()
 
     def get(self, url: str, accept: str) -> tuple[bytes, str]:
         """Return the body and content type of an answer.
@@ -267,24 +314,39 @@ class HttpClient:
             UsageError: a file of secrets cannot be read.
         """
         place = url.partition("?")[0]
-        with Requester(DEADLINE_S, context=self._context, has_proxies=False) as requester:
+        with self.requester(DEADLINE_S) as requester:
             try:
-                answer = requester.ask("GET", url, {"Accept": accept, **self._authorisation()}, max_bytes=MAX_BYTES)
+                answer = requester.ask("GET", url, {"Accept": accept, **self.authorisation()}, max_bytes=MAX_BYTES)
             except RequestError as error:
                 raise RequestError(f"{place} does not answer: {error}") from None
         if answer.status != HTTPStatus.OK:
             raise RequestError(f"{place} answers {answer.status} {answer.reason}")
         if answer.problem:
             raise RequestError(f"{place} does not answer as a whole: {answer.problem}")
-        return answer.body, answer.kind
+        return answer.body, answer.header("content-type")
 
-    def _authorisation(self) -> dict[str, str]:
+    def requester(self, deadline_s: float) -> Requester:
+        """Return a client for several requests with these certificates.
+
+        Args:
+            deadline_s: seconds for the whole of each.
+        """
+        return Requester(deadline_s, context=self._context, has_proxies=False)
+
+    def authorisation(self) -> dict[str, str]:
+        """Return the header of a login with each request; none without one. UsageError: a file cannot be read."""
         if self.token_file is not None:
             return bearer(self.token_file)
-        if self.user is not None and self.password_file is not None:
-            secret = f"{self.user}:{read_secret('--password-file', self.password_file)}".encode()
-            return {"Authorization": f"Basic {base64.b64encode(secret).decode()}"}
-        return {}
+        login = self.login()
+        if login is None:
+            return {}
+        return {"Authorization": f"Basic {base64.b64encode(':'.join(login).encode()).decode()}"}
+
+    def login(self) -> tuple[str, str] | None:
+        """Return user and password; None without them. UsageError: the file cannot be read."""
+        if self.user is None or self.password_file is None:
+            return None
+        return self.user, read_secret("--password-file", self.password_file)
 
 
 def bearer(path: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -75,10 +75,35 @@ def save_position(path: Path, position: Position) -> None:
         ) from None
 
 
+_Place = TypeVar("_Place")
+
+
+class HeldPages(Generic[_Place]):
+    """Pages of which a feed holds something back, in the order in which they were read: a source reads them again."""
+
+    def __init__(self) -> None:
+        """Begin without pages."""
+        self._pages: deque[tuple[_Place, str, int]] = deque()  # place, name, latest event that may be held back
+
+    def note_taken(self, place: _Place, name: str, feed: Feed) -> None:
+        """Note that a feed has taken a page."""
+        self._pages.append((place, name, feed.page_latest))
+        self.first(feed)
+        if len(self._pages) > _MAX_WAITING:
+            self._pages.popleft()
+
+    def first(self, feed: Feed) -> _Place | None:
+        """Return the place of the first page that is to be read again; None: of none."""
+        while self._pages and self._pages[0][2] <= feed.passed and self._pages[0][1] not in feed.begun_in:
+            self._pages.popleft()
+        return self._pages[0][0] if self._pages else None
+
+
 class Source(ABC):
-    """A source of pages. `name` is that of its position."""
+    """A source of pages. `name` is that of its position; after the last page, if there is one, `is_ended` is true."""
 
     name: str
+    is_ended = False
 
     @abstractmethod
     def read(self) -> list[Page]:
@@ -123,7 +148,7 @@ class TopicSource(Source):
         self._read_before = dict(position.read)
         self._passed_before = position.passed
         self._read = dict(position.read)
-        self._waiting: dict[str, deque[tuple[int, int]]] = {}  # partition -> (offset, latest event held back)
+        self._held: dict[str, HeldPages[int]] = {}  # by partition; places are offsets
         self._places: deque[tuple[str, int]] = deque()  # of the pages returned, not yet taken
 
     @override
@@ -138,7 +163,7 @@ class TopicSource(Source):
         number, offset = str(message.partition()), message.offset() or 0
         self._places.append((number, offset))
         headers: Any = message.headers() or ()
-        key = message.key()
+        key = _text(message.key())
         texts = {name.lower(): _text(value) for name, value in headers}
         place = {"kafka.topic": self.name, "kafka.partition": number, "kafka.offset": str(offset)}
         _, created = message.timestamp()
@@ -146,27 +171,24 @@ class TopicSource(Source):
             message.value() or b"",
             f"{self.name}/{number}@{offset}",
             created * 1000 if created > 0 else time.time_ns() // 1000,
-            {**texts, **({"kafka.key": _text(key)} if key is not None else {}), **place},
+            {**texts, **({"kafka.key": key} if message.key() is not None else {}), **place},
             self._passed_before if offset < self._read_before.get(number, 0) else 0,
+            f"{self.name}/{number}/{key}",
         )
 
     @override
     def note_taken(self, page: Page, feed: Feed) -> None:
         number, offset = self._places.popleft()
         self._read[number] = offset + 1
-        waiting = self._waiting.setdefault(number, deque())
-        waiting.append((offset, feed.page_latest))
-        while waiting and (waiting[0][1] <= feed.passed or len(waiting) > _MAX_WAITING):
-            waiting.popleft()
+        self._held.setdefault(number, HeldPages()).note_taken(offset, page.name, feed)
 
     @override
     def position(self, feed: Feed) -> Position:
         offsets = {}
         for number, read in self._read.items():
-            waiting = self._waiting.get(number, deque())
-            while waiting and waiting[0][1] <= feed.passed:
-                waiting.popleft()
-            offsets[number] = waiting[0][0] if waiting else read
+            held = self._held.get(number)
+            first = None if held is None else held.first(feed)
+            offsets[number] = read if first is None else first
         return Position(source=self.name, offsets=offsets, read=dict(self._read), passed=feed.passed)
 
     @override

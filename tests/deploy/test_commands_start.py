@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.cli import main
+from deploy.live import LiveSettings, LiveTwin
+from tests.mqweb import MqwebServer, User
+from tests.support.queue_managers import System
 from tests.twin.feeds import test_display
 from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, json_text
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_estate_import import CFRM
+from twin import demo_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
-from twin.feeds.protocol import FeedOptions
+from twin.feeds.protocol import FeedOptions, Shown
 from twin.feeds.site import recognise
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(
     2, [data_set(blocks_total=100, blocks_used=10, blocks_free=90)]
 )
+ROOT = Path(__file__).parents[2]
 FILES = {"qm01.joblog": DISPLAY, "monday.smf": SMF, "policy.txt": CFRM.encode()}
 
 
@@ -165,3 +173,242 @@ def test_without_files_it_asks(tmp_path: Path, site: list[str], monkeypatch: pyt
 def test_without_files_and_a_terminal_it_says_what_it_needs(capsys: pytest.CaptureFixture[str]):
     assert start() == 2
     assert "there is no file to start with; expected: mqtwin start FILE" in capsys.readouterr().err
+
+
+# --- live ------------------------------------------------------------------------------------------------------------
+
+USER = ("--user", "ann")
+
+
+@pytest.fixture
+def system() -> System:
+    """Two queue managers with two structures: nobody reads ORDERS."""
+    system = System(demo_estate())
+    system.levels["QSG1/APP1"]["ents_used"] = 120_000
+    system.queue("QSG1", "ORDERS").depth = 120_000
+    system.queue("QSG1", "ORDERS").putters = {"QM01": 2}
+    system.queue("QSG1", "PAYMENTS").getters = {"QM02": 1}
+    return system
+
+
+@pytest.fixture
+def mqweb(system: System, tmp_path: Path) -> Iterator[tuple[str, ...]]:
+    """The arguments for a server that needs a password."""
+    (tmp_path / "password").write_text("secret\n")
+    with MqwebServer(system, users={"ann": User("secret")}) as server:
+        words = ("--live", server.url, "--qmgr", "QM01,QM02", *USER, "--password-file", str(tmp_path / "password"))
+        yield (*words, "-o", str(tmp_path / "site"))
+
+
+def once(*arguments: str) -> int:
+    return main(["start", *arguments, "--once"])
+
+
+def test_one_round_shows_the_stores_and_how_to_go_live(
+    tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    assert once(*mqweb) == 0
+    printed = capsys.readouterr()
+    heading, *rows = [line.split("\t") for line in printed.out.splitlines() if "\t" in line]
+    assert heading == ["store", "kind", "messages", "used", "total", "unit", "usage"]
+    by_store = {row[0]: row for row in rows}
+    assert by_store["QSG1/APP1"][3:5] == ["120,000", "240,641"] and by_store["QSG1/APP1"][-1] == "49.9 %"
+    assert set(by_store) >= {"QSG1/APP1", "QSG1/APP2", "QM01/PS00"}
+    estate = load_estate(tmp_path / "site" / "estate.toml")
+    assert "ORDERS" in estate.stores["QSG1/APP1"].queues
+    missing = (tmp_path / "site" / "missing.txt").read_text(encoding="utf-8")
+    assert "IXCMIAPU with DATA TYPE(CFRM) REPORT(YES)" in missing
+    assert not any(path.name not in RESULTS for path in (tmp_path / "site").iterdir())
+    assert printed.err.splitlines()[-1].startswith("  mqtwin start --live http://") and "secret" not in printed.err
+    assert "--once" not in printed.err.splitlines()[-1]
+
+
+RESULTS = {"estate.toml", "missing.txt", ".mqtwin-written.json"}
+
+
+def test_a_queue_that_nobody_reads_is_named(mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]):
+    assert once(*mqweb) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "nobody has it" in line]
+    assert line == ("QSG1/APP1, queue ORDERS: 120,000 messages, and nobody has it open for input (QM01, QM02 asked)")
+
+
+def test_one_round_needs_neither_kafka_nor_spark_nor_java(tmp_path: Path, mqweb: tuple[str, ...]):
+    bare = {"PATH": "", "HOME": os.environ["HOME"]}
+    command = [sys.executable, "-m", "deploy", "start", *mqweb, "--once"]
+    done = subprocess.run(command, env=bare, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "QSG1/APP1\tstructure" in done.stdout
+    assert not any(path.is_dir() for path in (tmp_path / "site").iterdir())  # neither a broker nor a checkpoint
+
+
+def test_an_estate_that_was_changed_stays_and_is_used(
+    tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    assert once(*mqweb) == 0
+    estate = tmp_path / "site" / "estate.toml"
+    changed = estate.read_text().replace('size = "512M"', 'size = "1G"')
+    estate.write_text(changed)
+    assert once(*mqweb) == 0
+    assert estate.read_text() == changed and (tmp_path / "site" / "estate.new.toml").exists()
+    assert f"{estate} is read, or not as `mqtwin start` wrote it: it stays" in capsys.readouterr().err
+
+
+def test_a_new_queue_is_in_the_estate_of_the_next_start(tmp_path: Path, mqweb: tuple[str, ...], system: System):
+    assert once(*mqweb) == 0
+    before = (tmp_path / "site" / "estate.toml").read_text()
+    system.system_queues = (*system.system_queues, "SYSTEM.NEW.QUEUE")
+    assert once(*mqweb) == 0
+    after = (tmp_path / "site" / "estate.toml").read_text()
+    assert "SYSTEM.NEW.QUEUE" in after and "SYSTEM.NEW.QUEUE" not in before
+
+
+def test_a_policy_beside_the_queue_managers_says_how_far_structures_grow(
+    tmp_path: Path, mqweb: tuple[str, ...], site: list[str]
+):
+    assert once(*mqweb, site[2]) == 0
+    assert "init_size" in (tmp_path / "site" / "estate.toml").read_text()
+    assert "CFRM policy: INITSIZE, SIZE, ALLOWAUTOALT and FULLTHRESHOLD of QSG1/APP1," not in (
+        tmp_path / "site" / "missing.txt"
+    ).read_text(encoding="utf-8")
+
+
+def test_a_queue_manager_that_does_not_answer_is_named_and_stays_in_an_estate(
+    tmp_path: Path, mqweb: tuple[str, ...], system: System
+):
+    system.inactive = {"QM02"}
+    assert once(*mqweb) == 0
+    missing, estate = tmp_path / "site" / "missing.txt", tmp_path / "site" / "estate.toml"
+    assert "QM02 did not answer: nothing of it is in the estate" in missing.read_text(encoding="utf-8")
+    system.inactive.clear()
+    assert once(*mqweb) == 0
+    whole = estate.read_text()
+    assert "QM02/0" in whole
+    system.inactive = {"QM02"}
+    assert once(*mqweb) == 0
+    assert estate.read_text() == whole
+
+
+def test_members_that_were_not_named_are_asked_through_one_that_was(
+    tmp_path: Path, mqweb: tuple[str, ...], system: System, capsys: pytest.CaptureFixture[str]
+):
+    system.queue("QSG1", "ORDERS").getters = {"QM02": 1}
+    words = [word.replace("QM01,QM02", "QM01") for word in mqweb]
+    assert once(*words) == 0
+    printed = capsys.readouterr()
+    assert "nobody has it" not in printed.out and "asking QM01 at http://" in printed.err
+    estate = load_estate(tmp_path / "site" / "estate.toml")
+    assert estate.queue_managers.keys() == {"QM01", "QM02"} and "QM02/PS00" in estate.stores
+
+
+def test_a_login_that_is_refused_is_one_line(
+    tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").write_text("wrong\n")
+    assert once(*mqweb) == 1
+    _, line = capsys.readouterr().err.splitlines()
+    assert "the login fails: 401" in line and "wrong" not in line
+    assert not (tmp_path / "site").exists()
+
+
+WRONG_USE = {
+    "--once": "are of a live twin; expected: --live URL",
+    "--bootstrap-servers k:1": "are of a live twin; expected: --live URL",
+    "--live https://h:1": "no queue manager to ask; expected: --qmgr QM01,QM02",
+    "--live h:1 --qmgr QM01": "expected: http://HOST:PORT or https://HOST:PORT",
+    "--live https://h:1 --qmgr QM01 --listen 0.0.0.0:1": "can be reached by others",
+    "--live https://h:1 --qmgr QM01 --user ann": "--user and --password-file belong together",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_USE)
+def test_wrong_use_of_the_live_twin_is_a_line(words: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["start", *words.split()]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert WRONG_USE[words] in line
+
+
+def test_secrets_of_kafka_are_refused_before_anything_starts(
+    mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["start", *mqweb, "--bootstrap-servers", "k:1", "--kafka", "sasl.password=hush"]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "--kafka sasl.password=...; expected: --kafka-file" in line
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[LiveSettings]:
+    """The live twins that would run."""
+    settings: list[LiveSettings] = []
+
+    def run(self: LiveTwin) -> None:
+        settings.append(self._settings)
+
+    monkeypatch.setattr(LiveTwin, "run", run)
+    return settings
+
+
+def test_the_collector_asks_as_the_command_line_says(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["start", *mqweb, "--interval-s", "5", "--queues", "O*", "--no-console"]) == 0
+    (settings,) = runs
+    format_name, *words = settings.collect
+    assert format_name == "rest" and words[0] == f"--url={mqweb[1]}"
+    assert set(words[1:]) == {
+        "--qmgr=QM01,QM02",
+        "--user=ann",
+        f"--password-file={tmp_path}/password",
+        "--interval-s=5.0",
+        "--queues=O*",
+        "--resync",
+    }
+    assert (settings.kafka, settings.listen, settings.estate) == (None, None, tmp_path / "site" / "estate.toml")
+    printed = capsys.readouterr()
+    assert "2 structures" in printed.out and "to continue, run" in printed.out
+    assert printed.err.splitlines()[-1].startswith("  mqtwin start --live")
+
+
+def test_without_an_answer_a_later_start_uses_the_estate_of_before(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").write_text("wrong\n")
+    assert main(["start", *mqweb]) == 1 and not runs
+    (tmp_path / "password").write_text("secret\n")
+    assert main(["start", *mqweb]) == 0
+    (tmp_path / "password").write_text("wrong\n")
+    assert main(["start", *mqweb]) == 0
+    assert len(runs) == 2 and runs[0] == runs[1]
+    assert "401" in capsys.readouterr().err
+
+
+def test_without_resync_measurements_test_the_twin(mqweb: tuple[str, ...], runs: list[LiveSettings]):
+    assert main(["start", *mqweb, "--no-resync"]) == 0
+    assert "--resync" not in runs[0].collect
+
+
+PAGE = (ROOT / "docs" / "live.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\$ mqtwin (start .*)$", PAGE, re.MULTILINE))
+def test_the_commands_of_the_page_run(
+    line: str,
+    tmp_path: Path,
+    mqweb: tuple[str, ...],
+    runs: list[LiveSettings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mona.pw").write_text("secret\n")
+    (tmp_path / "policy.txt").write_text(CFRM)
+    words = line.replace("https://mqweb.site:9443", mqweb[1]).replace("mona ", "ann ").split()
+    assert main(words) == 0
+    assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
+    assert bool(runs) == ("--once" not in words)
+    if runs and "policy.txt" not in words:
+        (found,) = [text for text in capsys.readouterr().out.splitlines() if "estate.toml: " in text]
+        assert found.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
+
+
+def test_the_table_of_the_page_is_what_feeds_show():
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE[PAGE.index("## What it cannot know") :], re.MULTILINE)
+    assert set(Shown) - {Shown.READERS, Shown.PRIORITIES} <= set(rows)

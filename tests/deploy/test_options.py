@@ -20,7 +20,12 @@ _PAIRS = [
     {"--messages", "--persistent", "--at-max-depth", "--rate"},  # LENGTH:COUNT of different messages
     {"--queue-managers", "--cflevel"},  # with --admin
 ]
-_OTHER_TYPES = {"--checkpoint", "--rate"}  # a URI for Spark; of a page set a rate for each length
+_OTHER_TYPES = {
+    "--checkpoint",
+    "--rate",
+    "--queues",
+    "--follow",
+}  # a URI for Spark; of a page set a rate for each length; a number, or names; the file, of `collect`
 _OTHER_WORDS = {"--set"}  # `mqtwin simulate` has parameters of a scenario, the others attributes of a store
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAILS = """
 import os, sys
 from pathlib import Path
+from typing import Any
 runs = Path(sys.argv[1])
 count = len(runs.read_text()) if runs.exists() else 0
 runs.write_text("x" * (count + 1))
@@ -36,6 +38,7 @@ if count < int(sys.argv[2]):
 WAITS = """
 import signal, sys, time
 from pathlib import Path
+from typing import Any
 signals = []
 signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
 Path(sys.argv[1]).touch()
@@ -52,7 +55,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failing(folder: Path, times: int, max_failures: int | None) -> Supervisor:
-    return Supervisor([sys.executable, "-c", FAILS, str(folder / "runs"), str(times)], max_failures)
+    return Supervisor(lambda: [sys.executable, "-c", FAILS, str(folder / "runs"), str(times)], max_failures)
 
 
 def test_it_starts_again_until_all_is_well_and_logs_every_cause(tmp_path: Path) -> None:
@@ -87,13 +90,13 @@ def test_the_wait_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_wrong_use_is_not_started_again(tmp_path: Path) -> None:
     (tmp_path / "runs").touch()
-    assert Supervisor([sys.executable, "-c", "import sys; sys.exit(2)"], None).run() == 2
+    assert Supervisor(lambda: [sys.executable, "-c", "import sys; sys.exit(2)"], None).run() == 2
 
 
 def test_a_killed_command_is_a_cause(tmp_path: Path) -> None:
     kill = f"import os, sys; os.path.exists(p := {str(tmp_path / 'x')!r}) or (open(p, 'w'), os.kill(os.getpid(), 9))"
     with capture_logs() as log:
-        assert Supervisor([sys.executable, "-c", kill], None).run() == 0
+        assert Supervisor(lambda: [sys.executable, "-c", kill], None).run() == 0
     assert [entry["cause"] for entry in log] == ["the job was killed by signal 9 (out of memory?)"]
 
 
@@ -215,3 +218,60 @@ def test_a_lack_that_java_reports_is_one_too() -> None:
     with pytest.raises(MqtwinError) as failed, reported_failure():
         raise UsageError("Spark does not start: IOException: No space left on device; `mqtwin doctor` ...")
     assert not isinstance(failed.value, UsageError)
+
+
+SPEAKS = """
+import os, sys
+print("working")
+print("mqtwin: warning: little room", file=sys.stderr)
+print("mqtwin: the end\\t of it", file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def speaking(status: int, **options: Any) -> tuple[Supervisor, list[str]]:
+    lines: list[str] = []
+    command = [sys.executable, "-c", SPEAKS, str(status)]
+    return Supervisor(lambda: command, options.pop("max_failures", 0), on_line=lines.append, **options), lines
+
+
+def test_the_last_error_of_a_command_whose_lines_are_taken_is_the_cause() -> None:
+    speaker, lines = speaking(1)
+    with pytest.raises(MqtwinError, match=r"^the end\t of it; failures in a row: 1, --restart 0: given up$"):
+        speaker.run()
+    assert sorted(lines) == ["mqtwin: the end\t of it", "mqtwin: warning: little room", "working"]
+
+
+def test_wrong_use_has_the_words_of_the_command() -> None:
+    with pytest.raises(UsageError, match=r"^the end\t of it$"):
+        speaking(2)[0].run()
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_a_command_that_has_worked_is_started_again_whatever_its_end(status: int) -> None:
+    causes: list[tuple[str, float]] = []
+
+    def note(cause: str, wait_s: float) -> None:
+        causes.append((cause, wait_s))
+        if len(causes) == 2:
+            speaker.request_stop()
+
+    speaker, _ = speaking(status, on_restart=note)
+    speaker.is_up = True
+    assert speaker.run() == 0
+    assert causes == [("the end\t of it", 0.01), ("the end\t of it", 0.02)]
+
+
+def test_each_start_asks_for_the_command() -> None:
+    statuses = iter((1, 0))
+    asked = Supervisor(lambda: [sys.executable, "-c", f"import sys; sys.exit({next(statuses)})"], 1)
+    with capture_logs():
+        assert asked.run() == 0
+
+
+def test_a_process_that_keeps_the_output_open_does_not_hold_up_a_restart() -> None:
+    leaves = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(8)'])"
+    left = Supervisor(lambda: [sys.executable, "-c", leaves], 0, on_line=lambda _: None)
+    began = time.monotonic()
+    assert left.run() == 0
+    assert time.monotonic() - began < 6

@@ -19,9 +19,10 @@ from twin.events import Event
 from twin.events.fields import Op
 from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.intervals import Flows, Puts
-from twin.feeds.json_pages import integer, json_objects
+from twin.feeds.json_pages import JsonText, integer
 from twin.feeds.names import message_id
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
+from twin.feeds.streams import Streams
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
 _REFUSED = frozenset((Q_FULL, Q_SPACE_NOT_AVAILABLE, STORAGE_MEDIUM_FULL))
@@ -46,18 +47,23 @@ _MAX_INTERVAL_US = 366 * 86_400 * 1_000_000
 
 
 class AmqsevtFeed(Feed):
-    """Reader of event messages. It remembers which queues each open unit of work has touched."""
+    """Reader of event messages.
+
+    It remembers which queues each open unit of work has touched, and of each stream the object that has not ended.
+    """
 
     reads = "JSON of amqsevt"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
+        self.passed = NOT_BY_TIME
         self._units: OrderedDict[tuple[str, str], dict[str, None]] = OrderedDict()
+        self._streams = Streams(self, JsonText)
 
     @override
     def take(self, page: Page) -> Iterator[Item]:
-        """Yield the events of the messages of a page."""
-        for item in json_objects(page):
+        """Yield the events of the messages that end in a page."""
+        for item in self._streams.take(page, lambda text: text.take(page)):
             if isinstance(item, Complaint):
                 yield item
                 continue
@@ -67,6 +73,10 @@ class AmqsevtFeed(Feed):
             except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
                 text = f"{type(error).__name__} {str(error)[:100]}; expected: fields as amqsevt writes them"
                 yield Complaint("bad-value", place, text)
+
+    @override
+    def finish(self) -> Iterator[Item]:
+        return self._streams.finish()
 
     def _message(self, message: Mapping[str, Any], place: str) -> Iterator[Item]:
         data, kind = message.get("eventData"), message.get("eventType")

@@ -7,7 +7,7 @@ size nothing has shown, is written as a comment and named in a warning.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import NAME_GROUP
-from twin.feeds.protocol import FORMATS, FeedOptions, make_feed
+from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import decode
 
 NO_GROUPS: Mapping[str, Iterable[str]] = {}
 _GROUP_OPTION = "--group"  # source of groups that the user names
 CFRM = "cfrm"  # the format of a CFRM policy text, which has facts and no events
+REST = "rest"
 _SIZES = frozenset(
     ("size", "init_size", "scm_max_size", "max_size", "ds_block", "scm", "offld1_sz", "offld2_sz", "offld3_sz")
 )
@@ -57,8 +58,9 @@ def look_at(
     options: FeedOptions,
     estate: Estate | None = None,
     groups: Mapping[str, Iterable[str]] = NO_GROUPS,
+    answers: Sequence[Page] = (),
 ) -> Intake:
-    """Return the intake of feeds that have read files only for what they show of an estate.
+    """Return the intake of feeds that have read files and answers only for what they show of an estate.
 
     Args:
         files: format, path, and of CFRM the policy to take or "" (`twin.feeds.site.SiteFile`); CFRM policies come
@@ -66,18 +68,16 @@ def look_at(
         options: facts that the data lack.
         estate: an existing one, for the groups of queue managers.
         groups: queue managers by queue-sharing group, where neither the data nor an estate name them.
+        answers: answers of the REST interface of queue managers.
 
     Raises:
         UsageError: there is no such format, or a file cannot be read.
     """
     intake = Intake()
-    for group, qmgrs in groups.items():
-        intake.facts.add("queue_sharing_group", group, _GROUP_OPTION)
-        for qmgr in qmgrs:
-            intake.facts.add_member(group, qmgr, _GROUP_OPTION)
-    for name, config in () if estate is None else estate.queue_managers.items():
-        if config.queue_sharing_group:
-            intake.facts.add_member(config.queue_sharing_group, name, estate.source if estate else "")
+    _add_groups(intake.facts, groups, estate)
+    if answers:
+        for _ in intake.sift(feed_events(make_feed(REST, intake, options), answers)):
+            pass
     for name, path, owner in sorted(files, key=lambda file: file[0] == CFRM):
         if name == CFRM:
             _read_policy(path, owner or None, intake)
@@ -88,6 +88,17 @@ def look_at(
             for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path]))):
                 pass  # facts only
     return intake
+
+
+def _add_groups(facts: EstateFacts, groups: Mapping[str, Iterable[str]], estate: Estate | None) -> None:
+    """Add the queue managers of queue-sharing groups that no data need to name; arguments as of `look_at`."""
+    for group, qmgrs in groups.items():
+        facts.add("queue_sharing_group", group, _GROUP_OPTION)
+        for qmgr in qmgrs:
+            facts.add_member(group, qmgr, _GROUP_OPTION)
+    for name, config in () if estate is None else estate.queue_managers.items():
+        if config.queue_sharing_group:
+            facts.add_member(config.queue_sharing_group, name, estate.source if estate else "")
 
 
 def is_empty(estate_facts: EstateFacts, estate: Estate | None = None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -95,7 +96,14 @@ class EstateFacts:
             if name == section:
                 yield key, facts
 
-    def line_for(self, qmgr: str, queue: str | None, store: str | None, platform: str | None = None) -> str:
+    def line_for(
+        self,
+        qmgr: str,
+        queue: str | None,
+        store: str | None,
+        platform: str | None = None,
+        group: str | None = None,
+    ) -> str:
         """Return the lines of an estate file, joined by blanks, that would take events of a name.
 
         Args:
@@ -103,15 +111,16 @@ class EstateFacts:
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
             platform: platform of the queue manager, as in the estate; None: as it was seen.
+            group: queue-sharing group of the queue manager, as in the estate; None: as it was seen.
         """
         if queue is None:
             return self._store_line(qmgr, store)
         if not qmgr:
             return f'[queue."OWNER/{queue}"] structure = "..."'
-        for owner in (self.group_of(qmgr), qmgr):
+        for owner in (group or self.group_of(qmgr), qmgr):
             facts = self.objects.get(("queue", f"{owner}/{queue}"))
             if owner and facts:
-                values = " ".join(f'{name} = "{fact.value}"' for name, fact in sorted(facts.items()))
+                values = " ".join(f"{name} = {json.dumps(fact.value)}" for name, fact in sorted(facts.items()))
                 return f'[queue."{owner}/{queue}"] {values}'
         if (platform or self.value("queue_manager", qmgr, "platform")) == "distributed":
             return f'[queue_file."{qmgr}/{queue}"]'

@@ -177,6 +177,11 @@ class UnknownName:
     events: int = 0
     first: int = 0  # microseconds since 1970
 
+    @property
+    def label(self) -> str:
+        """Its queue manager, where that is known, and its name."""
+        return "/".join(filter(None, (self.qmgr, self.queue or self.store)))
+
 
 @dataclass(slots=True)
 class Intake:
@@ -408,12 +413,15 @@ class Intake:
         return [self._line_for(unknown) for _, unknown in ordered]
 
     def _line_for(self, unknown: UnknownName) -> str:
-        name = unknown.queue or unknown.store
-        parts = (unknown.qmgr, name) if unknown.qmgr else (name,)
+        events = f"{unknown.events:,} events from {as_text(unknown.first)}"
+        return f"{unknown.label}: {events}; add {self.estate_line(unknown)}"
+
+    def estate_line(self, unknown: UnknownName) -> str:
+        """Return the lines for the estate, joined by blanks, that would take a name, with what was seen of it."""
         config = None if self.estate is None else self.estate.queue_managers.get(unknown.qmgr)
-        line = self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
-        label = "/".join(part or "" for part in parts)
-        return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
+        platform = config.platform if config else None
+        group = self.group_of(unknown.qmgr)
+        return self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, platform, group)
 
 
 def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:
@@ -429,7 +437,9 @@ def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complain
 
 
 def with_resync(event: Event) -> Event:
-    """Return a MEASURE that asks for a resync."""
+    """Return a MEASURE that asks for a resync; one without levels, of facts of queues alone, as it is."""
+    if event["measured"].keys() <= {"queues", "asked"}:
+        return event
     measured: Measured = {**event["measured"], "resync": True}
     return {**event, "measured": measured}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,6 +16,11 @@ from twin.feeds.protocol import Page
 MAX_OBJECT_BYTES = 64 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}]')  # possessive: what has no end is looked at once
 _BEGIN = re.compile(rb'\{\s{0,20}"(?:eventSource|commandResponse)"')  # of an object that is no part of another
+_MAY_BEGIN = re.compile(rb'\{\s{0,20}(?:"[a-zA-Z]{0,15})?\Z')  # the beginning of that, at the end of a piece
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
+_BRACE = re.compile(rb"\s{0,100}\{")
+_LOOKED_AT = 1 << 16  # bytes of a piece without a brace
+_AROUND = b" \t\r\n[],"  # what stands around objects
 
 
 def json_objects(page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]:
@@ -23,44 +29,123 @@ def json_objects(page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]
     Args:
         page: JSON text. Brackets and commas of an array around the objects are skipped.
     """
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    for span in _spans(page):
-        if isinstance(span, Complaint):
-            yield span
-            continue
-        start, end = span
-        place = f"{page.name}, byte {start}"
-        try:
-            yield decoder.decode(bytes(page.data[start:end])), place
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            yield Complaint("bad-json", place, f"{error}; expected: a JSON object")
+    text = JsonText()
+    yield from text.take(page)
+    yield from text.give_up()
 
 
-def _spans(page: Page) -> Iterator[tuple[int, int] | Complaint]:
-    """Yield start and end of the outermost objects; an object that begins within another one ends that."""
-    depth = start = 0
-    seen = False
-    for token in _TOKEN.finditer(page.data):
-        text = token.group()
-        if text == b"{":
-            if depth and _BEGIN.match(page.data, token.start()):
-                yield Complaint("truncated", f"{page.name}, byte {start}", "another object begins before its end")
-                depth = 0
-            if not depth:
-                start, seen = token.start(), True
-            depth += 1
-        elif text == b"}" and depth:
-            depth -= 1
-            if not depth:
-                yield start, token.end()
-        if depth and token.end() - start > MAX_OBJECT_BYTES:
-            place = f"{page.name}, byte {start}"
-            yield Complaint("truncated", place, f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
-            depth = 0
-    if depth:
-        yield Complaint("truncated", f"{page.name}, byte {start}", "the end is missing; expected: a whole JSON object")
-    elif not seen and page.data[:1]:
-        yield Complaint("foreign", page.name, "no JSON object in it; expected: JSON")
+class JsonText:
+    """A text of JSON objects that comes in pieces, cut anywhere, and at most one of its objects in memory.
+
+    Attributes:
+        begun_in: name of the piece in which an object begins that has not ended; "": there is none.
+    """
+
+    def __init__(self) -> None:
+        """Begin a text."""
+        self.begun_in = ""
+        self._data: bytearray | bytes | mmap.mmap = b""
+        self._first = self._last = (0, "")  # byte and name of the piece with the open object, and of the last one
+        self._depth = self._start = self._scanned = 0  # brackets, and bytes: of the open object, that are scanned
+
+    def take(self, page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]:
+        """Yield the objects that end in the next piece, with their places. One that stands alone is the whole text."""
+        self._append(page.name, page.data)
+        decoder = msgspec.json.Decoder(dict[str, Any])
+        for span in self._spans(is_end=not page.stream):
+            if isinstance(span, Complaint):
+                yield span
+                continue
+            start, end = span
+            place = self._place(start)
+            try:
+                yield decoder.decode(bytes(self._data[start:end])), place
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                yield Complaint("bad-json", place, f"{error}; expected: a JSON object")
+        self._first = self._piece(self._start)
+        self.begun_in = self._first[1] if self._depth else ""
+        if not self._depth:
+            self._data = b""
+
+    def give_up(self) -> Iterator[Complaint]:
+        """Complain about an object that has not ended, and forget it."""
+        if self._depth:
+            yield self._given_up("the end is missing; expected: a whole JSON object")
+            self.begun_in, self._data = "", b""
+
+    def _append(self, name: str, data: bytes | mmap.mmap) -> None:
+        """Add a piece.
+
+        Where one ends within quotation marks and the next begins with a brace, the end of the first is missing.
+        """
+        if not self._depth:
+            self._data, self._start, self._scanned = data, 0, 0
+            self._first = self._last = (0, name)
+            return
+        if not isinstance(self._data, bytearray):
+            self._data = bytearray(self._data)
+        del self._data[: self._start]
+        self._first = self._first[0] - self._start, self._first[1]
+        self._scanned -= self._start
+        self._start = 0
+        if _BRACE.match(data):
+            self._data += b"\n"
+        self._last = len(self._data), name
+        self._data += data
+
+    @property
+    def size(self) -> int:
+        """Bytes of the object that has not ended."""
+        return len(self._data) - self._start if self.begun_in else 0
+
+    def _spans(self, *, is_end: bool) -> Iterator[tuple[int, int] | Complaint]:
+        """Yield start and end of the outermost objects; an object that begins within another one ends that."""
+        data, seen = self._data, self._depth > 0
+        for token in _TOKEN.finditer(data, self._scanned):
+            text = token.group()
+            if self._depth and not is_end and self._may_continue(token.start(), token.end(), text):
+                self._scanned = token.start()
+                break
+            if text == b"{":
+                if self._depth and _BEGIN.match(data, token.start()):
+                    yield self._given_up("another object begins before its end")
+                if not self._depth:
+                    self._start, seen = token.start(), True
+                self._depth += 1
+            elif text == b"}" and self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    yield self._start, token.end()
+            if self._depth and token.end() - self._start > MAX_OBJECT_BYTES:
+                yield self._given_up(f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
+        else:
+            self._scanned = len(data)
+        yield from self._ends(is_end=is_end, seen=seen)
+
+    def _ends(self, *, is_end: bool, seen: bool) -> Iterator[Complaint]:
+        """Yield what is wrong with the end of the piece. seen: there is an object in it, or a part of one."""
+        data = self._data
+        if self._depth and len(data) - self._start > MAX_OBJECT_BYTES:
+            yield self._given_up(f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
+        elif not seen and (data[:1] if is_end else bytes(data[:_LOOKED_AT]).strip(_AROUND)):
+            yield Complaint("foreign", self._last[1], "no JSON object in it; expected: JSON")
+
+    def _given_up(self, text: str) -> Complaint:
+        self._depth = 0
+        return Complaint("truncated", self._place(self._start), text)
+
+    def _may_continue(self, start: int, end: int, text: bytes) -> bool:
+        """Return True for a token at the end of the data whose meaning the next piece may change."""
+        if text[:1] == b'"':
+            return len(self._data) - end <= 1 and not _STRING.fullmatch(text) and self._data[end : end + 1] != b"\n"
+        return text == b"{" and _MAY_BEGIN.match(self._data, start) is not None
+
+    def _piece(self, position: int) -> tuple[int, str]:
+        return self._last if position >= self._last[0] else self._first
+
+    def _place(self, position: int) -> str:
+        start, name = self._piece(position)
+        return f"{name}, byte {position - start}"
 
 
 def json_documents(page: Page) -> Iterator[tuple[bytes, str]]:

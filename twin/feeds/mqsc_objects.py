@@ -1,12 +1,15 @@
 """Objects and states that MQSC DISPLAY shows, as text or as JSON: measurements, and facts about the estate.
 
 SIZEMAX of CFSTATUS is in KB, SIZEUSED a percentage of bytes; elements are not fields. CURFSIZE and CURMAXFS of QSTATUS
-are in MB, rounded up. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description
-may contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
-follows. A value cut by the end of a line is joined.
+are in MB, rounded up. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of the queue manager
+that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or -1 is not known.
+KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may contain any
+brackets. A value ends at its own bracket; where they do not match, at the first one that another pair follows. A value
+cut by the end of a line is joined.
 
 Sources:
-    [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS].
+    [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS, DISPLAY
+    SMDSCONN].
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Any
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple, TypedDict, cast
 
+from twin.estate import Estate
 from twin.events import Event, Measured
+from twin.events.measured import MAX_ASKED, MAX_QUEUES, MEASURED_QUEUE, QueueMeasured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
-from twin.units import MIB, parse_size
+from twin.feeds.protocol import Feed
+from twin.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 
 NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
 _CF_ATTRIBUTES = {
@@ -28,29 +35,62 @@ _CF_ATTRIBUTES = {
     "OFFLD3TH": "offld3_th",
 }
 _CF_SIZES = {"OFFLD1SZ": "offld1_sz", "OFFLD2SZ": "offld2_sz", "OFFLD3SZ": "offld3_sz", "DSBLOCK": "ds_block"}
+_COUNTS = {"IPPROCS": "getters", "OPPROCS": "putters", "MSGAGE": "oldest_s"}  # facts of a queue, by keyword
+_TIMES = {"last_get": ("LGETDATE", "LGETTIME"), "last_put": ("LPUTDATE", "LPUTTIME")}
+_STATUS = ("CURDEPTH", *_COUNTS, *(words[0] for words in _TIMES.values()), "UNCOM")  # keywords of the state of a queue
+_SUMMED = ("getters", "putters", "uncommitted")  # over the members of a group
+_LATEST = ("oldest_s", "last_get", "last_put")  # the largest of those of the members
+_NOT_KNOWN = frozenset(("", "-1"))
+_FAILED = {  # values that keep messages from being stored or read [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY SMDSCONN]
+    "STATUS": {"FAILED", "INRECOVER", "NOTENABLED", "ALLOCFAIL", "OPENFAIL", "STGFAIL", "DATAFAIL"},
+    "ACCESS": {"SUSPENDED", "DISABLED"},
+    "AVAIL": {"ERROR", "STOPPED"},
+    "EXPANDST": {"FAILED", "MAXIMUM"},
+}
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
-_MAX_MEASURES = 100_000  # stores and times that wait for the end of a page
+_MAX_MEASURES = 100_000  # stores and times, or definitions, that wait for the end of a page or a round
+_MAX_STATUSES = 500_000  # states of queues, likewise
+_AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
 _KEY = re.compile(r"(?<![A-Z0-9])([A-Z][A-Z0-9]{1,19})\(")
 _LEADING_KEY = re.compile(r"[\s_]*[A-Z][A-Z0-9]{1,19}\(")
 _BRACKET = re.compile(r"[()]")
+_DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+_CLOCK = re.compile(r"[0-9]{2}[.:][0-9]{2}[.:][0-9]{2}")
 _END = re.compile(r"\)(?=\s*$|\s+[A-Z][A-Z0-9]{1,19}\()")
 
 _Key = tuple[int, str, str]  # time, queue manager, store
 
 
+class Definition(NamedTuple):
+    """Definition of a structure or a queue, as a queue manager shows it."""
+
+    section: str  # of the estate file: "structure" or "queue"
+    key: str  # in it, such as "QSG1/APP1"
+    qmgr: str  # that has answered
+    time: int  # of the answer, microseconds since 1970
+    place: str
+    values: Mapping[str, Any]  # by attribute of the estate
+
+
 class MqscObjects:
-    """Objects of one page.
+    """Objects of one page, or of the pages of a round.
+
+    Args:
+        feed: makes the complaints, and has the zone of local times.
 
     Attributes:
         measurements: those that the objects show.
+        definitions: those of a round; None: nothing compares them with the estate.
     """
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-        self.measurements = Measurements(intake)
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._intake = feed.intake
+        self.measurements = Measurements(feed.intake)
+        self.definitions: list[Definition] | None = None
 
     def take(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> Iterator[Item]:
         """Take an object; yield what is wrong or passed over.
@@ -68,10 +108,10 @@ class MqscObjects:
                 yield from self._structure_status(qmgr, time, fields, place)
             elif {"QUEUE", "QSTATUS", "QLOCAL"} & fields.keys():
                 yield from self._queue(qmgr, time, fields, place)
-            elif "CFSTRUCT" in fields and "SMDS" not in fields and "SMDSCONN" not in fields:
-                yield from self._structure(qmgr, fields, place)
-            elif "SMDS" in fields and "CFSTRUCT" in fields:
-                yield from self._data_set(qmgr, fields, place)
+            elif "CFSTRUCT" in fields and {"SMDS", "SMDSCONN"} & fields.keys():
+                yield from self._data_set(qmgr, fields["CFSTRUCT"], fields, place)
+            elif "CFSTRUCT" in fields:
+                yield from self._structure(qmgr, time, fields, place)
             elif "STGCLASS" in fields and "PSID" in fields:
                 key = f"{qmgr}/{fields['STGCLASS']}"
                 self._intake.facts.add("storage_class", key, place, page_set=int(fields["PSID"]))
@@ -98,12 +138,18 @@ class MqscObjects:
             if group and fields.get("QMNAME"):
                 self._intake.facts.add_member(group, fields["QMNAME"], place)
             return
+        if fields.get("TYPE") == "SMDS" and "SMDS" in fields:
+            yield from self._data_set(qmgr, fields["CFSTATUS"], fields, place)
+            return
         if not {"ENTSMAX", "ENTSUSED"} & fields.keys():
             yield _passed(f"CFSTATUS {fields.get('CFTYPE') or fields.get('TYPE', 'without ENTSMAX')}")
             return
         store = yield from self.store_of(qmgr, fields["CFSTATUS"], place)
-        if store is None:
-            return
+        if store is not None:
+            yield from self._state_of(store, fields, place)
+            yield from self._entries(qmgr, time, store, fields, place)
+
+    def _entries(self, qmgr: str, time: int, store: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
         measured: Measured = {}
         if fields.get("ENTSMAX", "").strip():
             measured["ents_max"] = _number(fields["ENTSMAX"])
@@ -117,54 +163,113 @@ class MqscObjects:
             self._intake.facts.add("structure", store, f"CFSTATUS, {place}", size=measured["size"])
         self.measurements.add(qmgr, time, store, measured)
 
+    def _state_of(self, name: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
+        """Complain about a structure, a data set or a connection to one that has failed, once until it changes."""
+        failed = [f"{word}({fields[word]})" for word, values in _FAILED.items() if fields.get(word) in values]
+        text = f"{name}: {', '.join(failed)}; expected: a state in which messages are stored and read"
+        yield from self._feed.lasting(name, Complaint("not-available", place, text) if failed else None)
+
     def _queue(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> Iterator[Item]:
-        """Take a queue: of DISPLAY QSTATUS its depth, of DISPLAY QUEUE where it is, of one with ALL both."""
+        """Take a queue: of DISPLAY QSTATUS its state, of DISPLAY QUEUE where it is, of one with ALL both."""
         queue = fields.get("QUEUE") or fields.get("QLOCAL") or fields.get("QSTATUS")
         if not queue:
             raise ValueError("a queue without a name")
-        is_status = bool(fields.get("CURDEPTH"))
+        is_status = any(fields.get(word) for word in _STATUS)
         kind = fields.get("TYPE", "QLOCAL")
         if kind not in _LOCAL:
             yield _passed(f"QUEUE of TYPE({kind})")
             return
         if is_status:
-            self._queue_status(qmgr, time, queue, fields, place)
-        is_placed = yield from self._queue_definition(qmgr, queue, fields, place)
+            yield from self._queue_status(qmgr, time, queue, fields, place)
+        is_placed = yield from self._queue_definition(qmgr, time, queue, fields, place)
         if not is_placed and not is_status:
             yield _passed("QUEUE without CFSTRUCT, STGCLASS or CURDEPTH")
 
-    def _queue_status(self, qmgr: str, time: int, queue: str, fields: Mapping[str, str], place: str) -> None:
-        depth = _number(fields["CURDEPTH"])
+    def _queue_status(
+        self, qmgr: str, time: int, queue: str, fields: Mapping[str, str], place: str
+    ) -> Iterator[Complaint]:
+        status = yield from self._facts_of(queue, time, fields, place)
+        if fields.get("CURDEPTH"):
+            status["depth"] = _number(fields["CURDEPTH"])
         if fields.get("CURFSIZE"):
-            measured: Measured = {"messages": depth, "file_bytes": _number(fields["CURFSIZE"]) * MIB}
+            measured: Measured = {"file_bytes": _number(fields["CURFSIZE"]) * MIB}
+            if "depth" in status:
+                measured = {"messages": status["depth"], **measured}
             if fields.get("CURMAXFS"):
                 measured["file_max_bytes"] = _number(fields["CURMAXFS"]) * MIB
                 maximum = measured["file_max_bytes"]
                 self._intake.facts.add("queue_file", f"{qmgr}/{queue}", place, max_size=maximum)
             self._intake.facts.add("queue_manager", qmgr, place, platform="distributed")
             self.measurements.add(qmgr, time, f"{qmgr}/{queue}", measured)
-        else:
-            self.measurements.add_depth(qmgr, time, queue, depth)
+        self.measurements.add_status(qmgr, time, queue, status, is_own=bool(fields.get("CURFSIZE")))
+
+    def _facts_of(
+        self, queue: str, time: int, fields: Mapping[str, str], place: str
+    ) -> Generator[Complaint, None, QueueStatus]:
+        """Return what an answer shows of a queue beside its depth; what is wrong in it is not known."""
+        status: QueueStatus = {}
+        facts: dict[str, int] = {}
+        try:
+            for word, name in _COUNTS.items():
+                if fields.get(word, "") not in _NOT_KNOWN:
+                    facts[name] = _count_of(name, fields[word])
+            if fields.get("UNCOM", "") not in _NOT_KNOWN | {"YES"}:
+                facts["uncommitted"] = 0 if fields["UNCOM"] == "NO" else _count_of("uncommitted", fields["UNCOM"])
+            for name, words in _TIMES.items():
+                day, clock = (fields.get(word, "") for word in words)
+                if day and clock:
+                    moment = yield from self._moment(queue, time, (day, clock), place)
+                    facts |= {} if moment is None else {name: moment}
+        except ValueError as error:
+            yield Complaint("bad-value", place, f"{queue}: {error}; expected: values as DISPLAY QSTATUS shows them")
+        status |= cast("QueueStatus", facts)
+        if any(fields.get(word) for word in _STATUS[1:]):
+            status["has_facts"] = True
+        return status
+
+    def _moment(
+        self, queue: str, time: int, local: tuple[str, str], place: str
+    ) -> Generator[Complaint, None, int | None]:
+        """Return a local time of day as microseconds since 1970; None, with a complaint, of one after the answer."""
+        zone = self._feed.options.zone
+        if zone is None:
+            text = "its times are local; they are taken as UTC. Expected: --zone"
+            yield from self._feed.once(Complaint("no-zone", place, text))
+        moments = _moments(*local, zone or UTC)
+        past = [moment for moment in moments if moment <= time + _AHEAD_US]
+        if not past:
+            text = (
+                f"{queue}: {' '.join(local)} is after the answer, {as_text(time)}; expected: --zone, that of its system"
+            )
+            yield from self._feed.once(Complaint("no-zone", place, text), "ahead")
+        return max(past, default=None)
 
     def _queue_definition(
-        self, qmgr: str, queue: str, fields: Mapping[str, str], place: str
+        self, qmgr: str, time: int, queue: str, fields: Mapping[str, str], place: str
     ) -> Generator[Complaint, None, bool]:
         """Take where a queue is; return False if the object does not show it."""
-        max_depth = _number(fields["MAXDEPTH"]) if fields.get("MAXDEPTH") else None
-        if fields.get("CFSTRUCT"):
+        values: dict[str, Any] = {"max_depth": _number(fields["MAXDEPTH"]) if fields.get("MAXDEPTH") else None}
+        if fields.get("CFSTRUCT") and fields.get("QSGDISP", "SHARED") == "SHARED":
             store = yield from self.store_of(qmgr, fields["CFSTRUCT"], place)
-            if store is not None:
-                key = f"{store.partition('/')[0]}/{queue}"
-                self._intake.facts.add("structure", store, place)
-                self._intake.facts.add("queue", key, place, structure=fields["CFSTRUCT"], max_depth=max_depth)
+            if store is None:
+                return True
+            key = f"{store.partition('/')[0]}/{queue}"
+            values["structure"] = fields["CFSTRUCT"]
+            self._intake.facts.add("structure", store, place)
         elif fields.get("STGCLASS"):
             key = f"{qmgr}/{queue}"
-            self._intake.facts.add("queue", key, place, storage_class=fields["STGCLASS"], max_depth=max_depth)
+            values["storage_class"] = fields["STGCLASS"]
         else:
             return False
+        self._intake.facts.add("queue", key, place, **values)
+        self._define(Definition("queue", key, qmgr, time, place, values))
         return True
 
-    def _structure(self, qmgr: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
+    def _define(self, definition: Definition) -> None:
+        if self.definitions is not None and len(self.definitions) < _MAX_MEASURES:
+            self.definitions.append(definition)
+
+    def _structure(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
         store = yield from self.store_of(qmgr, fields["CFSTRUCT"], place)
         if store is None:
             return
@@ -177,11 +282,19 @@ class MqscObjects:
         if fields.get("DSEXPAND") in {"YES", "NO"}:
             values["ds_expand"] = fields["DSEXPAND"] == "YES"
         self._intake.facts.add("structure", store, place, **values)
+        self._define(Definition("structure", store, qmgr, time, place, values))
 
-    def _data_set(self, qmgr: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
-        store = yield from self.store_of(qmgr, fields["CFSTRUCT"], place)
+    def _data_set(self, qmgr: str, structure: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
+        """Take a data set, or the connection of the queue manager to one: SMDS, SMDSCONN, CFSTATUS TYPE(SMDS)."""
+        if "SMDSCONN" in fields:
+            name = f"connection of {qmgr} to the data set of {fields['SMDSCONN']} for {structure}"
+            yield from self._state_of(name, fields, place)
+            return
+        store = yield from self.store_of(qmgr, structure, place)
         if store is not None:
             self._intake.facts.add("smds", f"{store}/{fields['SMDS']}", place)
+            if fields.keys() & _FAILED.keys():  # DISPLAY SMDS shows none of them
+                yield from self._state_of(f"data set of {fields['SMDS']} for {store}", fields, place)
 
     def _queue_manager(self, fields: Mapping[str, str], place: str) -> None:
         name, platform = fields["QMNAME"], fields.get("PLATFORM")
@@ -204,11 +317,41 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _count_of(name: str, text: str) -> int:
+    """Return a fact of a queue. Raise ValueError if it is no count, or more than a MEASURE takes."""
+    number = _number(text)
+    if number > MEASURED_QUEUE[name]:
+        raise ValueError(f"{number} is more than {MEASURED_QUEUE[name]}")
+    return number
+
+
+def _moments(day: str, clock: str, zone: tzinfo) -> list[int]:
+    """Return the microseconds since 1970 of a local time, two where its hour comes twice. Raise ValueError."""
+    if not (_DATE.fullmatch(day) and _CLOCK.fullmatch(clock)):
+        raise ValueError(f"{day!r}, {clock!r} are no date and time")
+    local = datetime.fromisoformat(f"{day}T{clock.replace('.', ':')}")
+    seconds = [int(local.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1)]
+    return [1_000_000 * min(max(second, FIRST_SECOND), LAST_SECOND) for second in seconds]
+
+
 # --- measurements ----------------------------------------------------------------------------------------------------
 
 
+class QueueStatus(TypedDict, total=False):
+    """State of a queue as one queue manager shows it; absent: not known. Times are microseconds since 1970."""
+
+    depth: int
+    getters: int
+    putters: int
+    oldest_s: int
+    uncommitted: int
+    last_get: int
+    last_put: int
+    has_facts: bool  # True if it shows more than the depth, even if that is not known
+
+
 class Measurements:
-    """Measurements and depths of one page.
+    """Measurements and states of queues of one page, or of the pages of a round.
 
     Args:
         intake: intake of the feed; its estate assigns queues to stores.
@@ -217,7 +360,18 @@ class Measurements:
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
         self._measured: dict[_Key, Measured] = {}
-        self._depths: dict[_Key, dict[str, int]] = {}  # by queue
+        self._statuses: dict[_Key, dict[str, QueueStatus]] = {}  # by queue
+        self._status_count = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more are kept."""
+        return len(self._measured) >= _MAX_MEASURES or self._status_count >= _MAX_STATUSES
+
+    @property
+    def answering(self) -> set[str]:
+        """Queue managers that have shown the state of a queue."""
+        return {qmgr for _, qmgr, _ in self._statuses}
 
     def add(self, qmgr: str, time: int, store: str, measured: Measured) -> None:
         """Add fields to the measurement of a store.
@@ -229,36 +383,168 @@ class Measurements:
             measured: fields; those of data sets are added to others of the store.
         """
         key = (time, qmgr, store)
-        if key not in self._measured and len(self._measured) >= _MAX_MEASURES:
-            return
-        merged = self._measured.setdefault(key, {})
-        datasets = {**merged.get("smds", {}), **measured.get("smds", {})}
-        merged.update(measured)
-        if datasets:
-            merged["smds"] = datasets
+        if key in self._measured or len(self._measured) < _MAX_MEASURES:
+            _merge(self._measured.setdefault(key, {}), measured)
 
-    def add_depth(self, qmgr: str, time: int, queue: str, depth: int) -> None:
-        """Add the depth of a queue; one that the estate lacks is counted as unknown. Arguments as of `add`."""
+    def add_status(self, qmgr: str, time: int, queue: str, status: QueueStatus, *, is_own: bool = False) -> None:
+        """Add the state of a queue; one that the estate lacks is counted as unknown. Arguments as of `add`.
+
+        Args:
+            qmgr: queue manager that answered.
+            time: time of the answer.
+            queue: its name.
+            status: what the answer shows of it.
+            is_own: True if the queue is a store of its own, whose depth is measured by `add`.
+        """
         estate = self._intake.estate
         route = None if estate is None else estate.queue_routes.get((qmgr, queue))
-        if estate is not None and route is not None:
-            store = estate.routes[route].store
-            self._depths.setdefault((time, qmgr, store), {})[str(estate.routes[route].queue)] = depth
-        self._intake.is_known(qmgr, time, queue=queue)
+        if estate is None or route is None:
+            if not is_own:
+                note_unknown_queue(self._intake, qmgr, time, queue)
+            return
+        if is_own and "has_facts" not in status:
+            return
+        if self._status_count < _MAX_STATUSES:
+            self._status_count += 1
+            statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
+            statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
 
-    def events(self) -> Iterator[Event]:
+    def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
 
         The depths of queues are the messages of a store if each of its queues was shown.
+
+        Args:
+            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise each
+                answer is one.
+            is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
+                store were shown.
         """
-        for (time, qmgr, store), depths in self._depths.items():
-            estate = self._intake.estate
-            config = None if estate is None else estate.stores.get(store)
-            if config is not None and set(config.queues) <= depths.keys():
-                self.add(qmgr, time, store, {"messages": sum(depths[queue] for queue in config.queues)})
-        for (time, qmgr, store), measured in sorted(self._measured.items(), key=lambda entry: entry[0]):
+        waiting = {} if is_end else self._waiting()
+        for key in waiting:
+            del self._statuses[key]
+        answers: dict[_Key | str, list[_Key]] = {}
+        for key in sorted(self._measured.keys() | self._statuses.keys()):
+            answers.setdefault(key[2] if is_round else key, []).append(key)
+        events = [event for keys in answers.values() for event in self._events_of(keys)]
+        self._measured, self._statuses, self._status_count = {}, waiting, sum(map(len, waiting.values()))
+        yield from sorted(events, key=lambda event: event["time"])
+
+    def _waiting(self) -> dict[_Key, dict[str, QueueStatus]]:
+        """Return the states of queues of the latest answers, of which the store has more queues."""
+        estate, latest = self._intake.estate, max((key[0] for key in self._statuses), default=0)
+        return {
+            key: own
+            for key, own in self._statuses.items()
+            if key[0] == latest and estate is not None and not set(estate.stores[key[2]].queues) <= own.keys()
+        }
+
+    def _events_of(self, keys: list[_Key]) -> Iterator[Event]:
+        """Yield the measurement that answers about one store are, and further ones of its other queues.
+
+        Args:
+            keys: keys of the answers, by time.
+        """
+        estate, store = self._intake.estate, keys[0][2]
+        config = None if estate is None else estate.stores.get(store)
+        measured: Measured = {}
+        queues: dict[str, dict[str, QueueStatus]] = {}  # by queue and queue manager, the latest answer last
+        for key in keys:
+            _merge(measured, self._measured.get(key, {}))
+            for queue, status in self._statuses.get(key, {}).items():
+                by_qmgr = queues.setdefault(queue, {})
+                by_qmgr[key[1]] = by_qmgr.pop(key[1], {}) | status
+        depths = {queue: depth for queue, own in queues.items() if (depth := _depth(own)) is not None}
+        is_sum = config is not None and bool(depths) and set(config.queues) <= depths.keys()
+        if config is not None and is_sum:
+            measured["messages"] = sum(depths[queue] for queue in config.queues)
+        facts = {queue: own for queue, own in queues.items() if any("has_facts" in status for status in own.values())}
+        used = [
+            key
+            for key in keys
+            if key in self._measured or (is_sum and key in self._statuses) or facts.keys() & self._statuses[key].keys()
+        ]
+        if not used:
+            return
+        time, qmgr, _ = used[-1]
+        members = () if config is None else config.queue_managers
+        ordered = sorted(facts)
+        for start in range(0, max(1, len(ordered)), MAX_QUEUES):
+            names = ordered[start : start + MAX_QUEUES]
+            asked = {
+                name for queue in names for name, own in facts[queue].items() if {"getters", "putters"} & own.keys()
+            }
+            if names:
+                measured["queues"] = [_queue_measured(queue, facts[queue], members) for queue in names]
+            if asked:
+                measured["asked"] = sorted(asked)[:MAX_ASKED]
             yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
-        self._measured, self._depths = {}, {}
+            measured = {}
+
+
+def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None:
+    """Count a queue that the estate lacks; a shared one for the first member of its group, as it is one queue.
+
+    Args:
+        intake: intake of the feed; without an estate no name is unknown.
+        qmgr: queue manager that has shown it.
+        time: microseconds since 1970.
+        queue: its name.
+    """
+    group = intake.group_of(qmgr)
+    if intake.estate is None:
+        return
+    if group is not None and intake.facts.value("queue", f"{group}/{queue}", "structure"):
+        qmgr = min(members_of(intake.estate, group), default=qmgr)
+    intake.note_unknown(qmgr, time, queue=queue)
+
+
+def members_of(estate: Estate, group: str) -> list[str]:
+    """Return the queue managers of a queue-sharing group in an estate, sorted."""
+    return [name for name, config in estate.queue_managers.items() if config.queue_sharing_group == group]
+
+
+def _merge(into: Measured, measured: Measured) -> None:
+    datasets = {**into.get("smds", {}), **measured.get("smds", {})}
+    into.update(measured)
+    if datasets:
+        into["smds"] = datasets
+
+
+def _depth(statuses: Mapping[str, QueueStatus]) -> int | None:
+    """Return the depth of a queue in the latest answer that shows it: it is the same in all members of a group."""
+    return next((status["depth"] for status in reversed([*statuses.values()]) if "depth" in status), None)
+
+
+def _queue_measured(queue: str, statuses: Mapping[str, QueueStatus], members: Iterable[str]) -> QueueMeasured:
+    """Return the facts of a queue over the queue managers that have answered.
+
+    Without the answer of a member a sum of 0 is not known.
+
+    Args:
+        queue: its name.
+        statuses: what queue managers show of it, the latest answer last.
+        members: queue managers that have the queue.
+    """
+    facts: dict[str, Any] = {"name": queue}
+    depth = _depth(statuses)
+    if depth is not None:
+        facts["depth"] = depth
+    for name in _SUMMED:
+        values = _values(name, statuses)
+        total = sum(values)
+        is_known = bool(values) and all(name in statuses.get(member, {}) for member in members)
+        if (total or is_known) and total <= MEASURED_QUEUE[name]:
+            facts[name] = total
+    for name in _LATEST:
+        values = _values(name, statuses)
+        if values:
+            facts[name] = max(values) if name in MEASURED_QUEUE else as_text(max(values))
+    return cast("QueueMeasured", facts)
+
+
+def _values(name: str, statuses: Mapping[str, QueueStatus]) -> list[int]:
+    return [cast("Mapping[str, int]", status)[name] for status in statuses.values() if name in status]
 
 
 # --- text ------------------------------------------------------------------------------------------------------------

@@ -2,24 +2,29 @@
 
 A feed never raises an error for its input: what it cannot read is a complaint, and it continues behind that. It yields
 each event that its data show, also of names that the estate lacks: `Intake.sift` puts those aside. What it keeps
-between pages is bounded, so that a page may come from a file, a topic or a server.
+between pages is bounded, so that a page may come from a file, a topic or a server. Pages of one stream continue each
+other: a record, an object or a message may begin in one page and end in another.
 """
 
 from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from enum import StrEnum
 from importlib import import_module
 from typing import ClassVar, NamedTuple
 
 from twin.errors import UsageError
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
+from twin.listings import end_of_lines
 
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing shows them [assumed]
+NOT_BY_TIME = (1 << 63) - 1  # `Feed.passed` of a feed that holds back what is not whole, whatever its time
 _MAX_SAID = 10_000  # complaints that are made once
 
 
@@ -32,6 +37,7 @@ class Page:
     time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
     headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
     before: int = 0  # microseconds; a page read again after a restart: its events up to here were returned before it
+    stream: str = ""  # what it continues: a file that grows, records of a partition and key; "": it stands alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,7 @@ class Feed(ABC):
         object_count: number of objects of the format so far, whatever they say.
         passed: microseconds; no event up to here is held back.
         page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
+        begun_in: names of the pages, of streams, in which something begins that is not whole yet, and how much.
     """
 
     reads: ClassVar[str]
@@ -73,7 +80,9 @@ class Feed(ABC):
         self.object_count = 0
         self.passed = 0
         self.page_latest = 0
+        self.begun_in: Counter[str] = Counter()
         self._complained: set[tuple[str, str]] = set()
+        self._lasting: dict[str, str] = {}  # text of the complaint by subject
 
     @abstractmethod
     def take(self, page: Page) -> Iterable[Item]:
@@ -83,11 +92,35 @@ class Feed(ABC):
         """Yield the events that were held back for later pages, at the end of the input."""
         return ()
 
+    def whole_bytes(self, data: bytes) -> int:
+        """Return where the last whole part of a stream ends, of which `data` is the beginning: a line or a record."""
+        return end_of_lines(data)
+
+    def note_begun(self, before: str, after: str) -> None:
+        """Note that what had begun in one page, and is not whole, is now what begins in another; "": nothing is."""
+        if before != after:
+            self.begun_in[after] += 1
+            self.begun_in[before] -= 1
+            for name in (before, after):
+                if not name or not self.begun_in[name]:
+                    del self.begun_in[name]
+
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
         key = (complaint.code, subject)
         if key not in self._complained and len(self._complained) < _MAX_SAID:
             self._complained.add(key)
+            yield complaint
+
+    def lasting(self, subject: str, complaint: Complaint | None) -> Iterator[Complaint]:
+        """Yield a complaint about a state when it begins or changes. complaint: None when the state is over."""
+        text = None if complaint is None else complaint.text
+        if text == self._lasting.get(subject):
+            return
+        if complaint is None:
+            del self._lasting[subject]
+        elif subject in self._lasting or len(self._lasting) < _MAX_SAID:
+            self._lasting[subject] = complaint.text
             yield complaint
 
     def flow_events(
@@ -138,10 +171,10 @@ class Format(NamedTuple):
 FORMATS: Mapping[str, Format] = {
     own.name: own
     for own in (
-        Format("smf", "smf:SmfFeed"),
-        Format("display", "display:DisplayFeed"),
-        Format("rest", "display:RestFeed"),
-        Format("amqsevt", "amqsevt:AmqsevtFeed"),
+        Format("smf", "smf:SmfFeed", is_live=True),
+        Format("display", "display:DisplayFeed", is_live=True),
+        Format("rest", "rest:RestFeed", is_live=True),
+        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
         Format("otlp", "otlp:OtlpFeed", is_live=True),
         Format("dds", "rmf:DdsFeed", is_live=True),
         Format("m3", "rmf:M3Feed", is_live=True),
@@ -150,6 +183,25 @@ FORMATS: Mapping[str, Format] = {
         Format("odp", "odp:OdpFeed", is_live=True),
         Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
     )
+}
+
+
+class Shown(StrEnum):
+    """What feeds show of a store, beside what it holds."""
+
+    CALLS = "puts and gets"
+    LENGTHS = "the length of each message"
+    PRIORITIES = "priorities"
+    UNITS = "units of work"
+    READERS = "who has queues open"
+
+
+SHOWN_BY: Mapping[Shown, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
+    Shown.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
+    Shown.LENGTHS: ("amqsevt", "otlp", "connect"),
+    Shown.PRIORITIES: ("amqsevt", "otlp", "connect"),
+    Shown.UNITS: ("amqsevt",),
+    Shown.READERS: ("display", "rest"),
 }
 
 

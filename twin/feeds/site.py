@@ -35,6 +35,7 @@ _DEFINITION = re.compile(
     r"\s*DEF(?:INE)?\s+(?:QL(?:OCAL)?|QA(?:LIAS)?|QR(?:EMOTE)?|CFSTRUCT|ST(?:GCLASS|C)|PSID)\b", re.IGNORECASE
 )
 _WRITE_EVENTS = 10_000  # events per write
+_MAX_NAMED = 8
 
 
 class SiteFile(NamedTuple):
@@ -128,28 +129,35 @@ def _objects(name: str, head: bytes, page: Page, options: FeedOptions) -> int:
 
 
 def see_estate(
-    files: Sequence[SiteFile], folder: Path, options: FeedOptions, groups: Mapping[str, Sequence[str]]
+    files: Sequence[SiteFile],
+    folder: Path,
+    options: FeedOptions,
+    groups: Mapping[str, Sequence[str]],
+    answers: Sequence[Page] = (),
 ) -> SiteEstate:
-    """Return the estate that files show.
+    """Return the estate that files and answers show.
 
     Args:
         files: the files.
         folder: where its file will be, for the paths of MQSC files.
         options: facts that the data lack.
         groups: queue managers by queue-sharing group, where no data name them.
+        answers: answers of the REST interface of queue managers.
 
     Raises:
         UsageError: a file cannot be read, they show nothing of an estate, or MQSC has no owner.
     """
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
-    intake = look_at(readable, options, None, groups)
+    intake = look_at(readable, options, None, groups, answers)
+    if answers:
+        _add_owners_of_data_sets(intake.facts)
     definitions = [own for own in files if own.format_name == MQSC]
     facts, owners = intake.facts, [_owner(own, options.qmgr) for own in definitions]
     groups_to_add = _missing_groups(facts, owners)
     if is_empty(facts) and not definitions:
         if groups_to_add:
             return SiteEstate("", (), tuple(own._replace(is_needed=True) for own in groups_to_add))
-        names = ", ".join(str(own.path) for own in files)
+        names = ", ".join([*(str(own.path) for own in files), *sorted({page.name for page in answers})][:_MAX_NAMED])
         raise UsageError(
             f"{names}: nothing of an estate was found; expected: data that show a queue manager or a store"
         )
@@ -159,8 +167,50 @@ def see_estate(
     seen = estate_text(facts)
     imports = map(_import_of, definitions, owners, repeat(folder), repeat(known_groups))
     complaints = (str(complaint) for complaint in intake.complaints)
-    lines = (*seen.warnings, *unverified(facts, is_loaded=True), *complaints)
+    unasked = _unasked(facts, answers) if answers else ()
+    lines = (*seen.warnings, *unverified(facts, is_loaded=True), *unasked, *complaints)
     return SiteEstate(seen.text + "".join(imports), lines, groups_to_add)
+
+
+def _add_owners_of_data_sets(facts: EstateFacts) -> None:
+    """Add the members of groups that nobody asked, but that have data sets."""
+    for key in [key for key, _ in facts.section("smds")]:
+        group, _, qmgr = key.split("/")
+        facts.add_member(group, qmgr, "SMDS")
+
+
+def _unasked(facts: EstateFacts, answers: Iterable[Page]) -> Iterator[str]:
+    """Yield a line for each thing that no queue manager knows, or that none was asked for, with what answers it."""
+    structures = [key for key, own in facts.section("structure") if not {"init_size", "full_threshold"} & own.keys()]
+    if structures:
+        yield (
+            f"CFRM policy: INITSIZE, SIZE, ALLOWAUTOALT and FULLTHRESHOLD of {_named(structures)}, which no queue"
+            " manager knows; IXCMIAPU with DATA TYPE(CFRM) REPORT(YES) prints them: add its output to the command"
+        )
+    data_sets = [key for key, own in facts.section("smds") if "size" in own and "max_size" not in own]
+    if data_sets:
+        yield (
+            f"SMDS {_named(data_sets)}: the free space of their volumes, to which they expand and which no queue"
+            " manager knows; ISMF or DCOLLECT shows it: set max_size in estate.toml"
+        )
+    asked = {page.headers.get("mqweb.qmgr") for page in answers}
+    for group, own in facts.section("queue_sharing_group"):
+        silent = sorted(set(own["queue_managers"].value if "queue_managers" in own else ()) - asked)
+        if not any(key.startswith(f"{group}/") for key, _ in facts.section("smds")):
+            members = ",".join(own["queue_managers"].value) if "queue_managers" in own else "QM01,QM02"
+            yield (
+                f"members of {group} that were not asked, if there are any; DISPLAY GROUP shows all:"
+                f" add --group {group}={members} with them"
+            )
+        if silent:
+            yield (
+                f"{', '.join(silent)} of {group} did not answer: page sets, and who has queues open there;"
+                " add it to --qmgr, or start its command server"
+            )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
 
 
 def _queue_managers(facts: EstateFacts) -> set[str]:

@@ -23,7 +23,7 @@ from twin.events import Event, Measured
 from twin.events.measured import DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
     QEST,
     QEST_HEADER,
@@ -41,7 +41,8 @@ from twin.feeds.smf_layout import (
     SectionValues,
     TaskTimes,
 )
-from twin.feeds.smf_records import SmfRecord, records
+from twin.feeds.smf_records import Segments, SmfRecord, records, whole_records
+from twin.feeds.streams import Streams
 
 _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_EXPAND_USER ...]
 _MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes
@@ -51,12 +52,14 @@ _STATUS = {1: "defined and never used", 2: "offline", 3: "not defined", 4: "susp
 
 
 class SmfFeed(Feed):
-    """Reader of SMF data sets."""
+    """Reader of SMF data sets, and of streams, of each of which it keeps the segments of one record."""
 
     reads = "SMF 115 or 116 of MQ, transferred in binary"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
+        self.passed = NOT_BY_TIME
+        self._streams = Streams(self, Segments)
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
@@ -65,7 +68,7 @@ class SmfFeed(Feed):
     @override
     def take(self, page: Page) -> Iterator[Item]:
         """Yield the events of a data set; damaged records are complaints."""
-        for record in records(page):
+        for record in self._streams.take(page, lambda segments: records(page, segments)):
             if not isinstance(record, SmfRecord):
                 self.object_count += isinstance(record, Complaint) and record.code == "damaged"  # a record of MQ
                 yield record
@@ -82,8 +85,13 @@ class SmfFeed(Feed):
             yield from self._events(record)
 
     @override
+    def whole_bytes(self, data: bytes) -> int:
+        return whole_records(data)
+
+    @override
     def finish(self) -> Iterator[Item]:
-        """Complain if puts and gets of the other source were left out and this one had none."""
+        """Complain if segments are missing, or if puts and gets are those of the other source and this one had none."""
+        yield from self._streams.finish()
         if self._accounted and not any(source == "QQST" for source, _, _ in self.intake.coverage):
             text = "puts and gets are in accounting records (116) only; expected: --flows accounting, or STATQ(ON)"
             yield Complaint("no-statistics", "SMF 116", text)

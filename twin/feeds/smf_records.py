@@ -1,4 +1,4 @@
-"""SMF records from the bytes of a data set: with or without RDW, whole or in segments, and their sections.
+"""SMF records from the bytes of a data set or of a stream: with or without RDW, whole or in segments.
 
 Sources: [IBM: z/OS MVS System Management Facilities, record descriptor word and standard header], [IBM: mq-smf-csv, C
 structures]. The times were checked on real records: the header's time and QWHSTIME are local, the STORE CLOCK value of
@@ -10,13 +10,17 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from base64 import b64decode
+from binascii import unhexlify
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from twin.feeds.intake import Complaint, Passed
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
+from twin.listings import end_of_lines
 
 MQ_TYPES = (115, 116)
 SMF_TYPES = (2, 3)  # header and trailer of a dump
@@ -89,9 +93,18 @@ _MARKED = {
     b"\n": _LINES,
 }
 _BLOCK_HEADER = 3  # bytes
+_HEADER_BYTES = 10  # that `is_header` looks at
+_TEXT_HEAD = 256  # bytes by which text is recognised
+_MAX_TEXT = 64 << 20
+_STANDARD = bytes.maketrans(b"-_", b"+/")  # alphabet of base64, from that for URLs
+_QUOTES = b"\"',"
+_ENCODING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_ \r\n\t" + _QUOTES
 _MAX_RECORD = 0xFFFF  # bytes
 _EXPECTED_TRANSFER = "binary, with record descriptor words (FTP: binary, mode s, stru f, quote site rdw)"
 _FRAME_HEAD = 1 << 17  # bytes: two records
+
+
+_Piece = tuple[int, int, bytes]  # position, kind of segment, bytes with RDW
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +125,90 @@ class SmfRecord:
     sections: tuple[tuple[str, bytes], ...]  # eyecatcher and bytes
 
 
-def records(page: Page) -> Iterator[SmfRecord | Complaint | Passed]:
-    """Yield the records of MQ in a data set, in their order; what is damaged is a complaint."""
+class Segments:
+    """Segments of the record that is being put together; they follow each other, only the first one has a header.
+
+    Attributes:
+        begun_in: name of the page of the first one; "": there is none.
+        size: bytes of them.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a segment."""
+        self.begun_in = ""
+        self.size = 0
+        self._place = ""
+        self._parts: list[bytes] = []
+
+    def join(self, page: Page, pieces: Iterable[_Piece | Complaint]) -> Iterator[tuple[str, bytes] | Complaint]:
+        """Yield the records, with an RDW, that are whole in a page, each with its place."""
+        for piece in pieces:
+            if isinstance(piece, Complaint):
+                yield piece
+                continue
+            position, segment, data = piece
+            place = f"{page.name}, byte {position}"
+            if segment in (_WHOLE, _FIRST):
+                yield from self.give_up()
+            if segment == _WHOLE:
+                yield place, data
+            elif segment == _FIRST:
+                self._place, self.begun_in = place, page.name
+                self._add(data)
+            elif not self._parts:
+                yield Complaint("segments", place, "the first segment is missing; expected: all segments")
+            else:
+                self._add(data[_RDW:])
+                if self.size > _MAX_BYTES:
+                    yield from self.give_up(f"more than {_MAX_BYTES} bytes in one record")
+                elif segment == _LAST:
+                    yield self._place, b"".join(self._parts)
+                    self._clear()
+
+    def give_up(self, text: str = _NO_LAST) -> Iterator[Complaint]:
+        """Forget the segments, with a complaint if there are any."""
+        if self._parts:
+            yield Complaint("segments", self._place, text)
+            self._clear()
+
+    def _add(self, data: bytes) -> None:
+        self._parts.append(data)
+        self.size += len(data)
+
+    def _clear(self) -> None:
+        self.begun_in, self.size, self._parts = "", 0, []
+
+
+def records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint | Passed]:
+    """Yield the records of MQ that are whole with a page, in their order; what is damaged is a complaint.
+
+    Args:
+        page: a data set, or some records, in binary or as base64 or hexadecimal text.
+        segments: those of pages before.
+    """
+    for binary in _binary_pages(page):
+        yield from _records(binary, segments)
+
+
+def _records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint | Passed]:
     framing = framing_of(page.data)
     if framing is not None:
         yield Complaint("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
     if framing is not None and framing.length_bytes:
-        pieces: Iterator[tuple[int, bytes] | Complaint | Passed] = _whole(page, _framed(page, framing))
+        pieces: Iterator[tuple[str, bytes] | Complaint | Passed] = segments.join(page, _framed(page, framing))
     elif _has_rdw(page):
-        pieces = _whole(page, _segments(page))
+        pieces = segments.join(page, _segments(page))
     else:
         pieces = _without_rdw(page)
     for piece in pieces:
         if isinstance(piece, Complaint | Passed):
             yield piece
             continue
-        position, data = piece
+        place, data = piece
         if len(data) <= _RDW + 1 or data[5] not in MQ_TYPES:
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
             yield Passed(_OTHERS, kind, size=len(data))
             continue
-        place = f"{page.name}, byte {position}"
         try:
             yield _parse(data, place)
         except (ValueError, struct.error) as error:
@@ -177,6 +253,78 @@ def is_header(data: bytes) -> bool:
     return data[9] & 0x0F == 0x0F
 
 
+def whole_records(data: bytes) -> int:
+    """Return where the last whole record or block ends; the last record of a dump without RDW may have more bytes.
+
+    Args:
+        data: the beginning of what remains of a stream.
+    """
+    if _is_text(data):
+        return end_of_lines(data)
+    if len(data) < _RDW + _HEADER_BYTES:
+        return 0
+    if is_header(data) and not is_header(data[_RDW:]):
+        return max((match.start() for match in _BARE_HEADER.finditer(data, 1)), default=0)
+    framing = framing_of(data)
+    position = 0
+    while True:
+        if framing is not None and framing.length_bytes:
+            end = framing.content(data, position)[1]
+        else:
+            end = _block_end(data, position) or _record_end(data, position)
+        if end > len(data) or end == position:
+            return position
+        position = end
+
+
+def _record_end(data: bytes, position: int) -> int:
+    """Return the end of the record that begins here; of bytes that are none, where the next one begins, or here."""
+    if position + _RDW > len(data):
+        return position
+    length, segment, zero = struct.unpack_from(">HBB", data, position)
+    if length >= _RDW and segment <= _MIDDLE and not zero:
+        return position + int(length)
+    match = _HEADER.search(data, position + 1)
+    return position if match is None else match.start()
+
+
+# --- text that encodes records ---------------------------------------------------------------------------------------
+
+
+def _is_text(data: bytes | mmap.mmap) -> bool:
+    """Return True for what looks like base64 or hexadecimal text: no record begins so."""
+    head = bytes(data[:_TEXT_HEAD])
+    return len(head) >= _HEADER_BYTES and not head.translate(None, _ENCODING) and len(data) <= _MAX_TEXT
+
+
+def _binary_pages(page: Page) -> Iterator[Page]:
+    """Yield a page; of base64 or hexadecimal text what it encodes, a page for each line that encodes records."""
+    if not _is_text(page.data):
+        yield page
+        return
+    lines = [own for line in bytes(page.data).split() if (own := line.strip(_QUOTES))]
+    decoded = [_decoded(line) for line in lines]
+    if not all(decoded):
+        decoded = [_decoded(b"".join(lines))]  # broken into lines
+    yield from (replace(page, data=data) for data in decoded) if all(decoded) else (page,)
+
+
+def _decoded(text: bytes) -> bytes:
+    """Return the bytes that a text encodes, if they begin like SMF; else none."""
+    for decode in (unhexlify, _of_base64):
+        with suppress(ValueError):
+            data = decode(text)
+            rdw = len(data) >= _RDW and _RDW < int.from_bytes(data[:2], "big") <= len(data) and not data[3]
+            if is_header(data) or (rdw and data[2] <= _MIDDLE):
+                return data
+    return b""
+
+
+def _of_base64(text: bytes) -> bytes:
+    """Return the bytes of base64, in either alphabet, with its padding or without. Raise ValueError."""
+    return b64decode(text.translate(_STANDARD).rstrip(b"=") + b"=" * (-len(text.rstrip(b"=")) % 4), validate=True)
+
+
 # --- records of a data set -------------------------------------------------------------------------------------------
 
 
@@ -189,40 +337,6 @@ def _has_rdw(page: Page) -> bool:
         return True
     length, segment, zero = struct.unpack_from(">HBB", head)
     return bool(segment <= _MIDDLE and zero == 0 and _RDW <= length <= len(page.data) and _may_end(page, length))
-
-
-_Segment = tuple[int, int, bytes]  # position, kind, bytes with RDW
-
-
-def _whole(page: Page, segments: Iterator[_Segment | Complaint]) -> Iterator[tuple[int, bytes] | Complaint]:
-    """Yield (position, record with RDW); segments are put together."""
-    parts: list[bytes] = []
-    first = 0
-    for piece in segments:
-        if isinstance(piece, Complaint):
-            yield piece
-            continue
-        position, segment, data = piece
-        if segment in (_WHOLE, _FIRST) and parts:
-            yield Complaint("segments", f"{page.name}, byte {first}", _NO_LAST)
-            parts = []
-        if segment == _WHOLE:
-            yield position, data
-        elif segment == _FIRST:
-            first, parts = position, [data]
-        elif not parts:
-            text = "the first segment is missing; expected: all segments"
-            yield Complaint("segments", f"{page.name}, byte {position}", text)
-        else:
-            parts.append(data[_RDW:])
-            if sum(map(len, parts)) > _MAX_BYTES:
-                yield Complaint("segments", f"{page.name}, byte {first}", f"more than {_MAX_BYTES} bytes in one record")
-                parts = []
-            elif segment == _LAST:
-                yield first, b"".join(parts)
-                parts = []
-    if parts:
-        yield Complaint("segments", f"{page.name}, byte {first}", _NO_LAST)
 
 
 def framing_of(data: bytes | mmap.mmap) -> Framing | None:
@@ -253,7 +367,7 @@ def _rdw_at(data: bytes, start: int, end: int) -> bool:
     return (not end or start + length == end) and is_header(data[start + _RDW :])
 
 
-def _framed(page: Page, framing: Framing) -> Iterator[_Segment | Complaint]:
+def _framed(page: Page, framing: Framing) -> Iterator[_Piece | Complaint]:
     """Yield the records that a transfer has put their lengths in front of."""
     data, size = page.data, len(page.data)
     position = 0
@@ -277,7 +391,7 @@ def _rdw(length: int) -> bytes:
     return struct.pack(">HBB", min(length + _RDW, 0xFFFF), _WHOLE, 0)
 
 
-def _segments(page: Page) -> Iterator[_Segment | Complaint]:
+def _segments(page: Page) -> Iterator[_Piece | Complaint]:
     """Yield the segments; behind wrong bytes it continues at the next record of MQ.
 
     A block descriptor word, in front of records of variable length as they are on disk, is read over.
@@ -372,8 +486,8 @@ def _is_alone(record: bytes) -> bool:
     return _HEADER.match(record) is not None and _HEADER.search(record, 1) is None
 
 
-def _without_rdw(page: Page) -> Iterator[tuple[int, bytes] | Complaint | Passed]:
-    """Yield (position, record with an RDW in front) of a dump without RDW; its other records are passed over.
+def _without_rdw(page: Page) -> Iterator[tuple[str, bytes] | Complaint | Passed]:
+    """Yield (place, record with an RDW in front) of a dump without RDW; its other records are passed over.
 
     The length of a record is the end of its last section: offsets count the missing RDW.
     """
@@ -385,7 +499,8 @@ def _without_rdw(page: Page) -> Iterator[tuple[int, bytes] | Complaint | Passed]
         if len(head) == 2 and head[0] & 0x40 and head[1] in MQ_TYPES:
             length = _length_of(bytes(data[position : position + _MIN_RECORD + 8 * _MAX_TRIPLETS])) - _RDW
         if length > 0 and position + length <= size:
-            yield position, _rdw(length) + bytes(data[position : position + length])
+            place = f"{page.name}, byte {position}"
+            yield place, _rdw(length) + bytes(data[position : position + length])
             position += length
             continue
         match = _BARE_HEADER.search(data, position + 1)

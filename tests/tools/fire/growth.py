@@ -43,19 +43,19 @@ def figures(run: Samples, warm_up_s: float) -> list[Figure]:
     samples = [sample for sample in run.samples if _is_warm(sample.seconds, run.kills, warm_up_s)]
     batches = [batch for batch in run.batches if _is_warm(batch["seconds"], run.kills, warm_up_s)]
     figures = [
-        _figure("descriptors of Spark's JVM", "", samples, lambda s: s.jvm_fds, 20),
-        _figure("descriptors of a Python worker, at most", "", samples, lambda s: s.worker_fds, 10),
-        _figure("memory maps of Spark's JVM", "", samples, lambda s: s.jvm_maps, 100),
-        _figure("memory maps of a Python worker, at most", "", samples, lambda s: s.worker_maps, 100),
-        _figure("processes", "", samples, lambda s: s.processes, 2),
+        figure_of("descriptors of Spark's JVM", "", samples, lambda s: s.jvm_fds, 20),
+        figure_of("descriptors of a Python worker, at most", "", samples, lambda s: s.worker_fds, 10),
+        figure_of("memory maps of Spark's JVM", "", samples, lambda s: s.jvm_maps, 100),
+        figure_of("memory maps of a Python worker, at most", "", samples, lambda s: s.worker_maps, 100),
+        figure_of("processes", "", samples, lambda s: s.processes, 2),
     ]
     labels = {"driver": "the driver", "spark": "Spark's JVM", "workers": "all Python workers", "broker": "the broker"}
-    figures += [_figure(f"memory of {label}", "MB", samples, _rss_of(part), 100) for part, label in labels.items()]
+    figures += [figure_of(f"memory of {label}", "MB", samples, _rss_of(part), 100) for part, label in labels.items()]
     figures += [
-        _figure("checkpoint", "MB", samples, lambda s: s.checkpoint_bytes / _MB, 50),
-        _figure("files in the checkpoint", "", samples, lambda s: s.checkpoint_files, 100),
-        _figure("scratch files", "MB", samples, lambda s: s.local_bytes / _MB, 50),
-        _figure("time of a batch, median", "ms", batches, lambda b: b["batch_ms"], 50),
+        figure_of("checkpoint", "MB", samples, lambda s: s.checkpoint_bytes / _MB, 50),
+        figure_of("files in the checkpoint", "", samples, lambda s: s.checkpoint_files, 100),
+        figure_of("scratch files", "MB", samples, lambda s: s.local_bytes / _MB, 50),
+        figure_of("time of a batch, median", "ms", batches, lambda b: b["batch_ms"], 50),
     ]
     return figures
 
@@ -68,8 +68,8 @@ def _rss_of(part: str) -> Callable[[Sample], float]:
     return lambda sample: sample.rss[part] / _MB
 
 
-def _figure(name: str, unit: str, rows: list[Any], value: Callable[[Any], float], slack: float) -> Figure:
-    """slack: what it may differ by besides, in its own unit."""
+def figure_of(name: str, unit: str, rows: list[Any], value: Callable[[Any], float], slack: float) -> Figure:
+    """Return a quantity of rows in their order. slack: what it may differ by besides, in its own unit."""
     values = [float(value(row)) for row in rows]
     if not values:  # the run was over before it was warm: nothing is shown
         return Figure(name, unit, 0.0, 0.0, 0.0, is_flat=False)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import struct
 from functools import cache
+from random import Random
 
 from tests.twin.feeds.live_samples import LIVE_PAGES
+from tests.twin.feeds.rounds import DEFINITIONS, LEVELS
 from tests.twin.feeds.samples import PAGES, SMF
+
+COMMANDS = tuple(command for _, command, _ in (*LEVELS, *DEFINITIONS))
 
 ESTATE = """
 schema = 1
@@ -45,6 +49,15 @@ def pages_of(name: str) -> tuple[bytes, ...]:
     """Return the pages of a format."""
     pages = PAGES.get(name) or tuple(LIVE_PAGES[name])
     return (*pages, *records(SMF)) if name == "smf" else pages
+
+
+def headers_of(name: str, rng: Random) -> dict[str, str]:
+    """Return the headers of a page: of the REST interface mostly those of a round, whose pages come in any order."""
+    if name != "rest" or rng.random() < 0.25:
+        return {}
+    headers = {"mqweb.round": str(rng.randrange(3)), "mqweb.command": rng.choice(COMMANDS)}
+    headers |= {"mqweb.qmgr": rng.choice(("QM01", "QM02", "QMD1"))} if rng.random() < 0.9 else {}
+    return headers | ({"mqweb.last": "1"} if rng.random() < 0.2 else {})
 
 
 def records(data: bytes) -> tuple[bytes, ...]:

@@ -18,7 +18,7 @@ from time import process_time
 import msgspec
 
 from tests.tools.fuzz.damage import damaged
-from tests.tools.fuzz.pages import ESTATE, pages_of, pieces
+from tests.tools.fuzz.pages import ESTATE, headers_of, pages_of, pieces
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
@@ -100,6 +100,7 @@ class Fuzzer:
         began = process_time()
         rng = Random(f"{self.name} {number}")
         learns = number % 3 == 2
+        stream = "" if number % 2 else "t/0/"  # a page may continue the one before
         intake = Intake(None if learns else self._estate)
         options = FeedOptions(
             qmgr="QM01", queue="ORDERS", slice_s=600.0, flows=rng.choice(("statistics", "accounting"))
@@ -108,6 +109,7 @@ class Fuzzer:
         feed = make_feed(self.name, intake, options)
         for index in range(INPUTS):
             page = damaged(rng, rng.choice(pages_of(self.name)), self._pieces)
+            headers = headers_of(self.name, rng)
             tried.append(page)
             if number % 3 == 1:
                 feed = make_feed(self.name, intake, options)
@@ -115,7 +117,7 @@ class Fuzzer:
             started = process_time()
             try:
                 with limited():
-                    events = list(intake.sift(feed.take(Page(page, f"page {index}", NOON))))
+                    events = list(intake.sift(feed.take(Page(page, f"page {index}", NOON, headers, stream=stream))))
                     if number % 3 == 1 or index == INPUTS - 1:
                         events += intake.sift(feed.finish())
             except (Exception, TooSlow) as error:  # noqa: BLE001  (whatever it is, it is reported with its input)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.twin.feeds.live_samples import LIVE_PAGES
+from tests.twin.feeds.rounds import DEFINITIONS, LEVELS
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record, section, segmented
 from twin.feeds import FORMATS
 from twin.feeds.smf_layout import QIS1, QMST, QPST, WQ, WTAS
@@ -250,7 +251,7 @@ PAGES: dict[str, tuple[bytes, ...]] = {
         syslog(POLICY).encode(),
         SYSPRINT.encode("cp037"),
     ),
-    "rest": (REST.encode(),),
+    "rest": (REST.encode(), *(data for _, _, data in (*LEVELS, *DEFINITIONS))),
     "amqsevt": (
         json_text(STATISTICS, QUEUE_FULL, activity(put(), get(1), operation("Cmit", 2))),
         json.dumps([STATISTICS, activity(put())]).encode(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, timedelta, timezone
 from typing import ClassVar
 from zoneinfo import ZoneInfo
@@ -13,13 +12,12 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import (
     ALLOCATED,
     POLICY,
-    REST,
     RUNMQSC,
     SYSPRINT,
     USAGE_ROWS,
     numbered,
 )
-from twin.feeds import Page
+from twin.feeds import Page, mqsc_objects
 from twin.units import as_text
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
@@ -94,8 +92,9 @@ def test_page_sets_that_are_not_online_and_wrong_sums_are_left_out(estate):
 def test_queue_files_of_runmqsc_are_measured_in_bytes(estate):
     """CURFSIZE and CURMAXFS are in MB."""
     events, intake = display(RUNMQSC, estate=estate)
+    facts = {"queues": [{"name": "INVOICES", "depth": 17, "getters": 0}], "asked": ["QMD1"]}
     assert [(event["store"], event["measured"]) for event in events] == [
-        ("QMD1/INVOICES", {"messages": 17, "file_bytes": 3 << 20, "file_max_bytes": 2088960 << 20}),
+        ("QMD1/INVOICES", {"messages": 17, "file_bytes": 3 << 20, "file_max_bytes": 2088960 << 20, **facts}),
         ("QMD1/ORDERS", {"messages": 0, "file_bytes": 1 << 20, "file_max_bytes": 2088960 << 20}),
     ]
     assert intake.counts["bad-value"] == 0
@@ -182,34 +181,6 @@ QSGNAME(QSG1)
         assert events == []  # it shows no usage
 
 
-class TestRest:
-    def test_answers_are_measured_like_texts(self, estate):
-        page = Page(REST.encode(), "https://host:9443/ibmmq/rest/v2/admin/action/qmgr/QM01/mqsc", NOON)
-        events, intake = read("rest", page, estate=estate)
-        assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [
-            ("QM01", "QSG1/APP1", {"ents_max": 10, "ents_used": 4, "size": 1 << 30, "messages": 7}),
-        ]
-        assert intake.facts.value("queue", "QSG1/NEW", "structure") == "APP1"
-
-    def test_a_file_needs_the_name_of_its_queue_manager(self, estate):
-        page = Page(REST.encode(), "answer.json", NOON)
-        assert read("rest", page, estate=estate)[1].counts == {"no-qmgr": 1}
-        assert read("rest", page, estate=estate, qmgr="QM01")[0]
-
-    @pytest.mark.parametrize(
-        ("text", "code"), [("{}", "foreign"), ("no json", "foreign"), ('{"commandResponse":[', "truncated")]
-    )
-    def test_other_texts_are_complaints(self, estate, text, code):
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {code: 1, "nothing-read": 1})
-
-    @pytest.mark.parametrize("parameters", [{"queue": "", "curdepth": 7}, {"queue": "", "type": "QLOCAL"}])
-    def test_a_queue_without_a_name_is_a_complaint(self, estate, parameters):
-        text = json.dumps({"commandResponse": [{"completionCode": 0, "reasonCode": 0, "parameters": parameters}]})
-        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
-
-
 class TestClocksThatAreSet:
     """Times of a log in a zone whose clocks are set: the log is in order."""
 
@@ -280,3 +251,11 @@ def test_sysprint_of_csqutil_has_its_time(estate):
     events, intake = display(f"{text}CSQM401I +QM01 CFSTATUS(APP1) ENTSMAX(9) ENTSUSED(1)\n", estate=estate, zone=UTC)
     assert as_text(events[0]["time"])[:19] == "2026-11-20T14:51:31"
     assert not intake.counts
+
+
+def test_a_log_with_more_than_is_kept_loses_nothing(estate, monkeypatch):
+    monkeypatch.setattr(mqsc_objects, "_MAX_STATUSES", 20)
+    answer = "CSQM401I QM01 QSTATUS(LOCAL) TYPE(QUEUE) CURDEPTH({0}) IPPROCS(1)"
+    lines = [f"12.{number // 60:02}.{number % 60:02} STC08037  {answer.format(number)}" for number in range(100)]
+    events, _ = display("\n".join(lines), estate=estate, date="2026-11-20", zone=UTC)
+    assert [event["measured"]["messages"] for event in events] == [*range(100)]

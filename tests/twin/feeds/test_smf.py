@@ -13,7 +13,7 @@ from tests.twin.feeds.read import read, total
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
 from twin.feeds import Complaint, Page, Passed
 from twin.feeds.smf_layout import QIS1, QPST, WQ, WTAS
-from twin.feeds.smf_records import records
+from twin.feeds.smf_records import Segments, records
 
 
 def rows(shared, name):
@@ -28,7 +28,9 @@ def data_set_of(shared, name):
 
 def real_records(shared, name):
     """Return the records of MQ in a data set, and the complaints about it."""
-    items = [item for item in records(Page(data_set_of(shared, name), name)) if not isinstance(item, Passed)]
+    items = [
+        item for item in records(Page(data_set_of(shared, name), name), Segments()) if not isinstance(item, Passed)
+    ]
     complaints = [item for item in items if isinstance(item, Complaint)]
     return [item for item in items if item not in complaints], complaints
 
@@ -68,7 +70,7 @@ def test_the_group_and_the_true_version_come_from_the_record(shared):
 
 def test_the_date_of_a_made_up_header_is_that_of_its_time():
     """A header has the local time of the clock value in the zone of its LPAR, as in real records."""
-    (header_record,) = records(Page(record(216, [queue_statistics()], offset_hours=1), "made"))
+    (header_record,) = records(Page(record(216, [queue_statistics()], offset_hours=1), "made"), Segments())
     assert header_record.header_us == END + 3_600_000_000
 
 
@@ -199,7 +201,7 @@ def test_a_dump_without_rdw_is_read_like_one_with_it(shared, name):
         if segment == 0 and data[position + 5] in {115, 116}:
             bare += data[position + 4 : position + length]
         position += length
-    without = list(records(Page(bare, "bare")))
+    without = list(records(Page(bare, "bare"), Segments()))
     unsegmented = [r for r in whole if len(r.data) < 32_000 and struct.unpack_from(">B", r.data, 2)[0] == 0]
     assert [(r.qmgr, r.subtype, r.end, r.sections) for r in without] == [
         (r.qmgr, r.subtype, r.end, r.sections) for r in unsegmented

@@ -1,0 +1,121 @@
+"""Options of servers that are asked by HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+from typing_extensions import override
+
+from deploy.options.common import MAX_SECONDS
+from deploy.options.files import InputFile
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streams.collecting.http import HttpClient
+    from streams.collecting.mqweb import Mqweb
+    from twin.estate import Estate
+
+SERVER = Group("Server", sort_key=4)
+
+
+def qmgr_names(text: str | None) -> list[str]:
+    """Return the names of --qmgr, with commas between them. UsageError: there is none."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if not names:
+        raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
+    return names
+
+
+@Parameter(name="*", group=SERVER)
+@dataclass(frozen=True, kw_only=True)
+class MqwebOptions:
+    """The REST interface of queue managers (mqweb), and what is asked there."""
+
+    queues: Annotated[str, Parameter(help="Names of queues to ask for, such as 'APP*', for rest.")] = "*"
+    gateway: Annotated[
+        str | None, Parameter(help="Gateway queue manager through which the server reaches the others, for rest.")
+    ] = None
+    interval_s: Annotated[
+        float | None,
+        Parameter(
+            help="Seconds between two requests. Default: 60; 30 for prometheus and rest.",
+            validator=Number(gte=0.1, lte=MAX_SECONDS),
+        ),
+    ] = None
+    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
+    password_file: Annotated[InputFile | None, Parameter(help="File with the password in its first line.")] = None
+    token_login: Annotated[
+        bool, Parameter(help="Log in for a token, instead of sending the password each time, for rest.", negative="")
+    ] = False
+    client_cert: Annotated[InputFile | None, Parameter(help="Certificate of this client (PEM).")] = None
+    client_key: Annotated[InputFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
+    ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+
+    def client(self) -> HttpClient:
+        """Return the client for its requests. UsageError: options contradict each other, a file cannot be read."""
+        from streams.collecting.http import HttpClient
+
+        return HttpClient(
+            user=self.user,
+            password_file=self.password_file,
+            ca_file=self.ca_file,
+            client_cert=self.client_cert,
+            client_key=self.client_key,
+        )
+
+    def mqweb(
+        self,
+        url: str,
+        qmgr: str | None,
+        estate: Estate | None,
+        complain: Callable[[str, str, str], None],
+        say: Callable[[str], None] = lambda _: None,
+    ) -> Mqweb:
+        """Return the client of queue managers.
+
+        Args:
+            url: address of the server.
+            qmgr: names of the queue managers, with commas.
+            estate: the estate, if there is one.
+            complain: called with the code, place and text of a failure.
+            say: called with lines that are no failures.
+
+        Raises:
+            UsageError: an option is wrong.
+        """
+        from streams.collecting.http import check_url
+        from streams.collecting.mqweb import Mqweb
+
+        return Mqweb(
+            check_url(url),
+            qmgr_names(qmgr),
+            self.client(),
+            estate,
+            complain=complain,
+            queues=self.queues,
+            gateway=self.gateway,
+            has_token=self.token_login,
+            say=say,
+        )
+
+
+@Parameter(name="*", group=SERVER)
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions(MqwebOptions):
+    """The server of formats that are asked for by HTTP."""
+
+    url: Annotated[str | None, Parameter(help="Base URL of the server, http or https.")] = None
+    sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
+    query_range: Annotated[
+        bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
+    ] = False
+    token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+
+    @override
+    def client(self) -> HttpClient:
+        return replace(super().client(), token_file=self.token_file)

@@ -1,0 +1,252 @@
+"""Requests to an mqweb server: version of the interface, login, and what each failure means for further requests.
+
+Sources:
+    [IBM: MQ 9.4, REST API versions]: 3 since 9.3.0, 2 since 9.1.5, 1 before. [IBM: MQ 9.4, Using token-based
+    authentication with the REST API]: names of cookies begin with LtpaToken2. [IBM: MQ 9.4, POST
+    /admin/action/qmgr/{qmgrName}/mqsc]: 503 for a queue manager that does not run. [IBM: MQ 9.4, REST API error
+    handling].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Literal
+
+import msgspec
+
+from streams.collecting.display_commands import MAX_NAME, NAME_CHARACTERS, decode_answer
+from streams.collecting.http import Answer, HttpClient, Requester, RequestError
+from twin.errors import UsageError
+
+VERSIONS = (3, 2, 1)  # of the interface, newest first
+DEADLINE_S = 35.0  # of a request: mqRestRequestTimeout, 30 s by default, and a margin
+MAX_ANSWER_BYTES = 16 << 20  # of an answer; one that is larger is asked for by parts of the names
+MAX_RETRY_AFTER_S = 3600.0  # that a server may ask for
+REFUSED_S = 3600.0  # after 401, unless the password changes: more attempts would revoke the user
+_MAX_ERROR = 300  # characters of an error of the server
+
+Reach = Literal["server", "queue manager", "command"]
+
+
+class FailedRequestError(Exception):
+    """A request without a usable answer; the message is one line without times and secrets.
+
+    Args:
+        code: code of the complaint.
+        text: failure, and what was expected.
+        reach: whose requests will probably fail, too.
+        wait_s: seconds without such requests, at least.
+        may_run: True if the queue manager may still run the command.
+    """
+
+    def __init__(
+        self, code: str, text: str, reach: Reach = "command", *, wait_s: float = 0.0, may_run: bool = False
+    ) -> None:
+        super().__init__(text)
+        self.code = code
+        self.reach = reach
+        self.wait_s = wait_s
+        self.may_run = may_run
+
+
+class TooLargeError(Exception):
+    """An answer that is larger than the bound."""
+
+
+class MqwebSession:
+    """Session with a server. Nothing is sent between `open` and a request.
+
+    Args:
+        url: address of the server, without the part of the interface.
+        client: certificates and login.
+        gateway: gateway queue manager through which the server reaches the others; None: its own.
+        has_token: log in for a token instead of sending the password with each request.
+        clock: time, microseconds since 1970.
+
+    Raises:
+        UsageError: a login by token without user, or the gateway is no name.
+    """
+
+    def __init__(
+        self, url: str, client: HttpClient, *, gateway: str | None, has_token: bool, clock: Callable[[], int]
+    ) -> None:
+        if has_token and client.user is None:
+            raise UsageError("--token-login needs a user; expected: --user and --password-file")
+        self.request_count = 0
+        self._url = url
+        self._client = client
+        self._has_token = has_token
+        self._clock = clock
+        self._headers = {
+            "Content-Type": "application/json;charset=utf-8",
+            "Accept": "application/json",
+            "ibm-mq-rest-csrf-token": "mqtwin",  # it must be present, with any value
+            **({} if gateway is None else {"ibm-mq-rest-gateway-qmgr": check_name("--gateway", gateway)}),
+        }
+        self._version: int | None = None  # the newest that answered
+        self._cookie = ""
+        self._refused: str | None = None  # the login that the server refused
+
+    def open(self) -> Requester:
+        """Return a client for the requests of a round, to be closed."""
+        return self._client.requester(DEADLINE_S)
+
+    def has_new_login(self) -> bool:
+        """Return True, once, if the login is another one than the server refused."""
+        if self._refused is None or self._secret() == self._refused:
+            return False
+        self._refused = None
+        return True
+
+    def post(self, requester: Requester, qmgr: str, content: bytes) -> tuple[str, Answer]:
+        """Return address and answer to a command, of status 200 or 400, by the newest version that there is.
+
+        Args:
+            requester: client of the round.
+            qmgr: queue manager.
+            content: body of the request.
+
+        Raises:
+            FailedRequestError: no answer, or another status.
+            TooLargeError: the answer is too large.
+        """
+        url, answer = self._of_newest(requester, f"admin/action/qmgr/{_encoded(qmgr)}/mqsc", content)
+        if len(answer.body) >= MAX_ANSWER_BYTES or answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            raise TooLargeError
+        if answer.problem:
+            raise FailedRequestError("no-answer", answer.problem, "queue manager", wait_s=DEADLINE_S, may_run=True)
+        self._check_status(answer)
+        return url, answer
+
+    def _of_newest(self, requester: Requester, path: str, content: bytes) -> tuple[str, Answer]:
+        """Return address and answer of the version that answered last, or of the newest one that answers."""
+        known = () if self._version is None else (self._version,)
+        answers = []
+        for version in dict.fromkeys((*known, *VERSIONS)):
+            url = f"{self._base(version)}/{path}"
+            answer = self._logged_in(requester, version, url, content)
+            answers.append((url, answer))
+            if answer.status != HTTPStatus.NOT_FOUND:
+                self._version = version
+                return url, answer
+        return answers[0]
+
+    def _check_status(self, answer: Answer) -> None:
+        """Raise FailedRequestError unless the status is 200 or 400."""
+        status, reason = answer.status, reason_of(answer)
+        if status in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
+            return
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise self._refuse(reason)
+        if status == HTTPStatus.FORBIDDEN:
+            text = f"{reason}; expected: a user with a role of the server, and with rights to the commands"
+            raise FailedRequestError("not-authorised", text, "queue manager")
+        if status == HTTPStatus.NOT_FOUND:
+            text = f"{reason}; expected: a queue manager of this server, which has the administrative REST interface"
+            raise FailedRequestError("not-found", text, "queue manager")
+        wait_s = _retry_after_s(answer.header("retry-after"), self._clock())
+        may_run = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
+        wait_s = max(wait_s, DEADLINE_S) if may_run else wait_s
+        raise FailedRequestError("no-answer", f"answers {reason}", "queue manager", wait_s=wait_s, may_run=may_run)
+
+    def _logged_in(self, requester: Requester, version: int, url: str, content: bytes) -> Answer:
+        """Return the answer to a request behind a login, which is repeated once where the token has expired."""
+        try:
+            if self._has_token and not self._cookie:
+                answer = self._log_in(requester, version)
+                if answer.status == HTTPStatus.NOT_FOUND:
+                    return answer
+            answer = self._ask(requester, "POST", url, content)
+            if answer.status == HTTPStatus.UNAUTHORIZED and self._has_token:
+                self._cookie = ""
+                answer = self._log_in(requester, version)
+                if answer.status != HTTPStatus.NOT_FOUND:
+                    answer = self._ask(requester, "POST", url, content)
+        except RequestError as error:
+            if error.is_sent:
+                text = str(error)
+                raise FailedRequestError("no-answer", text, "queue manager", wait_s=DEADLINE_S, may_run=True) from None
+            self._version = None  # after an upgrade there may be a newer one
+            raise FailedRequestError("no-answer", str(error), "server") from None
+        except UsageError as error:  # a file of secrets that was replaced
+            raise FailedRequestError("not-authorised", str(error), "server") from None
+        return answer
+
+    def _log_in(self, requester: Requester, version: int) -> Answer:
+        """Keep the token of a login. Raise FailedRequestError, RequestError, UsageError."""
+        user, password = self._client.login() or ("", "")
+        content = msgspec.json.encode({"username": user, "password": password})
+        answer = self._ask(requester, "POST", f"{self._base(version)}/login", content)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return answer
+        if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.BAD_REQUEST}:
+            raise self._refuse(reason_of(answer))
+        cookies = [value.partition(";")[0].strip() for name, value in answer.headers if name == "set-cookie"]
+        self._cookie = "; ".join(cookie for cookie in cookies if cookie.startswith("LtpaToken2"))
+        if not self._cookie:
+            text = f"the login answers {reason_of(answer)} without a token; expected: a cookie LtpaToken2"
+            raise FailedRequestError("not-authorised", text, "server")
+        return answer
+
+    def _ask(self, requester: Requester, method: str, url: str, content: bytes | None) -> Answer:
+        self.request_count += 1
+        login = {"Cookie": self._cookie} if self._has_token else self._client.authorisation()
+        headers = {name: value for name, value in {**self._headers, **login}.items() if value}
+        return requester.ask(method, url, headers, max_bytes=MAX_ANSWER_BYTES, content=content)
+
+    def _base(self, version: int) -> str:
+        return f"{self._url}/ibmmq/rest/v{version}"
+
+    def _refuse(self, reason: str) -> FailedRequestError:
+        """Return the failure of a login, which is not repeated with the same password."""
+        self._refused = self._secret()
+        text = f"the login fails: {reason}; expected: the user and the password of a role of the server"
+        return FailedRequestError("not-authorised", text, "server", wait_s=0.0 if self._refused is None else REFUSED_S)
+
+    def _secret(self) -> str | None:
+        """Return what the login rests on; None without user and token."""
+        try:
+            return self._client.authorisation().get("Authorization")
+        except UsageError as error:
+            return str(error)
+
+    def close(self) -> None:
+        """Log out."""
+        if self._cookie:
+            with self.open() as requester, suppress(RequestError):  # a token ends by itself, too
+                self._ask(requester, "DELETE", f"{self._base(self._version or VERSIONS[0])}/login", None)
+            self._cookie = ""
+
+
+def check_name(option: str, name: str) -> str:
+    """Return the name of a queue manager. UsageError: it is none."""
+    if not 0 < len(name) <= MAX_NAME or not set(name) <= set(NAME_CHARACTERS):
+        raise UsageError(f"{option} {name}; expected: the name of a queue manager, such as QM01")
+    return name
+
+
+def _encoded(qmgr: str) -> str:
+    """Return the name of a queue manager in an address."""
+    return qmgr.replace("%", "%25").replace("/", "%2F").replace(".", "%2E")
+
+
+def reason_of(answer: Answer) -> str:
+    """Return status and error of an answer, as one line."""
+    body = decode_answer(answer.body)
+    text = "" if body is None else " ".join(" ".join(error.message for error in body.error).split())
+    status = f"{answer.status} {answer.reason}".strip()
+    return f"{status}: {text[:_MAX_ERROR]}" if text else status
+
+
+def _retry_after_s(text: str, now: int) -> float:
+    """Return the seconds of Retry-After, a number or a date; 0 without one."""
+    if text.isascii() and text.isdigit():
+        return min(float(text), MAX_RETRY_AFTER_S)
+    try:
+        moment = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(moment - now / 1e6, 0.0), MAX_RETRY_AFTER_S)

@@ -1,0 +1,197 @@
+"""`mqtwin start --live` from nothing: queue managers behind mqweb, a real broker, a real Spark, a real browser."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import psutil
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from deploy.cli import main
+from streams.kafka.latest import Latest
+from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topics import Topics
+from tests.mqweb import Certificates, MqwebServer, User
+from tests.support.chromium import CHROMIUM, QUIET
+from tests.support.processes import still_alive
+from tests.support.queue_managers import System
+from twin import demo_estate
+
+pytestmark = [pytest.mark.nightly, pytest.mark.system]
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 240.0
+STORE, SECRET = "QSG1/APP1", "not in any list of processes"
+PARTS = {"collector": "collect", "console": "console", "broker": "broker", "job": "stream"}
+
+
+class Site:
+    """Two queue managers whose server needs a password, at wall time: nobody reads ORDERS, which holds a share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.system = System(demo_estate(), time.time_ns() // 1000)
+        self.fill(0.5)
+        certificates = Certificates()
+        self.server = MqwebServer(self.system, users={"ann": User(SECRET)}, certificates=certificates)
+        (folder / "password").write_text(f"{SECRET}\n")
+        self.login = ("--user", "ann", "--password-file", str(folder / "password"))
+        self.login += ("--ca-file", str(certificates.write_authority(folder / "authority.pem")))
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._tick)
+
+    def fill(self, share: float) -> None:
+        used = round(share * self.system.levels[STORE]["ents_max"])
+        self.system.levels[STORE]["ents_used"] = used
+        self.system.queue("QSG1", "ORDERS").depth = used
+        self.system.queue("QSG1", "ORDERS").putters = {"QM01": 2}
+
+    def _tick(self) -> None:
+        while not self._ended.wait(0.2):
+            self.system.time = time.time_ns() // 1000
+
+    def __enter__(self) -> Self:
+        self.server.start()
+        self._clock.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._clock.join()
+        self.server.stop()
+
+
+class Started:
+    """The command as a process. lines: what it has printed."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        words = ["start", "--live", site.server.url, "--qmgr", "QM01,QM02", *site.login, "-o", str(folder / "site")]
+        command = [sys.executable, "-m", "deploy", *words, "--interval-s", "2", "--listen", "127.0.0.1:0"]
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as output:
+            for line in output:
+                self.lines.append(line.rstrip())
+
+    def wait_for(self, text: str) -> str:
+        """Return the first line with a text."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := [line for line in self.lines if text in line]):
+            assert time.monotonic() < deadline and self.process.poll() is None, (text, self.lines)
+            time.sleep(0.1)
+        return found[0]
+
+    def family(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def part(self, command: str) -> psutil.Process:
+        (process,) = [
+            own for own in psutil.Process(self.process.pid).children() if f" deploy {command} " in words_of(own)
+        ]
+        return process
+
+    def stop(self) -> float:
+        """Send Ctrl-C, wait until nothing runs any more, and return how long that took."""
+        family, began_s = self.family(), time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(60) == 0, self.lines
+        seconds = time.monotonic() - began_s
+        self._reader.join(10)
+        assert still_alive(family) == []
+        return seconds
+
+    def end(self) -> None:
+        """Kill what still runs: the parts end with their supervisor."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join(10)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as site:
+        yield site
+
+
+def words_of(process: psutil.Process) -> str:
+    """Return the command line of a process, empty if it has ended since it was listed."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def events_of(address: str) -> int:
+    """Return the events of the store by its state record."""
+    topics, latest = Topics(), Latest(Topics())
+    with TopicReader({"bootstrap.servers": address}, {topics.state: None}) as reader:
+        deadline = time.monotonic() + PATIENCE_S
+        while not (reader.is_caught_up and STORE in latest.states):
+            assert time.monotonic() < deadline
+            for record in reader.read(0.5):
+                latest.apply(record)
+    return latest.states[STORE].state.events
+
+
+def test_from_an_address_to_a_live_twin_that_survives_the_loss_of_each_part(site: Site, tmp_path: Path) -> None:
+    first = Started(site, tmp_path)
+    try:
+        broker = first.wait_for("broker up: ").rpartition(" ")[2]
+        address = first.wait_for("console up: ").rpartition(" ")[2]
+        first.wait_for("first state after ")
+        assert not any(SECRET in words_of(own) for own in [*first.family(), psutil.Process(first.process.pid)])
+        site.fill(0.93)
+        assert STORE in first.wait_for("first alert: ")
+        look_at(address)
+        for name, command in PARTS.items():
+            first.part(command).kill()
+            first.wait_for(f"{name}: it was killed by signal 9")
+            first.wait_for(f"{name} up again")
+        before = events_of(broker)
+        assert first.stop() < 30
+        assert "stopped; to continue, run" in first.lines[-2] and first.lines[-1].startswith("  mqtwin start --live")
+    finally:
+        first.end()
+    logs = "".join(path.read_text() for path in (tmp_path / "site" / "logs").iterdir())
+    assert SECRET not in logs and SECRET not in "".join(first.lines)
+    second = Started(site, tmp_path)
+    try:
+        assert second.wait_for("broker up: ").endswith(broker)
+        second.wait_for("first state after ")
+        assert events_of(broker) > before
+        second.stop()
+    finally:
+        second.end()
+    assert "restarting" not in logs
+    checkpoint = str(tmp_path / "site" / "checkpoint")
+    assert main(["state", "--checkpoint", checkpoint, "--estate", str(tmp_path / "site" / "estate.toml")]) == 0
+
+
+def look_at(address: str) -> None:
+    """Look at the console in a browser, where there is one: the stores, and what is wrong."""
+    if CHROMIUM is None:
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
+        page = browser.new_page()
+        page.goto(address)
+        expect(page.locator("h1")).to_contain_text(re.compile("APP1|entries"), timeout=60_000)
+        expect(page.locator("body")).to_contain_text("QSG1/APP2")
+        expect(page.locator("body")).to_contain_text(re.compile(r"93(\.0)? %"))
+        browser.close()
