@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -170,6 +170,29 @@ def test_who_has_a_queue_open_is_known_of_all_members_or_not_at_all(tmp_path):
     assert "getters" not in orders  # QM02 may have it open
     assert [place for _, place, _ in chain.said] == [server.url]
     assert [complaint.place for complaint in chain.intake.complaints] == ["QM02"]
+
+
+def test_definitions_that_change_are_followed(tmp_path):
+    system = simulated(tmp_path, ENTRIES, **SHORT)
+    with MqwebServer(system) as server:
+        chain = Chain(server, system, ASKED)
+        system.play(system.start + 60 * SECOND)
+        chain.round(has_definitions=True)
+        assert [event["op"] for event in chain.events] == []
+        chain.round()
+        system.estate = with_attribute(system.estate, "QSG1/APP1", offld1_th=55)
+        system.time += 3600 * SECOND
+        chain.round(has_definitions=True)
+        assert [(event["op"], event["store"]) for event in chain.events] == [("ALTER", "QSG1/APP1")]
+        system.time += SECOND
+        chain.round(has_definitions=True)
+        assert chain.events == []
+    assert chain.player.twins["QSG1/APP1"].config.offld1_th == 55
+    assert not chain.said and not chain.intake.complaints
+
+
+def with_attribute(estate, store, **attributes):
+    return replace(estate, stores={**estate.stores, store: replace(estate.stores[store], **attributes)})
 
 
 def check_times(told, case, interval_s):
