@@ -56,6 +56,13 @@ def file_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
     return _printed(_decoded(data))
 
 
+def log_lines(data: bytes | mmap.mmap) -> Iterator[Line]:
+    """Yield the lines of a piece of a log, which has no carriage control; otherwise as `file_lines`."""
+    for number, line in enumerate(_decoded(data), 1):
+        text = line.rstrip(_TRAILING)
+        yield Line(number, text, _is_heading(text), has_control=False)
+
+
 def text_lines(text: str) -> Iterator[Line]:
     """Yield the lines of a text."""
     return _printed(_ENDS_OF_TEXT.split(text))

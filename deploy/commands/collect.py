@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +17,7 @@ from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
-from twin.feeds import FORMATS, Feed, Intake, make_feed
+from twin.feeds import FORMATS, Intake, make_feed
 from twin.units import as_count
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def collect(
     """
     from streams.collecting.collect import EventWriter, Statistics
     from streams.collecting.collect import collect as run
+    from streams.collecting.growing import FollowedFile, StandardInput
     from streams.collecting.sources import load_position
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
@@ -91,10 +93,17 @@ def collect(
     feed = make_feed(format_name, intake, options)
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
-    if standard_input is not None or follow is not None:
-        source = _open_bytes(feed, format_name, standard_input, follow, position, topic)
+    source: Source
+    if standard_input is not None:
+        _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
+        if position is not None:
+            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
+        source = StandardInput(feed)
     elif position is None:
         raise UsageError("--position is missing; expected: a file that keeps the position")
+    elif follow is not None:
+        _check_bytes(format_name, {"--follow": follow, "--topic": topic})
+        source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
     else:
         source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
     statistics, printer = None, ComplaintPrinter()
@@ -141,29 +150,13 @@ def _check_format(name: str) -> None:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
 
 
-def _open_bytes(
-    feed: Feed,
-    format_name: str,
-    standard_input: str | None,
-    follow: Path | None,
-    position: Path | None,
-    topic: str | None,
-) -> Source:
-    """Return standard input, or a file that grows, at its position."""
-    from streams.collecting.growing import FollowedFile, StandardInput
-    from streams.collecting.sources import load_position
-
-    if not FORMATS[format_name].is_file or format_name in _INTERVALS_S:
-        raise UsageError(f"{format_name} is not read from files; expected: no - and no --follow")
-    if topic is not None or (standard_input is not None and follow is not None):
-        raise UsageError("two sources; expected: one of -, --follow and --topic")
-    if follow is None:
-        if position is not None:
-            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
-        return StandardInput(feed)
-    if position is None:
-        raise UsageError("--position is missing; expected: a file that keeps the position")
-    return FollowedFile(follow, feed, load_position(position, str(follow)), feed.intake.complain)
+def _check_bytes(name: str, sources: Mapping[str, object]) -> None:
+    """Raise UsageError if a format has no files, or more than one of some sources is given, by option."""
+    if not FORMATS[name].is_file or name in _INTERVALS_S:
+        raise UsageError(f"{name} is not read from files; expected: no - and no --follow")
+    given = [option for option, value in sources.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: two sources; expected: one of them")
 
 
 def _open_source(

@@ -8,7 +8,7 @@ from deploy.show.document import PAGE, TERMINAL, Curve, Curves, Document, Headin
 from kernels.clock import SECOND
 from twin.playback.commission import Commission
 from twin.playback.fidelity import DriftPoint, ResourceFidelity
-from twin.playback.verdicts import Fitness, StoreCommission
+from twin.playback.verdicts import Fitness, NotShown, StoreCommission
 from twin.units import as_count, as_seconds, as_span, as_text
 
 _WIDTH = max(len(verdict) for verdict in Fitness)
@@ -16,9 +16,11 @@ _SUBJECT_WIDTH = 9
 _INDENT = _WIDTH + _SUBJECT_WIDTH + 4
 _HOUR_S = 3600.0
 _MAX_PICTURES = 40
+_MAX_NAMED = 3  # stores, in a cell
 _LEAST_TOP = 1.0  # percent, of the scale of a picture
 _HEADINGS = ("store", "resource", "measurements", "matched", "aligned", "mean distance", "lag", "hours apart")
 _DRIFT_HEADINGS = ("store", "resource", "model", "measured", "drift %", "worst %", "from", "to", "drift over time")
+_GAPS = ("not shown", "stores", "so it cannot say", "a feed that shows it")
 _STORES = ("store", "kind", "events", "with seq", "missing", "queues heard", "fidelity", "looks ahead", "Brier")
 _BARS = "▁▂▃▄▅▆▇█"
 _CELLS = 24  # of the bars of a resource
@@ -37,6 +39,7 @@ def commission_document(report: Commission, source: str) -> Document:
         report: the report.
         source: what was played, such as the name of a recording.
     """
+    gaps = [_gap_cells(own, len(report.stores)) for own in report.not_shown]
     rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
     parts: list[Part] = [
         Text(f"{report.verdict}: {_scope(report)}", only=TERMINAL),
@@ -49,6 +52,8 @@ def commission_document(report: Commission, source: str) -> Document:
         reason = check.reason if check.store is None else f"{check.store}: {check.reason}"
         parts.append(Text(reason, lead=subject, hang=" " * _INDENT))
         parts += [Items([check.remedy], indent=_INDENT, are_steps=True)] if check.remedy else []
+    if gaps:
+        parts += [Heading("What the feeds do not show", only=PAGE), Text(""), Table(_GAPS, gaps, set())]
     if rows:
         parts += [
             Heading("Twin and measurements", only=PAGE),
@@ -87,6 +92,13 @@ def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
         "" if not lag_s else f"{as_span(abs(lag_s))} {'late' if lag_s > 0 else 'early'}",
         ", ".join(hour.hour[11:16] for hour in resource.apart[:8]) + (" ..." if len(resource.apart) > 8 else ""),
     ]
+
+
+def _gap_cells(own: NotShown, stores: int) -> list[str]:
+    names = own.stores[:_MAX_NAMED]
+    more = len(own.stores) - len(names)
+    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return [own.what, "all" if len(own.stores) == stores else named, own.effect, ", ".join(own.formats)]
 
 
 def _drift_rows(report: Commission) -> list[list[str]]:

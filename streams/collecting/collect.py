@@ -103,15 +103,19 @@ class ComplaintLetters:
                 if count > self._counts[code] and self._is_due(code):
                     self._send(self._letter(self._intake.latest[code], count, page))
             self._counts = Counter(self._intake.counts)
-        if len(self._intake.unknown) > len(self._names):
-            for key in [key for key in self._intake.unknown if key not in self._names]:
-                self._names.add(key)
-                unknown = self._intake.unknown[key]
-                text = f"{unknown.label} is not in the estate; expected: {self._intake.estate_line(unknown)} there, as"
-                text += (
-                    " mqtwin estate import or mqtwin start --live writes it, or no such data. A restarted job takes it"
-                )
-                self._send(self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page))
+        if len(self._intake.unknown) == len(self._names):
+            return
+        new = [key for key in self._intake.unknown if key not in self._names]
+        self._names.update(new)
+        for number, key in enumerate(new):
+            name, line = self._intake.unknown[key].label, self._intake.estate_line(self._intake.unknown[key])
+            text = (
+                f"{name} is not in the estate; expected: {line} there, as mqtwin estate import or mqtwin start --live"
+            )
+            text += " writes it, or no such data. A restarted job takes it"
+            letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page)
+            # A page may have hundreds of names; it is sent with the first.
+            self._send(msgspec.structs.replace(letter, value=b"") if number else letter)
 
     def _is_due(self, code: str) -> bool:
         now = self._monotonic()

@@ -32,11 +32,14 @@ from streams.collecting.sources import (
 )
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
+from tests.tools.fuzz.pages import records
+from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000
+LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -195,7 +198,7 @@ def test_another_status_is_an_error_without_the_query(status):
     [
         (
             "cobol",
-            "cobol: no such format; expected: amqsevt, connect, dds, m3, mq_json, odp, otlp, prometheus, rest, smf",
+            f"cobol: no such format; expected: {', '.join(LIVE)}",
         ),
         ("smf", "smf comes through Kafka; expected: --topic, that it is written to, --follow or -"),
         ("prometheus", "prometheus is asked for by HTTP; expected: --url"),
@@ -374,6 +377,7 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
 
 def test_an_unknown_name_is_one_dead_letter(estate_file):
     intake = Intake(load_estate(estate_file))
+    intake.facts.add("queue", "QSG1/ORDERZ", "DISPLAY", structure="APP1")
     sent = []
     letters = ComplaintLetters(intake, "spans", sent.append)
     for _ in range(3):
@@ -381,18 +385,29 @@ def test_an_unknown_name_is_one_dead_letter(estate_file):
         assert not [*intake.sift([event])]
         letters.send_new()
     assert [letter.reason for letter in sent] == ["unknown-name"]
-    assert "QM01/ORDERZ is not in the estate" in sent[0].detail
+    line = '[queue."QSG1/ORDERZ"] structure = "APP1"'
+    assert f"QM01/ORDERZ is not in the estate; expected: {line} there, as mqtwin estate import" in sent[0].detail
+
+
+def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent = []
+    letters = ComplaintLetters(intake, "mqweb", sent.append)
+    for number in range(3):
+        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+    letters.send_new(Page(b"answer", "https://mqweb"))
+    assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
 
 
 class Running:
-    """A running `mqtwin collect otlp`."""
+    """A running `mqtwin collect`, by default of spans."""
 
-    def __init__(self, kafka, prefix, topic, estate_file, position):
+    def __init__(self, kafka, prefix, topic, estate_file, position, words=("otlp", "--late", "5")):
         self._log = position.with_suffix(".log")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "deploy", "collect", "otlp", "--late", "5", "--create-topics"),
+                    *(sys.executable, "-m", "deploy", "collect", *words, "--create-topics"),
                     *("--estate", str(estate_file), "--position", str(position), "--topic", topic),
                     *("--bootstrap-servers", kafka, "--topic-prefix", prefix),
                 ],
@@ -453,6 +468,49 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
     keys = {message.key() for message in everything(kafka, f"{topic_prefix}.events")}
     assert keys == {b"QSG1/APP1"}
+
+
+@pytest.mark.system
+@pytest.mark.nightly
+def test_what_is_not_whole_at_a_stop_or_a_crash_is_read_once(kafka, topic_prefix, tmp_path, estate_file):
+    topic, position = f"{topic_prefix}.smf", tmp_path / "position.json"
+    create(kafka, topic)
+    create(kafka, f"{topic_prefix}.events")
+    parts = [
+        part
+        for minute in range(3)
+        for part in records(
+            segmented(record(216, [queue_statistics(gets=minute + 1)], end=NOON + minute * 60_000_000), 200, 400)
+        )
+    ]
+
+    def run():
+        return Running(kafka, topic_prefix, topic, estate_file, position, ("smf", "--slice-s", "3600"))
+
+    def counts():
+        events = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
+        return [event["count"] for event in events if event["op"] == "GET"]
+
+    def is_read(number):
+        return position.is_file() and json.loads(position.read_bytes())["read"] == {"0": number}
+
+    send(kafka, topic, parts[:5])
+    running = run()
+    wait_for(lambda: is_read(5), running)
+    assert counts() == [1]
+    assert json.loads(position.read_bytes())["offsets"] == {"0": 3}
+    assert running.end(signal.SIGKILL) == -signal.SIGKILL
+    send(kafka, topic, parts[5:7])
+    running = run()
+    wait_for(lambda: is_read(7), running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert counts() == [1, 2]
+    send(kafka, topic, parts[7:])
+    running = run()
+    wait_for(lambda: is_read(9), running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert counts() == [1, 2, 3]
+    assert "segments" not in running.text
 
 
 def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tmp_path, estate_file, monkeypatch):

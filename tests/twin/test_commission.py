@@ -18,6 +18,7 @@ from tests.support.measured import (
     write_estate,
 )
 from tests.tools.degrade.statistics import degrade
+from twin.feeds.protocol import Shown
 from twin.playback.commission import Commission
 from twin.playback.verdicts import (
     FIT_FIDELITY,
@@ -31,6 +32,7 @@ from twin.playback.verdicts import (
     check_job,
     check_names,
     check_stores,
+    not_shown,
     worst,
 )
 from twin.records import ForecastScores, HorizonScore, IntervalScore, PageScore
@@ -217,6 +219,22 @@ def test_latency(latency: Latency | None, verdict: Fitness) -> None:
     assert verdicts(check_job(JobFigures(latency=latency)))["latency"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("p99_s", "verdict"), [(1.0, Fitness.FIT), (60.0, Fitness.FIT), (890.0, Fitness.LIMITED), (9e5, None)]
+)
+def test_a_feed_of_long_intervals_limits_the_twin(p99_s: float, verdict: Fitness | None) -> None:
+    """However fast the job is; of history nothing is said a second time."""
+    fast = Latency(records=9, p50_s=0.3, p99_s=1.2)
+    lateness = Latency(records=9, p50_s=p99_s / 2, p99_s=p99_s)
+    _, *checks = (
+        check for check in check_job(JobFigures(latency=fast, lateness=lateness)) if check.subject == "latency"
+    )
+    assert [check.verdict for check in checks] == ([] if verdict is None else [verdict])
+    if verdict == Fitness.LIMITED:
+        assert checks[0].reason == "events are known p50 7 min, p99 15 min after they happened"
+        assert checks[0].remedy is not None and "STATIME" in checks[0].remedy
+
+
 @pytest.mark.parametrize(("used", "verdict"), [(80, Fitness.FIT), (85, Fitness.LIMITED), (95, Fitness.UNFIT)])
 def test_limits_of_the_job(used: int, verdict: Fitness) -> None:
     use = LimitUse(noun="descriptors", used=used, limit=100, remedy="raise it")
@@ -229,3 +247,33 @@ def test_the_line_below_which_a_twin_is_not_fit_is_that_of_the_alert() -> None:
     from twin.stores.drift import LOW_FIDELITY
 
     assert LIMITED_FIDELITY == LOW_FIDELITY < FIT_FIDELITY
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacking"),
+    [
+        (
+            {"calls": 0, "measurements": 9},
+            ["puts and gets", "the length of each message", "priorities", "units of work"],
+        ),
+        ({"counted": 1000}, ["the length of each message", "priorities", "units of work"]),
+        ({}, []),
+    ],
+)
+def test_what_the_feeds_of_a_store_do_not_show(fields: dict[str, object], lacking: list[str]) -> None:
+    assert [own.what for own in not_shown([a_store(**fields, has_readers=True)])] == lacking
+    *_, readers = not_shown([a_store(**fields), a_store(store="QSG1/APP2", **fields, has_readers=True)])
+    assert (readers.what, readers.stores, readers.formats) == ("who has queues open", (STORE,), ("display", "rest"))
+
+
+def test_of_a_store_without_an_event_nothing_is_said() -> None:
+    assert not_shown([a_store(events=0, calls=0), a_store(kind="coupling_facility")]) == []
+
+
+def test_measurements_of_queues_show_who_reads_them(tmp_path: Path) -> None:
+    measured = {"ents_used": 5, "ents_max": 100, "queues": [{"name": "ORDERS", "getters": 0}]}
+    event = {"time": "2026-11-20T00:00:00Z", "qmgr": "QM01", "op": "MEASURE", "store": STORE, "measured": measured}
+    path = tmp_path / "levels.ndjson"
+    path.write_bytes(msgspec.json.encode(event) + b"\n")
+    report = twin.commission(path, write_estate(tmp_path))
+    assert [own.what for own in report.not_shown] == [what for what in Shown if what != Shown.READERS]

@@ -8,22 +8,26 @@ its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: wh
 the previous one belongs to the second pass of that hour. A multi-line message has a number behind its first line, and
 in SYSLOG and job log before each further line, so that lines of other messages may come between. Elsewhere its lines
 follow without a number, or with the same time.
+
+Of a log that is read as it is written, a message is whole when its text says so, with its line of record type E, when
+another one begins and its own further lines would carry no number, or after 5 s without a line of it.
 """
 
 from __future__ import annotations
 
 import calendar
-import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
 from twin.feeds.intake import Complaint
+from twin.feeds.protocol import Page
 from twin.listings import Line, file_lines
 
 MAX_MESSAGE_LINES = 100_000
+SILENCE_US = 5_000_000  # after which a message of a log as it is written is whole
 _MAX_REPORTED = 1000  # complaints about days
 _OPEN_MESSAGES = 64  # of which more lines may come
 _MAX_DAY_LINE = 200  # characters
@@ -67,18 +71,23 @@ _DISORDER = timedelta(seconds=5)  # by which lines of one second may be out of o
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Message:
     """A message: its id, the rest of its first line, and its further lines."""
 
     id: str  # "" of a line of a log without one
-    line: int  # of its first line, from 1
+    place: str  # of its first line, for complaints
     head: str
     time: int | None  # microseconds since 1970; None: the text has no time
+    collected: int | None = None  # time of the page with its first line
     body: list[str] = field(default_factory=list)
     shape: str = ""  # fields before its text; "" of none
     fields: str = ""  # words between its time and its id, where no columns show what they are
     is_numbered: bool | None = None  # whether its further lines carry its number; None: none came yet
+    page: str = ""  # name of the page with its first line
+    last: int = 0  # time of the page with its last line
+    has_end: bool = False  # its last line is marked as that
+    is_released: bool = False  # it was yielded, what follows is not read
 
     @property
     def words(self) -> list[str]:
@@ -94,38 +103,93 @@ class Message:
 
 @dataclass(slots=True)
 class ConsoleReader:
-    """Reader of one text."""
+    """Reader of one text, or of a log as it is written."""
 
-    name: str  # of the text, for complaints
-    first_day: date  # day of the first time, where no line has named one
+    first_day: date | None  # day of the first time, where no line has named one; None: that of the page
     zone: tzinfo  # zone of the times
+    is_whole: Callable[[Message], bool] | None = None  # of a log as it is written: whether a message ends with its text
     unjoined: int = 0  # number of lines that continue a message whose first line is missing
-    first_unjoined: Line | None = None  # the first of these
+    first_unjoined: tuple[str, str] | None = None  # place and text of the first of these
     outside: int = 0  # number of lines that are of no message, blank ones and headings among them
+    lines: int = 0  # of the messages that wait
+    _place: str = ""  # of the text, for complaints
+    _page: Page = field(default_factory=lambda: Page(b"", ""))
     _clock: _Clock = field(init=False)
     _numbered: dict[str, Message] = field(default_factory=dict)
     _current: Message | None = None
     _waiting: list[Message] = field(default_factory=list)
+    _changed: list[Message] = field(default_factory=list)  # by the last line
 
     def __post_init__(self) -> None:
         """Set the clock to the first day."""
-        self._clock = _Clock(self.name, self.first_day, self.zone)
+        self._clock = _Clock(self.first_day or _EPOCH.date(), self.zone, is_day_known=self.first_day is not None)
 
-    def messages(self, data: bytes | mmap.mmap) -> Iterator[Message | Complaint]:
-        """Yield the messages of a text, in the order of their first lines, and what is wrong with its times.
+    @property
+    def begun_in(self) -> str:
+        """Name of the page with the first line of the first message that waits; "": none does."""
+        return self._waiting[0].page if self._waiting else ""
+
+    @property
+    def silent_at(self) -> int | None:
+        """Time of a page from which on a message that waits is whole; None: none waits."""
+        return min((message.last + SILENCE_US for message in self._waiting), default=None)
+
+    def messages(self, page: Page) -> Iterator[Message | Complaint]:
+        """Yield the messages of a whole text, in the order of their first lines, and what is wrong with its times."""
+        yield from self.read(file_lines(page.data), page, page.name)
+        yield from self.finish()
+
+    def read(self, lines: Iterable[Line], page: Page, place: str) -> Iterator[Message | Complaint]:
+        """Yield the messages that are whole with some lines, and what is wrong with their times.
 
         Args:
-            data: the text, UTF-8 or EBCDIC; bytes that are neither are replaced.
+            lines: the lines.
+            page: their page.
+            place: of the first one, for complaints.
         """
-        for line in file_lines(data):
+        self._page, self._place = page, place
+        self._clock.begin_page(place, page.time)
+        for line in lines:
             self._take(line)
             yield from self._clock.wrong()
+            if self.is_whole is not None:
+                yield from self._ended(self.is_whole)
             while len(self._waiting) > _OPEN_MESSAGES:
-                yield self._waiting.pop(0)
-        yield from self._waiting
-        self._waiting = []
+                yield self._release(self._waiting[0])
+
+    def silent(self, time: int) -> Iterator[Message]:
+        """Yield the messages of which no page has had a line for a while, at the time of a page."""
+        for message in [own for own in self._waiting if own.last + SILENCE_US <= time]:
+            yield self._release(message)
+
+    def whole(self) -> Iterator[Message]:
+        """Yield the messages that wait: nothing more of them will come."""
+        while self._waiting:
+            yield self._release(self._waiting[0])
+
+    def finish(self) -> Iterator[Message | Complaint]:
+        """Yield the messages that wait at the end of a text, and what is wrong with its times."""
+        yield from self.whole()
         self._clock.finish()
         yield from self._clock.wrong()
+
+    def _ended(self, is_whole: Callable[[Message], bool]) -> Iterator[Message]:
+        """Yield the messages that the last line has ended."""
+        for message in self._changed:
+            is_left = message is not self._current and message.number is None
+            if not message.is_released and (is_left or message.has_end or is_whole(message)):
+                yield self._release(message)
+        self._changed = []
+        now = self._clock.now
+        if now is not None and self._waiting:
+            for message in [own for own in self._waiting if own.time is not None and own.time + SILENCE_US <= now]:
+                yield self._release(message)
+
+    def _release(self, message: Message) -> Message:
+        self._waiting.remove(message)
+        self.lines -= 1 + len(message.body)
+        message.is_released = True
+        return message
 
     def _take(self, line: Line) -> None:
         """Take a line."""
@@ -137,8 +201,9 @@ class ConsoleReader:
         more = _MORE.match(line.text)
         if more is not None:
             self._join(more[2], more[3], line)
-            if more[1] == "E":
-                self._numbered.pop(more[2], None)
+            ended = self._numbered.pop(more[2], None) if more[1] == "E" else None
+            if ended is not None:
+                ended.has_end = True
             return
         wrapped = _unwrap(line.text)
         if wrapped is None:
@@ -202,10 +267,22 @@ class ConsoleReader:
 
     def _begin(self, line: Line, id_: str, head: str, now: int | None, shape: str) -> Message:
         """Begin a message. id_: its id; head: the rest of its first line."""
-        message = Message(id_, line.number, head.strip(), now, shape=shape)
+        message = Message(
+            id_,
+            f"{self._place}, line {line.number}",
+            head.strip(),
+            now,
+            self._page.time,
+            shape=shape,
+            page=self._page.name,
+            last=self._page.time or 0,
+        )
         if id_ == "CSQU001I":
             self._clock.print_at(message.head)
         self._waiting.append(message)
+        self.lines += 1
+        if self.is_whole is not None:
+            self._changed += [message] if self._current is None else [self._current, message]
         self._current = message
         self._register(message)
         return message
@@ -233,11 +310,17 @@ class ConsoleReader:
 
     def _note_unjoined(self, line: Line) -> None:
         self.unjoined += 1
-        self.first_unjoined = self.first_unjoined or line
+        self.first_unjoined = self.first_unjoined or (f"{self._place}, line {line.number}", line.text)
 
     def _append(self, message: Message, text: str) -> None:
-        if len(message.body) < MAX_MESSAGE_LINES:
-            message.body.append(text.strip())
+        if message.is_released or len(message.body) >= MAX_MESSAGE_LINES:
+            self.outside += 1
+            return
+        message.body.append(text.strip())
+        message.last = max(message.last, self._page.time or 0)
+        self.lines += 1
+        if self.is_whole is not None:
+            self._changed.append(message)
 
     def _continue(self, message: Message, text: str) -> None:
         """Add the rest of a line that was too long for SYSLOG."""
@@ -314,9 +397,11 @@ def _from_id(rest: str) -> str:
 class _Clock:
     """Times of a log."""
 
-    name: str  # of the text, for complaints
     day: date  # day of the last line
     zone: tzinfo  # zone of the times
+    is_day_known: bool = True  # False if `day` is not that of a line or an option: times are near that of their page
+    place: str = ""  # of the text, for complaints
+    page_time: int | None = None  # microseconds since 1970
     now: int | None = None  # time of the last line, microseconds since 1970; None: there was none
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
@@ -329,6 +414,10 @@ class _Clock:
         wrong, self._wrong = self._wrong, []
         return wrong
 
+    def begin_page(self, place: str, time_us: int | None) -> None:
+        """Begin a page. time_us: when it was written, microseconds since 1970."""
+        self.place, self.page_time = place, time_us
+
     def begin_day(self, line: int, day: str, month: str, year: str) -> None:
         """Begin a day that a line names."""
         text = f"{day} {month} {year}"
@@ -339,7 +428,7 @@ class _Clock:
             return
         if named < self.day:
             self._last = None  # another log
-        self.day = named
+        self.day, self.is_day_known = named, True
 
     def print_at(self, head: str) -> None:
         """Take the time at which a SYSPRINT of CSQUTIL begins."""
@@ -350,7 +439,7 @@ class _Clock:
             moment = datetime.fromisoformat(match[1])
         except ValueError:
             return
-        self.day, self._last, self.now = moment.date(), moment, self._as_us(moment)
+        self.day, self._last, self.now, self.is_day_known = moment.date(), moment, self._as_us(moment), True
 
     def time_of(self, line: int, wrapped: _Wrapped) -> int | None:
         """Return the time of a line; None: not a time of day."""
@@ -360,7 +449,10 @@ class _Clock:
         if wrapped.day:
             self._begin_date(line, wrapped.day)
         moment = datetime.combine(self.day, time(hour, minute, second))
-        if (
+        if not self.is_day_known:
+            moment = self._near_page(moment.time())
+            self.day = moment.date()
+        elif (
             self._last is not None
             and not wrapped.day
             and self._last - moment > _HALF_DAY
@@ -376,6 +468,13 @@ class _Clock:
         self._last = moment
         return self.now
 
+    def _near_page(self, clock: time) -> datetime:
+        """Return the time of day that is nearest to the time of the page."""
+        written = (_EPOCH + timedelta(microseconds=self.page_time or 0)).astimezone(self.zone).replace(tzinfo=None)
+        moment = datetime.combine(written.date(), clock)
+        days = round((written - moment) / timedelta(days=1))
+        return moment + timedelta(days=days)
+
     def finish(self) -> None:
         """Say which pass of an hour was taken, where the log does not."""
         if self._undecided is not None:
@@ -388,7 +487,7 @@ class _Clock:
         """Complain once a day."""
         if (code, day) not in self._reported and len(self._reported) < _MAX_REPORTED:
             self._reported.add((code, day))
-            self._wrong.append(Complaint(code, f"{self.name}, line {line}", text))
+            self._wrong.append(Complaint(code, f"{self.place}, line {line}", text))
 
     def _begin_date(self, line: int, text: str) -> None:
         try:
@@ -396,7 +495,7 @@ class _Clock:
         except ValueError:
             self._report("bad-date", text, line, f"{text} is not a date; {self.day} stays; expected: a day there is")
             return
-        self.day = day
+        self.day, self.is_day_known = day, True
 
     def _choose_pass(self, line: int, moment: datetime) -> None:
         """Choose the pass of an hour that comes twice; report a time that does not exist."""

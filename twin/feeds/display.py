@@ -11,12 +11,11 @@ says only that a structure is below its threshold again.
 
 from __future__ import annotations
 
-import json
-import mmap
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
-from typing import Any
+from itertools import chain
 
 from typing_extensions import override
 
@@ -24,8 +23,9 @@ from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.console import RUNMQSC, ConsoleReader, Message
+from twin.feeds.console import MAX_MESSAGE_LINES, RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
+from twin.feeds.log_texts import texts_of
 from twin.feeds.mqsc_objects import MqscObjects, pairs
 from twin.feeds.names import (
     CommandPrefixes,
@@ -35,8 +35,9 @@ from twin.feeds.names import (
     structures_by_policy_name,
     without_prefix,
 )
-from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.listings import has_lines
+from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
+from twin.feeds.streams import partition_of
+from twin.listings import file_lines, has_lines, log_lines
 from twin.units import as_count, as_datetime, parse_size
 
 # answers to DISPLAY, one or several lines an object
@@ -50,13 +51,17 @@ _THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
 _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
 _LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
-_ANSWER = re.compile(rb"\s{0,100}[\[{]")  # JSON in which a program gives the answer to a command
-_ANSWER_KEYS = ("cmd-response", "content")  # of z/OSMF, of zos_operator
-_MAX_ANSWER_BYTES = 64 << 20
+_LOOK_US = 1_000_000  # between two looks for messages of which no line came for a while
+_MAX_CONSOLES = 1000  # systems whose logs are read as they are written
+_MAX_SHORT = 20  # lines of a message that is not a report
 
 
 class DisplayFeed(Feed):
-    """Reader of texts. It keeps the queue managers of command prefixes, and the stores above their threshold."""
+    """Reader of texts, and of logs as they are written.
+
+    It keeps the queue managers of command prefixes, the stores above their threshold, and of logs as they are written
+    the messages of which further lines may come.
+    """
 
     reads = "output of DISPLAY commands, or a log with messages of MQ, as text"
 
@@ -65,6 +70,10 @@ class DisplayFeed(Feed):
         self.objects = MqscObjects(self)
         self._prefixes = CommandPrefixes(intake.estate, options)
         self._qmgr: str | None = options.qmgr
+        self.passed = NOT_BY_TIME
+        self._consoles: OrderedDict[tuple[str, str], ConsoleReader] = OrderedDict()  # by stream and system
+        self._lines = 0  # of the messages that wait in these
+        self._silent_at: dict[str, int] = {}  # by partition: the time at which a message that waits may be whole
         self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
         self._readers: dict[str, Callable[[Message, str, int, str], Iterator[Item]]] = {
             "CSQI010I": self._page_sets,
@@ -80,38 +89,125 @@ class DisplayFeed(Feed):
 
     @override
     def take(self, page: Page) -> Iterator[Item]:
-        """Yield the measurements of a text."""
+        """Yield the measurements of a text, or of what is whole with a page of a log as it is written."""
+        if page.stream:
+            yield from self._take_part(page)
+            return
         if not has_lines(page.data):
             text = "EBCDIC text without ends of lines or records of one length; expected: a transfer as text"
             yield Complaint("no-lines", page.name, text)
-        console = ConsoleReader(page.name, self._first_day(page.time), self.options.zone or UTC)
-        for message in console.messages(_text_of(page.data)):
-            if isinstance(message, Complaint):
-                yield message
-            else:
-                yield from self._message(message, f"{page.name}, line {message.line}", page.time)
-        if console.first_unjoined is not None:
-            number, first = console.unjoined, console.first_unjoined
-            text = f"{as_count(number, 'line')} of a message whose first line is missing, such as: "
-            text += first.text.strip()[:80]
-            yield Complaint("unjoined", f"{page.name}, line {first.number}", text, number)
-        if self.object_count and console.outside:
-            yield Passed(_LINES, "no message", console.outside)
+        consoles: dict[str, ConsoleReader] = {}  # by system
+        for own in texts_of(page):
+            if own.system not in consoles:
+                consoles[own.system] = self._new_console(page)
+            console = consoles[own.system]
+            yield from self._messages(console.read(file_lines(own.data), page, own.place))
+        for console in consoles.values():
+            yield from self._messages(console.finish())
+            yield from self._left(console)
         yield from self.objects.measurements.events()
 
     def take_answer(self, lines: Iterable[str], qmgr: str, time: int, place: str) -> Iterator[Item]:
         """Take the lines of an answer whose queue manager and time are known; measurements are kept."""
-        console = ConsoleReader(place, as_datetime(time).date(), UTC)
+        console = ConsoleReader(as_datetime(time).date(), UTC)
         self._qmgr = qmgr
-        for message in console.messages("\n".join(lines).encode(errors="replace")):
+        for message in console.messages(Page("\n".join(lines).encode(errors="replace"), place, time)):
             if isinstance(message, Complaint):
                 yield message
                 continue
             message.time = time
-            yield from self._message(message, f"{place}, line {message.line}", time, is_local=False)
+            yield from self._message(message, is_local=False)
 
-    def _message(self, message: Message, place: str, collected: int | None, *, is_local: bool = True) -> Iterator[Item]:
-        """Take a message. collected: time of one without a time, microseconds since 1970."""
+    @override
+    def finish(self) -> Iterator[Item]:
+        """Yield the measurements of the messages that waited for further lines."""
+        for console in self._consoles.values():
+            yield from self._whole(console, console.finish())
+        yield from self.objects.measurements.events()
+
+    # --- a log as it is written --------------------------------------------------------------------------------------
+
+    def _take_part(self, page: Page) -> Iterator[Item]:
+        """Take a page of a stream. A message that is whole is measured at once."""
+        yield from self._silent(page)
+        for own in texts_of(page):
+            key = page.stream, own.system
+            console = self._consoles.pop(key, None) or self._new_console(page)
+            self._consoles[key] = console
+            self._lines -= console.lines
+            before = console.begun_in
+            messages = console.read(log_lines(own.data), page, own.place)
+            yield from self._messages(chain(messages, console.whole()) if own.is_whole else messages, is_at_once=True)
+            yield from self._left(console)
+            self.note_begun(before, console.begun_in)
+            self._lines += console.lines
+            if (silent_at := console.silent_at) is not None:
+                self._silent_at.setdefault(partition_of(page.stream), silent_at)
+        while len(self._consoles) > _MAX_CONSOLES or self._lines > MAX_MESSAGE_LINES:
+            _, console = self._consoles.popitem(last=False)
+            yield from self._whole(console, console.whole())
+
+    def _silent(self, page: Page) -> Iterator[Item]:
+        """Take the messages of the partition of which no line came for a while."""
+        partition, time = partition_of(page.stream), page.time or 0
+        if time < self._silent_at.get(partition, time + 1):
+            return
+        del self._silent_at[partition]
+        silent_at = []
+        for (stream, _), console in self._consoles.items():
+            if partition_of(stream) == partition:
+                yield from self._whole(console, console.silent(time))
+                silent_at += [] if console.silent_at is None else [console.silent_at]
+        if silent_at:
+            self._silent_at[partition] = max(min(silent_at), time + _LOOK_US)
+        yield from self.objects.measurements.events()
+
+    def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
+        """Take messages of which nothing more is expected."""
+        before, lines = console.begun_in, console.lines
+        yield from self._messages(messages, is_at_once=True)
+        self.note_begun(before, console.begun_in)
+        self._lines += console.lines - lines
+
+    def _is_whole(self, message: Message) -> bool:
+        """Return True for a message that its text shows to be whole, and for one that is not read."""
+        if message.id in self._readers:
+            return _has_end(message)
+        if message.id.startswith("CSQM2"):
+            return bool(message.body) and message.body[-1].startswith("END ")
+        return not message.id.startswith(("CSQM4", "AMQ8"))
+
+    # --- messages ----------------------------------------------------------------------------------------------------
+
+    def _new_console(self, page: Page) -> ConsoleReader:
+        zone = self.options.zone or UTC
+        if not page.stream:
+            return ConsoleReader(self._first_day(page.time), zone)
+        day = None if self.options.date is None else date.fromisoformat(self.options.date)
+        return ConsoleReader(day, zone, self._is_whole)
+
+    def _messages(self, messages: Iterable[Message | Complaint], *, is_at_once: bool = False) -> Iterator[Item]:
+        for message in messages:
+            if isinstance(message, Complaint):
+                yield message
+                continue
+            yield from self._message(message)
+            if is_at_once or self.objects.measurements.is_full:
+                yield from self.objects.measurements.events(is_end=not is_at_once)
+
+    def _left(self, console: ConsoleReader) -> Iterator[Item]:
+        """Yield the lines of a page that are of no message, and forget them."""
+        if console.first_unjoined is not None:
+            place, first = console.first_unjoined
+            text = f"{as_count(console.unjoined, 'line')} of a message whose first line is missing, such as: "
+            yield Complaint("unjoined", place, text + first.strip()[:80], console.unjoined)
+        if self.object_count and console.outside:
+            yield Passed(_LINES, "no message", console.outside)
+        console.unjoined, console.first_unjoined, console.outside = 0, None, 0
+
+    def _message(self, message: Message, *, is_local: bool = True) -> Iterator[Item]:
+        """Take a message."""
+        place = message.place
         if message.id == RUNMQSC:
             self.object_count += 1
             self._qmgr = message.head
@@ -126,9 +222,9 @@ class DisplayFeed(Feed):
         self.object_count += 1
         time = message.time
         if time is None:
-            text = "the text has no times; that of its last change is taken"
+            text = "the text has no times; that of its last change, or of its record, is taken"
             yield from self.once(Complaint("no-time", place, text))
-            time = collected
+            time = message.collected
         elif self.options.zone is None and is_local:
             text = "its times are local; they are taken as UTC. Expected: --zone"
             yield from self.once(Complaint("no-zone", place, text))
@@ -228,7 +324,8 @@ class DisplayFeed(Feed):
             store = yield from self.objects.store_of(qmgr, words[0], place)
             if store is not None:
                 dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
-                self.intake.facts.add("structure", store, place, offload="SMDS")
+                if self.intake.facts.value("structure", store, "offload") is None:  # its definition counts more
+                    self.intake.facts.add("structure", store, place, offload="SMDS")
                 self.intake.facts.add("smds", f"{store}/{qmgr}", place)
                 self.objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
 
@@ -368,6 +465,22 @@ def _has_objects(message: Message) -> bool:
     return message.id.startswith("AMQ8") and message.head.startswith("Display")
 
 
+def _has_end(message: Message) -> bool:
+    """Return True for a message that ends with its last line, of those that do not go on behind what is read."""
+    last = message.body[-1] if message.body else message.head
+    text = " ".join((message.head, *message.body[:_MAX_SHORT]))
+    match message.id:
+        case "CSQI010I" | "CSQE280I":
+            return last.startswith("End of ")
+        case "CSQE005I" | "IXL014I":
+            return _CONNECTOR.search(text) is not None
+        case "IXC585E":
+            return len({kind for kind, *_ in _COUNTS.findall(text)}) > 1
+        case "IXC586I":
+            return _MONITORED.match(text) is not None
+    return False
+
+
 def _passed(message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> Passed:
     name = "structure of no group of the estate" if has_counts else "message without counts"
     kind = message.id if monitored is None or not has_counts else monitored[1]
@@ -402,31 +515,3 @@ def _policy(fields: Mapping[str, str]) -> dict[str, object]:
         "allow_auto_alter": None if alter is None else alter == "YES",
         "coupling_facility": fields.get("CFNAME", "").partition(" ")[0] or None,
     }
-
-
-def _text_of(data: bytes | mmap.mmap) -> bytes | mmap.mmap:
-    """Return a text; of JSON in which a program gives the answer to a command, that answer."""
-    if not _ANSWER.match(data) or len(data) > _MAX_ANSWER_BYTES:
-        return data
-    try:
-        answers = list(_answers(json.loads(bytes(data))))
-    except (ValueError, RecursionError):
-        return data
-    return "\n".join(answers).encode(errors="replace") if answers else data
-
-
-def _answers(value: Any) -> Iterator[str]:
-    """Yield the texts under the keys of answers, wherever they stand."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _answers(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key in _ANSWER_KEYS:
-                yield from [item] if isinstance(item, str) else filter(_is_text, item if isinstance(item, list) else ())
-            else:
-                yield from _answers(item)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)

@@ -49,7 +49,8 @@ _FAILED = {  # values that keep messages from being stored or read [IBM: MQ 9.4,
 }
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
-_MAX_MEASURES = 100_000  # stores and times, or queues, that wait for the end of a page or a round
+_MAX_MEASURES = 100_000  # stores and times, or definitions, that wait for the end of a page or a round
+_MAX_STATUSES = 500_000  # states of queues, likewise
 _AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
@@ -365,7 +366,7 @@ class Measurements:
     @property
     def is_full(self) -> bool:
         """True if no more are kept."""
-        return max(len(self._measured), self._status_count) >= _MAX_MEASURES
+        return len(self._measured) >= _MAX_MEASURES or self._status_count >= _MAX_STATUSES
 
     @property
     def answering(self) -> set[str]:
@@ -403,12 +404,12 @@ class Measurements:
             return
         if is_own and "has_facts" not in status:
             return
-        if self._status_count < _MAX_MEASURES:
+        if self._status_count < _MAX_STATUSES:
             self._status_count += 1
             statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
             statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
 
-    def events(self, *, is_round: bool = False) -> Iterator[Event]:
+    def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
 
         The depths of queues are the messages of a store if each of its queues was shown.
@@ -416,13 +417,27 @@ class Measurements:
         Args:
             is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise each
                 answer is one.
+            is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
+                store were shown.
         """
+        waiting = {} if is_end else self._waiting()
+        for key in waiting:
+            del self._statuses[key]
         answers: dict[_Key | str, list[_Key]] = {}
         for key in sorted(self._measured.keys() | self._statuses.keys()):
             answers.setdefault(key[2] if is_round else key, []).append(key)
         events = [event for keys in answers.values() for event in self._events_of(keys)]
-        self._measured, self._statuses, self._status_count = {}, {}, 0
+        self._measured, self._statuses, self._status_count = {}, waiting, sum(map(len, waiting.values()))
         yield from sorted(events, key=lambda event: event["time"])
+
+    def _waiting(self) -> dict[_Key, dict[str, QueueStatus]]:
+        """Return the states of queues of the latest answers, of which the store has more queues."""
+        estate, latest = self._intake.estate, max((key[0] for key in self._statuses), default=0)
+        return {
+            key: own
+            for key, own in self._statuses.items()
+            if key[0] == latest and estate is not None and not set(estate.stores[key[2]].queues) <= own.keys()
+        }
 
     def _events_of(self, keys: list[_Key]) -> Iterator[Event]:
         """Yield the measurement that answers about one store are, and further ones of its other queues.

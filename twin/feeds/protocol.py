@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from enum import StrEnum
 from importlib import import_module
 from typing import ClassVar, NamedTuple
 
@@ -95,6 +96,15 @@ class Feed(ABC):
         """Return where the last whole part of a stream ends, of which `data` is the beginning: a line or a record."""
         return end_of_lines(data)
 
+    def note_begun(self, before: str, after: str) -> None:
+        """Note that what had begun in one page, and is not whole, is now what begins in another; "": nothing is."""
+        if before != after:
+            self.begun_in[after] += 1
+            self.begun_in[before] -= 1
+            for name in (before, after):
+                if not name or not self.begun_in[name]:
+                    del self.begun_in[name]
+
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
         key = (complaint.code, subject)
@@ -162,7 +172,7 @@ FORMATS: Mapping[str, Format] = {
     own.name: own
     for own in (
         Format("smf", "smf:SmfFeed", is_live=True),
-        Format("display", "display:DisplayFeed"),
+        Format("display", "display:DisplayFeed", is_live=True),
         Format("rest", "rest:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
         Format("otlp", "otlp:OtlpFeed", is_live=True),
@@ -173,6 +183,25 @@ FORMATS: Mapping[str, Format] = {
         Format("odp", "odp:OdpFeed", is_live=True),
         Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
     )
+}
+
+
+class Shown(StrEnum):
+    """What feeds show of a store, beside what it holds."""
+
+    CALLS = "puts and gets"
+    LENGTHS = "the length of each message"
+    PRIORITIES = "priorities"
+    UNITS = "units of work"
+    READERS = "who has queues open"
+
+
+SHOWN_BY: Mapping[Shown, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
+    Shown.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
+    Shown.LENGTHS: ("amqsevt", "otlp", "connect"),
+    Shown.PRIORITIES: ("amqsevt", "otlp", "connect"),
+    Shown.UNITS: ("amqsevt",),
+    Shown.READERS: ("display", "rest"),
 }
 
 

@@ -54,6 +54,7 @@ class RestFeed(Feed):
         self._objects = self._texts.objects
         self._definitions = Definitions(self)
         self._round: _Round | None = None
+        self._silent: set[str] = set()  # members that have not answered about their handles
 
     @override
     def take(self, page: Page) -> Iterator[Item]:
@@ -127,20 +128,21 @@ class RestFeed(Feed):
         yield from self._definitions.changes(definitions)
 
     def _missing(self, ended: _Round) -> Iterator[Complaint]:
-        """Complain about members of a group that have not answered about their handles, once until they do."""
+        """Complain about members of a group that have not answered about their handles, once each until they do."""
         estate = self.intake.estate
         if estate is None:
             return
         answered = ended.answered | self._objects.measurements.answering
-        groups = {self.intake.group_of(qmgr) for qmgr in ended.of_queues}
-        for group in sorted(filter(None, groups)):
+        self._silent -= answered
+        for group in sorted(filter(None, {self.intake.group_of(qmgr) for qmgr in ended.of_queues})):
             members = members_of(estate, group)
-            names = ", ".join(member for member in members if member in answered) or "no member"
-            for member in members:
-                text = f"{member} has not answered DISPLAY QSTATUS, {names} of {group} did"
+            silent = [member for member in members if member not in answered]
+            if not self._silent.issuperset(silent):
+                self._silent.update(silent)
+                names = ", ".join(member for member in members if member in answered) or "no member"
+                text = f"no answer of {', '.join(silent)} to DISPLAY QSTATUS; of {group} {names} answered"
                 text += "; expected: an answer of each member, without which no shared queue is known to be unread"
-                missing = None if member in answered else Complaint("no-answer", member, text)
-                yield from self.lasting(f"{member}: handles", missing)
+                yield Complaint("no-answer", group, text)
 
 
 def _failure_of(answer: Mapping[str, Any], responses: list[Any], place: str) -> Complaint | None:

@@ -79,7 +79,7 @@ def _drift(view: ForecastView, outlook: Outlook) -> str:
 
 def _getters(view: ForecastView, queue: str, tick: int) -> str:
     """Return since when nothing was got from a queue."""
-    if queue not in view.queues:
+    if queue not in view.queues or view.tables.store.scalars["ages"][0] == 0:
         return ""
     row = view.tables.store.queues[view.queues.index(queue)]
     got_at = int(row["got_at"])

@@ -29,10 +29,12 @@ from twin.playback.verdicts import (
     Check,
     Fitness,
     JobFigures,
+    NotShown,
     StoreCommission,
     check_job,
     check_names,
     check_stores,
+    not_shown,
     worst,
 )
 from twin.records import StateRecord
@@ -56,6 +58,7 @@ class Commission(msgspec.Struct, frozen=True, kw_only=True):
         begin, end: event times within which measurements count; null without an event.
         silent_queue_managers: those of the estate without an event, sorted.
         stores: by name, sorted: all of the estate.
+        not_shown: what the feeds do not show, and which ones would.
         job: what only a running job has; null of a recording.
     """
 
@@ -65,6 +68,7 @@ class Commission(msgspec.Struct, frozen=True, kw_only=True):
     end: str | None
     silent_queue_managers: tuple[str, ...]
     stores: tuple[StoreCommission, ...]
+    not_shown: tuple[NotShown, ...] = ()
     job: JobFigures | None
 
 
@@ -107,6 +111,7 @@ def commission(
         end=None if seen.end_time is None else as_text(seen.end_time),
         silent_queue_managers=tuple(silent),
         stores=tuple(stores),
+        not_shown=tuple(not_shown(stores)),
         job=job,
     )
 
@@ -129,6 +134,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
     return StoreCommission(
         store=name,
         kind=config.kind,
+        has_readers=own.has_readers,
         has_model=not isinstance(config, Structure) or config.holds_queues,
         events=int(seen.heard[rows].sum()),
         calls=int(seen.calls[rows].sum()),
@@ -172,6 +178,7 @@ class Observed:
     puts: Counter[str] = field(default_factory=Counter)
     gets: Counter[str] = field(default_factory=Counter)
     measurements: int = 0
+    has_readers: bool = False
     baseline: Mapping[str, object] | None = None
 
 
@@ -216,6 +223,8 @@ class Observation(Observer):
         store = self._estate.routes[int(piece.events["route"][last])].store
         twin = applied.twins[store]
         measured = msgspec.json.decode(piece.extras[last])
+        if any(queue.get("getters") is not None for queue in measured.get("queues") or ()):
+            self.stores[store].has_readers = True
         if isinstance(twin, MessageStore) and has_levels(measured):
             _note(self.stores[store], twin, measured)
             self.tolerances[store] = twin.config.drift_tolerance_pct

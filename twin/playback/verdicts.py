@@ -11,6 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
+from twin.feeds.protocol import SHOWN_BY, Shown
 from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
@@ -83,11 +84,13 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         causes: likely causes of differences.
         scores: what became of the forecasts in the whole recording; None where nothing was settled.
         has_model: False for a structure that holds no queues, which only repeats what is measured.
+        has_readers: measurements show who has queues open.
     """
 
     store: str
     kind: str
     has_model: bool = True
+    has_readers: bool = False
     events: int
     calls: int
     numbered: int
@@ -111,8 +114,24 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         return self.has_model and self.measurements > 0 and not self.calls
 
 
+class NotShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the feeds of stores do not show.
+
+    Attributes:
+        what: it, as `twin.feeds.protocol.Shown`.
+        stores: names of the stores, sorted.
+        effect: what the twin cannot say therefore.
+        formats: those that show it, as on the command line.
+    """
+
+    what: str
+    stores: tuple[str, ...]
+    effect: str
+    formats: tuple[str, ...]
+
+
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from event time to the state record that first holds the event. records: their number."""
+    """Seconds from event time to the record that first holds the event. records: their number."""
 
     records: int
     p50_s: float
@@ -132,16 +151,44 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures that only a running job has.
 
     Attributes:
-        latency: None where the topic has no state record of the time.
+        latency: up to the state record; None where the topic has none of the time.
+        lateness: up to the record of the events topic, as the interval of a feed makes it; None: not known.
         limits: None where the job's status file was not given.
         behind: records per partition not yet read; None if not known.
         beat_age_s: seconds since the job's last sign of life; None without the status file.
     """
 
     latency: Latency | None
+    lateness: Latency | None = None
     limits: tuple[LimitUse, ...] | None = None
     behind: int | None = None
     beat_age_s: float | None = None
+
+
+_EFFECTS = {
+    Shown.CALLS: "which queue fills a store, puts that are refused, what-if, advice",
+    Shown.LENGTHS: "elements and blocks but as an interval",
+    Shown.PRIORITIES: "which messages storage class memory takes",
+    Shown.UNITS: "what a backout gives back, messages that cannot be got yet",
+    Shown.READERS: "before a rise, that nobody reads the queue",
+}
+
+
+def not_shown(stores: Iterable[StoreCommission]) -> list[NotShown]:
+    """Return what the feeds of the stores with queues and events do not show."""
+    own_stores = [store for store in stores if store.kind in MESSAGE_KINDS and store.has_model and store.events]
+    result = []
+    for what, formats in SHOWN_BY.items():
+        lacking = tuple(sorted(store.store for store in own_stores if not _is_shown(store, what)))
+        if lacking:
+            result.append(NotShown(what=str(what), stores=lacking, effect=_EFFECTS[what], formats=formats))
+    return result
+
+
+def _is_shown(store: StoreCommission, what: Shown) -> bool:
+    if what == Shown.READERS:
+        return store.has_readers
+    return store.calls > (0 if what == Shown.CALLS else store.counted)
 
 
 def worst(checks: Iterable[Check]) -> Fitness:
@@ -212,6 +259,7 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
 def check_job(job: JobFigures) -> list[Check]:
     """Return the checks of a running job."""
     checks = [_check_latency(job.latency)]
+    checks += [] if job.lateness is None or job.lateness.p50_s > HISTORY_S else [_check_lateness(job.lateness)]
     if job.limits is None:
         reason = "descriptors, memory and lag of the job are not known"
         checks.append(_limited("job", reason, "start the job with --status-file, and give the file here, too"))
@@ -239,7 +287,7 @@ def _check_coverage(store: StoreCommission) -> Check | None:
     if store.has_levels_only:
         reason = (
             f"known by {as_count(store.measurements, 'measurement')} alone, no put or get of {_its_queues(store)} is"
-            " reported: which queue fills it, refused puts, units of work and what-if are not known"
+            " reported"
         )
         return _limited("coverage", reason, "report its puts and gets: statistics, accounting or an activity trace")
     if not store.gets or not store.unmatched:
@@ -339,6 +387,14 @@ def _check_latency(latency: Latency | None) -> Check:
     verdict = _graded(latency.p99_s, FIT_LATENCY_S, LIMITED_LATENCY_S)
     reason = f"event to state p50 {latency.p50_s:.2f} s, p99 {latency.p99_s:.2f} s in {latency.records:,} state records"
     return _check("latency", verdict, reason, "look at the pace of the feed, then at `batch_ms` in the log of the job")
+
+
+def _check_lateness(lateness: Latency) -> Check:
+    """Return the check of a feed. One of long intervals is late by them, however fast the job is."""
+    verdict = Fitness.FIT if lateness.p99_s <= LIMITED_LATENCY_S else Fitness.LIMITED
+    times = f"p50 {as_span(lateness.p50_s)}, p99 {as_span(lateness.p99_s)}"
+    remedy = "shorten the interval of the feed, such as STATIME, ACCTIME or STATINT: alerts come that much later"
+    return _check("latency", verdict, f"events are known {times} after they happened", remedy)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

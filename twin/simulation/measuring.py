@@ -20,6 +20,7 @@ from kernels.clock import SECOND
 from kernels.layout import FREE, GET, PUT
 from twin.estate import Estate
 from twin.events.convert import to_table
+from twin.events.measured import MAX_QUEUES
 from twin.records import StateRecord
 from twin.simulation.arrivals import Flow
 from twin.simulation.system import RealSystem
@@ -27,7 +28,6 @@ from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.units import as_text
 
-_MAX_QUEUES = 200  # of one MEASURE
 _LEVELS = (
     "ents_used",
     "ents_max",
@@ -83,15 +83,16 @@ class MeasuredSystem:
     def serve(self, demands: Iterable[Array]) -> Iterator[pa.Table]:
         """Serve all demands (see `RealSystem.serve`); yield events and measurements in order of time."""
         for piece in demands:
-            begin = 0
+            begin, tables, measured = 0, [], []
             while self._done < self._times.size and piece.size and self._times[self._done] <= piece["time"][-1]:
                 end = int(np.searchsorted(piece["time"], self._times[self._done]))
-                yield self._serve(piece[begin:end])
-                yield self._measure()
+                if end > begin:
+                    tables.append(self._serve(piece[begin:end]))
+                measured += self._measure()
                 begin = end
-            yield self._serve(piece[begin:])
-        while self._done < self._times.size:
-            yield self._measure()
+            tables.append(self._serve(piece[begin:]))
+            yield _in_order(tables, measured)
+        yield to_table([event for _ in range(self._done, self._times.size) for event in self._measure()])
 
     def _serve(self, piece: Array) -> pa.Table:
         table = self._system.serve(piece)
@@ -111,7 +112,7 @@ class MeasuredSystem:
         assert queue is not None
         return self._queues[self._routes[route].store].setdefault(queue, _Queue())
 
-    def _measure(self) -> pa.Table:
+    def _measure(self) -> list[dict[str, Any]]:
         """Return the MEASUREs of the next time."""
         time = int(self._times[self._done])
         events: list[dict[str, Any]] = []
@@ -119,8 +120,8 @@ class MeasuredSystem:
             twin = self._system.open_store(name)
             queues = self._measure_queues(name, twin, time)
             parts = [
-                {"queues": queues[first : first + _MAX_QUEUES], "asked": self._qmgrs[name]}
-                for first in range(0, len(queues), _MAX_QUEUES)
+                {"queues": queues[first : first + MAX_QUEUES], "asked": self._qmgrs[name]}
+                for first in range(0, len(queues), MAX_QUEUES)
             ]
             if self._what.levels:
                 parts[0] |= {"resync": True, **_levels_of(twin.state())}
@@ -129,7 +130,7 @@ class MeasuredSystem:
                 for part in parts
             ]
         self._done += 1
-        return to_table(events)
+        return events
 
     def _measure_queues(self, name: str, twin: MessageStore, time: int) -> list[dict[str, Any]]:
         store = twin.tables.store
@@ -178,6 +179,13 @@ class _Queue:
     def last(self, op: int) -> str | None:
         """Return the time of the last call to the second, as LGETTIME and LPUTTIME; None where there was none."""
         return as_text(self._last[op] // SECOND * SECOND) if op in self._last else None
+
+
+def _in_order(tables: Sequence[pa.Table], measured: Sequence[dict[str, Any]]) -> pa.Table:
+    """Return events and measurements in order of time, a measurement before the events of its time."""
+    table = pa.concat_tables([to_table(measured), *tables]).unify_dictionaries().combine_chunks()
+    times = table["time"].cast(pa.int64()).to_numpy()
+    return table.take(np.argsort(times, kind="stable"))
 
 
 def _open_handles(flow: Flow, grid: Array) -> Array:

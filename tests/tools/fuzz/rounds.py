@@ -100,6 +100,7 @@ class Fuzzer:
         began = process_time()
         rng = Random(f"{self.name} {number}")
         learns = number % 3 == 2
+        stream = "" if number % 2 else "t/0/"  # a page may continue the one before
         intake = Intake(None if learns else self._estate)
         options = FeedOptions(
             qmgr="QM01", queue="ORDERS", slice_s=600.0, flows=rng.choice(("statistics", "accounting"))
@@ -116,7 +117,7 @@ class Fuzzer:
             started = process_time()
             try:
                 with limited():
-                    events = list(intake.sift(feed.take(Page(page, f"page {index}", NOON, headers))))
+                    events = list(intake.sift(feed.take(Page(page, f"page {index}", NOON, headers, stream=stream))))
                     if number % 3 == 1 or index == INPUTS - 1:
                         events += intake.sift(feed.finish())
             except (Exception, TooSlow) as error:  # noqa: BLE001  (whatever it is, it is reported with its input)

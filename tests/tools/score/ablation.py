@@ -50,7 +50,7 @@ def _whole() -> None:
 
 
 def _regimes_span_emptyings() -> None:
-    flows._turned = lambda *_: 0  # type: ignore[assignment]
+    flows._turned = lambda *_: 0
 
 
 def _no_past_rises() -> None:
@@ -60,7 +60,7 @@ def _no_past_rises() -> None:
         past = past_of(store, rise, *tide)
         return replace(past, rows=past.rows[:0], alike=past.alike[:, :0])
 
-    outlook.past_of = none_of  # type: ignore[attr-defined]
+    outlook.past_of = none_of  # type: ignore[assignment, attr-defined]
 
 
 def _laws_are_not_scored() -> None:
@@ -80,11 +80,11 @@ def _ends_after_a_time_only() -> None:
 
 
 def _service_is_constant() -> None:
-    flows._service = lambda *_: 0.0  # type: ignore[assignment]
+    flows._service = lambda *_: 0.0
 
 
 def _no_youth_of_faster_rises() -> None:
-    rises._lasted_at = lambda rise, *_: rise.age  # type: ignore[assignment]
+    rises._lasted_at = lambda rise, *_: rise.age
 
 
 def _pages_at_the_probability_alone() -> None:
@@ -100,7 +100,7 @@ def _as_likely_however_near() -> None:
 
 
 def _no_watches() -> None:
-    rule.is_worth_a_page = lambda *_, **__: True  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda *_, **__: True
 
 
 PARTS: dict[str, Callable[[], None]] = {

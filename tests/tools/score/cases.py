@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +106,7 @@ def scenario_of(number: int, split: Split) -> type[StoreScenario]:
 
 
 def _draw_scenario(kind: type[StoreScenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:
-    settings = dict(draw_settings(kind, rng))
+    settings: dict[str, Any] = dict(draw_settings(kind, rng))
     scenario = kind(store=drawing.store, queue=drawing.queue, **settings)
     settings["hours"] = max(scenario.hours, float(f"{scenario.story_hours * draw_in(_LENGTH_RATIO, rng):.4g}"), 2.0)
     return kind(store=drawing.store, queue=drawing.queue, **settings)

@@ -26,7 +26,8 @@ from tests.tools.score.recordings import Recorded, hash_of, read_note
 from twin.errors import UsageError
 from twin.estate import Structure, load_estate
 from twin.recordings.files import RecordingWriter
-from twin.simulation.arrivals import Curve, Flow, steps
+from twin.simulation.arrivals import Curve, Flow, constant, steps
+from twin.simulation.measuring import Measuring
 from twin.simulation.run import play
 from twin.simulation.scenario import HOUR, START, StoreScenario
 from twin.simulation.site import ALL_KINDS, Site
@@ -48,10 +49,14 @@ _TRIES = 40
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Gets from one queue. pace: messages/s that it can get over time; stays_s: seconds that a message stays, or 0."""
+    """Gets from one queue. pace: messages/s that it can get over time; stays_s: seconds that a message stays, or 0.
+
+    It has the queue open while its pace is above 0; where it `hangs`, always.
+    """
 
     pace: Array
     stays_s: float = 0.0
+    hangs: bool = False
 
     def backlog(self, puts: Array, step_s: float) -> Array:
         """Return the backlog after every step. puts: f8[n], messages per second."""
@@ -84,7 +89,7 @@ class RealLoad(StoreScenario):
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         pairs = zip(self.readers, self.counts, strict=True)
-        highest = sum(reader.backlog(counts, _STEP_S / _FINE) for reader, counts in pairs).max()
+        highest = np.sum([reader.backlog(counts, _STEP_S / _FINE) for reader, counts in pairs], axis=0).max()
         return self.reach * site.capacity(self.traffic, rng).messages / float(highest)
 
     @override
@@ -96,10 +101,9 @@ class RealLoad(StoreScenario):
             if reader.stays_s:
                 flows += site.put_and_get(puts, self.traffic, reader.stays_s, queue=queue, at_random=True)
             else:
-                flows += [
-                    *site.puts(puts, self.traffic, queue),
-                    *site.gets(_curve(reader.pace * rate), self.traffic, queue),
-                ]
+                gets = site.gets(_curve(reader.pace * rate), self.traffic, queue)
+                flows += site.puts(puts, self.traffic, queue)
+                flows += [replace(flow, handles=constant(1.0)) for flow in gets] if reader.hangs else gets
         return flows
 
 
@@ -174,7 +178,9 @@ def _minutes(span: float) -> int:
 # --- cases -----------------------------------------------------------------------------------------------------------
 
 
-def recorded_load(number: int, split: Split, folder: Path, source: Path) -> Recorded:
+def recorded_load(
+    number: int, split: Split, folder: Path, source: Path, *, measuring: Measuring | None = None
+) -> Recorded:
     """Return the case of a number as a recording, simulated unless it is there.
 
     Args:
@@ -182,17 +188,18 @@ def recorded_load(number: int, split: Split, folder: Path, source: Path) -> Reco
         split: its set.
         folder: folder of recordings.
         source: folder of the loads.
+        measuring: what is measured meanwhile; None: nothing.
     """
     files = {name: source / f"{name}.csv" for name in SERIES[split]}
     code = hash_of([*files.values(), Path(__file__), Path(case_estate.__file__)])
-    note = folder / f"real-{split}-{number:04}-{code}.json"
+    note = folder / f"real-{'measured-' if measuring else ''}{split}-{number:04}-{code}.json"
     if not note.is_file():
         texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
-        note.write_bytes(msgspec.json.encode(_record(number, split, note.with_suffix(""), texts)))
+        note.write_bytes(msgspec.json.encode(_record(number, split, note.with_suffix(""), texts, measuring)))
     return read_note(note)
 
 
-def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str]) -> Recorded:
+def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str], measuring: Measuring | None) -> Recorded:
     story = STORIES[number % len(STORIES)]
     rng = np.random.default_rng((0x7265616C, number, len(split)))
     for _ in range(_TRIES):
@@ -216,7 +223,7 @@ def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str]) -> 
         )
         files.estate.write_text(text, encoding="utf-8")
         with RecordingWriter(files.recording) as writer:
-            for table in play(scenario, load_estate(files.estate), seed=number):
+            for table in play(scenario, load_estate(files.estate), seed=number, measuring=measuring):
                 writer.write(table)
         return files
     raise UsageError(f"no estate was found for real load {number} in {_TRIES} tries")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kernels.clock import SECOND
 from kernels.layout import BACKOUT, PUT
 from tests.tools.score.cases import Case
 from tests.tools.score.truth import Filling
+from twin.estate import MessageStoreConfig
 from twin.forecast import rule
 from twin.playback.pages import Alarm, from_condition
 from twin.playback.samples import STEP
@@ -102,10 +103,10 @@ def _full(scenario: StoreScenario, site: Site, series: Series, fillings: Sequenc
 
 def _drawn_again(scenario: StoreScenario, rng: np.random.Generator) -> StoreScenario:
     """Return a scenario with its numbers of events drawn again."""
-    drawn = {}
+    drawn: dict[str, Any] = {}
     for name, spans in event_numbers(scenario).items():
         low, high = spans[int(rng.integers(len(spans)))]
-        drawn[name] = int(rng.integers(low, high + 1))
+        drawn[name] = int(rng.integers(int(low), int(high) + 1))
     return replace(scenario, **drawn)
 
 
@@ -162,15 +163,18 @@ def _held_of(put: Array, flow: Flow, step: float) -> Array:
     if not flow.got_at_random:
         came = np.cumsum(put)
         ago = round(flow.got_after / step)
-        return came - np.concatenate([np.zeros(min(ago, put.size)), came[: max(0, put.size - ago)]])
+        left = np.concatenate([np.zeros(min(ago, put.size)), came[: max(0, put.size - ago)]])
+        return np.asarray(came - left)
     stays = np.exp(-step / flow.got_after * np.arange(min(put.size, int(12 * flow.got_after / step) + 1)))
     size = 1 << int(np.ceil(np.log2(put.size + stays.size)))
-    return np.fft.irfft(np.fft.rfft(put, size) * np.fft.rfft(stays, size), size)[: put.size]
+    held: Array = np.fft.irfft(np.fft.rfft(put, size) * np.fft.rfft(stays, size), size)[: put.size]
+    return held
 
 
 def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foreseen:
     """Return the alarms: the twin's rule of watch and page, asked at every sample."""
     config = case.estate.stores[case.store]
+    assert isinstance(config, MessageStoreConfig)
     horizon = int(config.forecast_horizon_s * SECOND) // STEP
     ahead = np.concatenate([np.arange(_RECENT + 1), np.arange(_RECENT + _COARSE, horizon + 1, _COARSE)])
     marks = siblings[:, np.maximum(np.arange(siblings.shape[1])[:, None] - _LAGS, 0)]

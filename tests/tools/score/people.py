@@ -55,7 +55,7 @@ _README_ROWS = (
     "fillings unheard",
     "lead of a page, p50",
 )
-_PIPE_WIDTH = 200  # characters per line if standard output is not a terminal
+PIPE_WIDTH = 200  # characters per line if standard output is not a terminal
 
 
 class OfPages(OfCase, Protocol):
@@ -120,14 +120,15 @@ def readme_table(cases: Sequence[OfPages]) -> str:
 
 def write_readme(cases: Sequence[OfPages], path: Path) -> None:
     """Write the table of README.md between its marks."""
-    _write_between(path, f"{BEGIN}\n{readme_table(cases)}\n{END}")
+    write_between(path, f"{BEGIN}\n{readme_table(cases)}\n{END}")
 
 
-def _write_between(path: Path, text: str) -> None:
-    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise MqtwinError(f"{path.name} has no {BEGIN} and {END}; expected: both, around the tables")
+def write_between(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
+    """Replace what a file has between two marks, and the marks, by a text. Raise MqtwinError without both."""
+    before, first, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        raise MqtwinError(f"{path.name} has no {begin} and {end}; expected: both, around the tables")
     path.write_text(before + text + after, encoding="utf-8")
 
 
@@ -167,10 +168,10 @@ def count_case(number: int, split: Split, folder: Path) -> CountedCase:
 
 def _count(case: Recorded) -> CountedCase:
     played, scored = scored_case(case)
-    return CountedCase(case, scored.pages, tuple(_calls(played.alerts)), full_again(played.alerts))
+    return CountedCase(case, scored.pages, tuple(calls_of(played.alerts)), full_again(played.alerts))
 
 
-def _calls(alerts: Iterable[Alert]) -> Iterable[tuple[str, str, str]]:
+def calls_of(alerts: Iterable[Alert]) -> Iterable[tuple[str, str, str]]:
     """Return (store, condition, text) of each page."""
     incidents = Incidents()
     for record in (read_alert_record(alert.record()) for alert in alerts):
@@ -234,7 +235,7 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console()
     if not console.is_terminal:
-        console = Console(width=_PIPE_WIDTH)
+        console = Console(width=PIPE_WIDTH)
     numbers = list(range(arguments.first, arguments.first + arguments.cases))
     folder = recordings_folder(fresh=False)
     try:
@@ -246,7 +247,7 @@ def main() -> int:
     show(console, cases)
     _show_loads(console, arguments.loads, folder)
     if arguments.write:
-        _write_between(ROOT / "docs" / "foresight.md", section(cases, "python -m tests.tools.score.people --write"))
+        write_between(ROOT / "docs" / "foresight.md", section(cases, "python -m tests.tools.score.people --write"))
         write_readme(cases, ROOT / "README.md")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -35,23 +36,36 @@ _LINES = {
 """Colour and dashes of each method."""
 
 
+class Line(NamedTuple):
+    """Look of a line of `draw_shares`, and its text in the legend."""
+
+    label: str
+    colour: str
+    dashes: Any = "-"
+    width: float = 1.2
+
+
 def draw_leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:
     """Draw the share of fillings by lead. by_method: leads in seconds, None: not recalled."""
+    lines = {}
+    for method in by_method:
+        precision = measured[method].precision
+        words = "no alarm" if precision is None else f"precision {100 * precision:.0f} %"
+        lines[method] = Line(f"{method} ({words})", *_LINES[method], 2.2 if method in _TWINS else 1.2)
+    return draw_shares(by_method, lines)
+
+
+def draw_shares(leads: Mapping[str, Sequence[float | None]], lines: Mapping[str, Line]) -> Figure:
+    """Draw the share of fillings that had a lead or more, a line a name. leads: seconds, None: without a warning."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         axes = figure.subplots()
-        for method, method_leads in by_method.items():
-            minutes = np.sort([lead / 60 for lead in method_leads if lead is not None])
-            remaining = 100 * (1 - np.arange(minutes.size + 1) / max(1, len(method_leads)))
-            remaining += (
-                100 * (minutes.size - len(method_leads)) / max(1, len(method_leads))
-            )  # those not recalled never count
-            precision = measured[method].precision
-            words = "no alarm" if precision is None else f"precision {100 * precision:.0f} %"
-            colour, dashes = _LINES[method]
-            width = 2.2 if method in _TWINS else 1.2
+        for name, own in leads.items():
+            minutes = np.sort([lead / 60 for lead in own if lead is not None])
+            remaining = 100 * (1 - np.arange(minutes.size + 1) / max(1, len(own)))
+            remaining += 100 * (minutes.size - len(own)) / max(1, len(own))  # those not recalled never count
+            label, colour, dashes, width = lines[name]
             places = np.concatenate([[0.0], minutes])
-            label = f"{method} ({words})"
             axes.step(places, remaining, where="post", color=colour, linestyle=dashes, linewidth=width, label=label)
         axes.axvline(15, color=GREY, linewidth=0.8)
         axes.annotate("15 min", (15, 102), (0, 2), textcoords="offset points", ha="center", fontsize=8)

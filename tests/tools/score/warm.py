@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import kernels
 import twin
@@ -33,7 +34,7 @@ def warmed(case: Case, stem: str) -> Estate:
         recording = Path(f"{stem}.before.arrow")
         if not recording.is_file():
             _, scenario = rated(case)
-            harmless = dict.fromkeys(event_numbers(scenario), 0)
+            harmless: dict[str, Any] = dict.fromkeys(event_numbers(scenario), 0)
             start = scenario.start - _DAY_H * 3600 * SECOND
             before = replace(scenario, hours=float(_DAY_H), start=start, **harmless)
             partial = recording.with_suffix(".partial.arrow")
@@ -46,5 +47,5 @@ def warmed(case: Case, stem: str) -> Estate:
 @functools.cache
 def _learner() -> str:
     """Return the hash of the code that may change what is learned."""
-    folders = (Path(package.__file__).parent for package in (kernels, twin))
+    folders = (Path(str(package.__file__)).parent for package in (kernels, twin))
     return hash_of(path for folder in folders for path in sorted(folder.rglob("*.py")))

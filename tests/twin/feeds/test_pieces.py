@@ -11,7 +11,23 @@ import pytest
 from tests.support.profile import examples
 from tests.tools.fuzz.pages import records as records_of
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import QUEUE_FULL, SMF, STATISTICS, activity, get, json_text, operation, put
+from tests.twin.feeds.samples import (
+    POLICY,
+    QUEUE_FULL,
+    RUNMQSC,
+    SMF,
+    STATISTICS,
+    SYSPRINT,
+    USAGE_ROWS,
+    activity,
+    get,
+    json_text,
+    numbered,
+    operation,
+    put,
+    responses,
+    syslog,
+)
 from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.importing import read_page, sort_key
@@ -194,6 +210,12 @@ class TestSmf:
         _, intake, feed = pieces("smf", values, second=200, estate=estate, is_end=False)
         assert (intake.counts, list(feed.begun_in)) == ({"segments": 1}, ["t/0@1"])
 
+    def test_segments_of_a_partition_that_is_read_later_are_not_given_up(self, estate):
+        parts = records_of(segmented(smf(0, gets=1), 200))
+        values = [("t/0/", parts[0]), *[("t/1/", smf(minute, gets=2)) for minute in range(1, 4)], ("t/0/", parts[1])]
+        events, intake, _ = pieces("smf", values, second=3600, estate=estate)
+        assert (sum(counts(events)), intake.counts) == (7, {})
+
     def test_segments_that_wait_are_bounded(self, estate, monkeypatch):
         monkeypatch.setattr("twin.feeds.streams._MAX_STREAMS", 3)
         first = records_of(segmented(smf(0), 200))[0]
@@ -205,3 +227,179 @@ class TestSmf:
         events, intake, _ = pieces("smf", [value, smf(0, gets=1)], estate=estate)
         assert counts(events) == [1]
         assert intake.counts.total() == (1 if value else 0)
+
+
+USAGE = f"CSQI010I QM01 Page set usage ...\n{USAGE_ROWS}"
+LINE = "N 0000000 MVS1     26324 12:00:{:02}.10 STC08037 00000090  {}"
+THRESHOLD = """IXC585E STRUCTURE QSG1APP1 IN COUPLING FACILITY CF01,
+PHYSICAL STRUCTURE VERSION DE928A95 A9012381,
+IS AT OR ABOVE STRUCTURE FULL MONITORING THRESHOLD OF 80%.
+ENTRIES: IN USE: 870 TOTAL: 1000, 87% FULL
+ELEMENTS: IN USE: 5000 TOTAL: 6000, 83% FULL
+EMCS: IN USE: 10 TOTAL: 100, 10% FULL"""
+BELOW = "IXC586I STRUCTURE QSG1APP1 IN COUPLING FACILITY CF01,"
+STATUS = "CSQM401I QM01 CFSTATUS(APP1) ENTSMAX({}) ENTSUSED(10)"
+TEXTS = {
+    "sysprint": SYSPRINT,
+    "runmqsc": RUNMQSC,
+    "job log": numbered(USAGE, 105) + numbered(USAGE.replace("QM01", "QM01"), 106),
+    "responses": responses(SYSPRINT),
+    "syslog": syslog(POLICY) + syslog(THRESHOLD, 106) + LINE.format(3, STATUS.format(99)),
+    "dated lines": "\n".join(f"2026-11-20 12:00:{second:02} {STATUS.format(second + 10)}" for second in range(20)),
+}
+
+
+def merged(events):
+    """Return measurements by time, queue manager and store: several of one moment say together what one says."""
+    own = {}
+    for event in events:
+        entry = own.setdefault((event["time"], event["qmgr"], event["store"]), {})
+        for name, value in event["measured"].items():
+            if isinstance(value, dict):
+                entry[name] = entry.get(name, {}) | value
+            elif isinstance(value, list):
+                entry[name] = [*entry.get(name, []), *(item for item in value if item not in entry.get(name, []))]
+            else:
+                entry[name] = value
+    return own
+
+
+def line_of(text, second=0):
+    return LINE.format(second, text).encode()
+
+
+def row(text, system="MVS1", kind="NC", second=0):
+    """Return a record of SYSLOG as the Common Data Provider writes it."""
+    quoted = text.replace('"', '""')
+    fields = [f"26324 12.00.{second:02}.120 -0100", system, "STC08037", "QM01MSTR", "0" * 32, "00000090", "", "80"]
+    message = f'{kind},002B,{",".join(fields)}," {quoted}"'
+    metadata = f"host.example,SYSLOG,1.0.0,zOS-SYSLOG-Console,{system}-SYSLOG,-0100,PLEX1,{system},1795176000120"
+    header = {"headerName": "zOS-SYSLOG-Console:1.0.0", "hasHeaderTopic": "true"}
+    return json.dumps({**header, "metadata": metadata, "message": message}).encode()
+
+
+class TestDisplay:
+    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+    def test_lines_are_read_however_they_are_cut(self, estate, text):
+        whole, intake = read("display", Page(text.encode(), "t", NOON), estate=estate)
+        assert whole
+        lines = text.encode().splitlines(keepends=True)
+        first, _, _ = pieces("display", lines, second=0, estate=estate)
+        assert merged(first) == merged(whole)
+        for seed in SEEDS:
+            rng = Random(seed)
+            values = cut(rng, lines, rng.randint(1, len(lines) - 1))
+            events, own, feed = pieces("display", values, second=0, estate=estate)
+            assert events == first, seed
+            assert (own.counts, feed.begun_in) == (intake.counts, {})
+
+    @pytest.mark.parametrize("wrap", ["message", "log", "MESSAGE", "msg"])
+    def test_lines_in_json_of_a_forwarder_are_read(self, estate, wrap):
+        text = syslog(USAGE)
+        whole, _ = read("display", text.encode(), estate=estate)
+        values = [json.dumps({"@timestamp": "x", wrap: line}).encode() for line in text.splitlines()]
+        events, intake, _ = pieces("display", values, estate=estate)
+        assert merged(events) == merged(whole)
+        assert set(intake.counts) == {"no-zone"}
+        file, _ = read("display", b"\n".join(values), estate=estate)
+        assert file == whole
+
+    def test_json_without_a_text_is_passed_over_and_the_next_is_read(self, estate):
+        good = [json.dumps({"message": line}).encode() for line in syslog(USAGE).splitlines()]
+        for values in ([*good, b'{"other": 1}', b'{"message": "cut', *good], [b"\n".join([*good, b'{"other": 1}'])]):
+            events, intake, _ = pieces("display", values, estate=estate)
+            assert {event["store"] for event in events} == {"QM01/PS04"}
+            assert intake.passed_over["line of other messages"].kinds["no message"] >= 1
+
+    def test_a_record_of_the_common_data_provider_is_a_message_with_its_lines(self, estate):
+        events, intake, feed = pieces("display", [row(USAGE), row(THRESHOLD, second=1)], estate=estate, is_end=False)
+        times = [(event["store"], event["time"] - NOON) for event in events]
+        assert times == [("QM01/PS04", 3600_000_000), ("QSG1/APP1", 3601_000_000)]
+        assert events[-1]["measured"] == {"ents_used": 870, "ents_max": 1000, "elems_used": 5000, "elems_max": 6000}
+        assert not feed.begun_in
+        assert set(intake.counts) <= {"no-zone"}
+
+    @pytest.mark.parametrize("layout", ["syslog", "plain", "provider"])
+    def test_a_message_that_its_text_shows_to_be_whole_is_measured_at_once(self, estate, layout):
+        if layout == "provider":
+            values = [row(THRESHOLD)]
+        else:
+            text = syslog(THRESHOLD) if layout == "syslog" else THRESHOLD
+            values = [line for line in text.encode().splitlines() if b"EMCS" not in line]
+        events, _, feed = pieces("display", values[:-1], estate=estate, is_end=False)
+        assert not events
+        events, _, feed = pieces("display", values, estate=estate, is_end=False)
+        assert [event["measured"]["elems_used"] for event in events] == [5000]
+        assert not feed.begun_in
+
+    def test_usage_is_measured_with_its_last_line(self, estate):
+        lines = syslog(USAGE).encode().splitlines()
+        events, _, _ = pieces("display", lines[:-1], estate=estate, is_end=False)
+        assert not events
+        events, _, _ = pieces("display", lines, estate=estate, is_end=False)
+        assert [event["store"] for event in events] == ["QM01/PS04"]
+
+    def test_a_message_of_one_line_is_whole_when_the_next_begins_or_after_silence(self, estate):
+        first, second = line_of(STATUS.format(11)), line_of(STATUS.format(12), 1)
+        events, _, feed = pieces("display", [first], estate=estate, is_end=False)
+        assert (events, list(feed.begun_in)) == ([], ["t/0@0"])
+        events, _, feed = pieces("display", [first, second], estate=estate, is_end=False)
+        assert [event["measured"]["ents_max"] for event in events] == [11]
+        assert list(feed.begun_in) == ["t/0@1"]
+        events, _, feed = pieces("display", [first, ("t/0/other", b"")], second=5, estate=estate, is_end=False)
+        assert [event["measured"]["ents_max"] for event in events] == [11]
+        events, _, _ = pieces("display", [first, ("t/0/other", b"")], second=4, estate=estate, is_end=False)
+        assert not events
+
+    def test_a_record_of_another_partition_does_not_end_a_message(self, estate):
+        first = line_of(STATUS.format(11))
+        events, _, _ = pieces("display", [first, ("t/1/", b"")], second=3600, estate=estate, is_end=False)
+        assert not events
+
+    def test_lines_of_other_systems_may_come_between(self, estate):
+        texts = {key: syslog(USAGE.replace("    5          3", f"    {key}          3")).encode() for key in "56"}
+        texts["6"] = texts["6"].replace(b"1070", b"1069")
+        rows = zip(*(text.splitlines() for text in texts.values()), strict=True)
+        values = [(f"t/0/{key}", line) for lines in rows for key, line in zip("AB", lines, strict=True)]
+        events, intake, _ = pieces("display", values, estate=estate)
+        assert [event["measured"]["pages_persistent"] for event in events] == [5, 6]
+        assert not intake.counts.keys() - {"no-zone"}
+        values = [json.dumps({"host": {"name": stream}, "message": line.decode()}).encode() for stream, line in values]
+        again, _, _ = pieces("display", values, estate=estate)
+        assert again == events
+
+    def test_a_structure_below_its_threshold_is_read_at_once(self, estate):
+        """Of a structure that holds no queues; this one does, so that the message is passed over, not held."""
+        _, intake, feed = pieces("display", [line_of(BELOW)], estate=estate, is_end=False)
+        assert intake.passed_over["message without counts"].kinds == {"IXC586I": 1}
+        assert not feed.begun_in
+
+    def test_times_of_day_are_near_the_time_of_their_record(self, estate):
+        values = [f"{clock} STC08037  {STATUS.format(99)}".encode() for clock in ("23.59.58", "00.00.01", "23.59.59")]
+        midnight = NOON + 12 * 3_600_000_000
+        intake = Intake(estate)
+        feed = make_feed("display", intake, FeedOptions())
+        pages = [Page(value, f"t/0@{number}", midnight, stream="t/0/") for number, value in enumerate(values)]
+        events = [event for page in pages for event in intake.sift(feed.take(page))]
+        events += intake.sift(feed.finish())
+        assert [event["time"] - midnight for event in events] == [-2_000_000, 1_000_000, -1_000_000]
+
+    def test_depths_of_a_store_that_come_one_by_one_are_its_messages(self, site):
+        line = "2026-11-20 12:00:00 CSQM401I QM01 QUEUE(ORDERS) TYPE(QUEUE) CURDEPTH(7)"
+        events, _, _ = pieces("display", [line.encode(), b""], second=5, estate=site, is_end=False)
+        assert [event["measured"] for event in events] == [{"messages": 7}]
+
+    def test_what_waits_is_bounded(self, estate, monkeypatch):
+        monkeypatch.setattr("twin.feeds.display._MAX_CONSOLES", 3)
+        values = [(f"t/0/{key}", line_of(STATUS.format(key + 20))) for key in range(5)]
+        events, _, feed = pieces("display", values, second=0, estate=estate, is_end=False)
+        assert [event["measured"]["ents_max"] for event in events] == [20, 21]
+        assert len(feed.begun_in) == 3
+        monkeypatch.setattr("twin.feeds.display.MAX_MESSAGE_LINES", 50)
+        endless = [("t/0/A", line) for line in syslog(SYSPRINT + "x\n" * 100).encode().splitlines()]
+        _, _, feed = pieces("display", endless, second=0, estate=estate, is_end=False)
+        assert feed._lines <= 50
+
+    def test_a_queue_manager_that_the_estate_lacks_is_counted(self, estate):
+        _, intake, _ = pieces("display", [line_of(USAGE.replace("QM01", "QM77"))], estate=estate)
+        assert "QM77" in {qmgr for qmgr, _ in intake.unknown}

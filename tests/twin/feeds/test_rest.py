@@ -231,7 +231,9 @@ class TestHandles:
         assert not {"getters", "uncommitted"} & orders.keys()
         assert events[0]["measured"]["asked"] == ["QM01"]
         [text] = reader.complaints("no-answer")
-        assert text.startswith("QM02 has not answered DISPLAY QSTATUS, QM01 of QSG1 did; expected: an answer of each")
+        assert text.startswith(
+            "no answer of QM02 to DISPLAY QSTATUS; of QSG1 QM01 answered; expected: an answer of each"
+        )
 
     def test_a_member_that_does_not_answer_is_one_complaint_until_it_answers_again(self, site):
         reader = Reader(site)
@@ -439,6 +441,15 @@ class TestDefinitions:
         ]
 
 
+def test_data_sets_in_use_do_not_change_how_a_structure_is_defined(site):
+    """Behind an ALTER to OFFLOAD(DB2) messages remain in the data sets."""
+    definition, levels = ("QM01", rounds.STRUCTURES, body(structure(offload="DB2"))), rounds.LEVELS
+    reader = Reader(site)
+    events = reader.read([definition, *levels])
+    assert events[-1]["attributes"] == {"offload": "DB2"}
+    assert reader.intake.facts.value("structure", "QSG1/APP1", "offload") == "DB2"
+
+
 class TestStates:
     def connection(self, **parameters):
         usual = {"smdsconn": "QM01", "cfstruct": "APP1", "openmode": "UPDATE", "status": "OPEN", "avail": "NORMAL"}
@@ -493,7 +504,7 @@ class TestTexts:
         reader = Reader(site)
         for number in range(3):
             assert reader.read([failed], start=NOON + number) == []
-        assert reader.intake.counts == {"command-failed": 1, "no-answer": 2}
+        assert reader.intake.counts == {"command-failed": 1, "no-answer": 1}
         assert "not active in queue-sharing group" in reader.complaints("command-failed")[0]
         reader.read(of_queues(("QM02", {})), start=NOON + 9)
         assert reader.read([failed], start=NOON + 10) == []

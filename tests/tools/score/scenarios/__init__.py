@@ -31,29 +31,27 @@ def _registered_in(module: ModuleType) -> list[type[StoreScenario]]:
     return [kind for kind in kinds if issubclass(kind, StoreScenario)]
 
 
-STORIES: Mapping[str, type[StoreScenario]] = {
-    kind.name: kind
-    for kind in (
-        HeavyTailedBursts,
-        ShortOutages,
-        *_registered_in(filling),
-        *_registered_in(mechanisms),
-        NightlyBatch,
-        DayAndNight,
-        *_registered_in(other_kinds),
-        Sawtooth,
-        DriftingSawtooth,
-        ClimbsThatTurn,
-        BeatingTeeth,
-        ShiftingBursts,
-        LevelsOffHigh,
-        UnitsComeAndGo,
-        LengthsStep,
-        FlakyGetter,
-        LongUnitOfWork,
-        TwoStores,
-    )
-}
+_KINDS: tuple[type[StoreScenario], ...] = (
+    HeavyTailedBursts,
+    ShortOutages,
+    *_registered_in(filling),
+    *_registered_in(mechanisms),
+    NightlyBatch,
+    DayAndNight,
+    *_registered_in(other_kinds),
+    Sawtooth,
+    DriftingSawtooth,
+    ClimbsThatTurn,
+    BeatingTeeth,
+    ShiftingBursts,
+    LevelsOffHigh,
+    UnitsComeAndGo,
+    LengthsStep,
+    FlakyGetter,
+    LongUnitOfWork,
+    TwoStores,
+)
+STORIES: Mapping[str, type[StoreScenario]] = {kind.name: kind for kind in _KINDS}
 """Scenarios by name. Their order decides which case is of which scenario."""
 
 STEADY = frozenset({"getter-outage", "slow-consumer", "one-queue-hogging", "flat-near-limit", "page-set-expand-none"})

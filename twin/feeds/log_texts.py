@@ -1,0 +1,122 @@
+"""Texts of commands and logs as programs wrap them in JSON: answers to commands, and records of log forwarders.
+
+z/OSMF has the answer under `cmd-response`, zos_operator under `content`. Forwarders (Filebeat, Fluentd, Fluent Bit,
+Vector, rsyslog) write an object a record, the line or message under `message`, `log`, `MESSAGE`, `msg` or `event`.
+The Common Data Provider writes SYSLOG to Kafka as an object whose `message` is a row of CSV: record type, address
+space, time, system, job number, job, routing codes, flags, console, and the text; the system is also in `metadata`
+[seen: IBM, ibm_eda_zos, samples of events of zOS-SYSLOG-Console]. That a row of record type N, or whose text has
+several lines, is a whole message is our reading.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import mmap
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from twin.feeds.json_pages import json_documents
+from twin.feeds.protocol import Page
+
+_JSON = re.compile(rb"\s{0,100}[\[{]")
+_ANSWER_KEYS = ("cmd-response", "content")
+_MESSAGE_KEYS = ("message", "log", "MESSAGE", "msg", "event")
+_SYSTEM_KEYS = ("systemName", "SystemName", "hostname", "host")
+_MAX_BYTES = 64 << 20
+_ROW = 10  # place of the text in a row of the Common Data Provider
+_ROW_TIME = re.compile(r"([0-9]{5}|[0-9]{7}) ([0-9]{2}[.:][0-9]{2}[.:][0-9]{2}(?:[.,][0-9]{1,6})?) ?([+-][0-9]{4}|Z)?")
+_ROUTES = re.compile(r"(?:[0-9A-F]{7}|[0-9A-F]{16}|[0-9A-F]{32})")
+_FLAGS = re.compile(r"[0-9A-F]{8}")
+_NO_ROUTES, _NO_FLAGS = "0" * 7, "0" * 8
+_SYSTEM_OF_METADATA = 7
+
+
+class Text(NamedTuple):
+    """A text without its wrapping."""
+
+    place: str  # for complaints
+    data: bytes | mmap.mmap
+    system: str = ""  # that it is from; "": it is not said
+    is_whole: bool = False  # True if its last message is known to end with it
+
+
+def texts_of(page: Page) -> Iterator[Text]:
+    """Yield the texts of a page: those that JSON wraps, or the page itself."""
+    if not _JSON.match(page.data) or len(page.data) > _MAX_BYTES:
+        yield Text(page.name, page.data)
+        return
+    texts = [(document, place, list(_texts(document, place))) for document, place in json_documents(page)]
+    if not any(own for _, _, own in texts):
+        yield Text(page.name, page.data)
+        return
+    for document, place, own in texts:
+        yield from own or [Text(place, document)]
+
+
+def _texts(document: bytes, place: str) -> Iterator[Text]:
+    """Yield the texts that a document wraps."""
+    try:
+        value = json.loads(document)
+    except (ValueError, RecursionError):
+        return
+    answers = list(_answers(value))
+    if answers:
+        yield Text(place, "\n".join(answers).encode(errors="replace"))
+        return
+    for record in value if isinstance(value, list) else [value]:
+        if isinstance(record, dict) and (text := _forwarded(record, place)) is not None:
+            yield text
+
+
+def _answers(value: Any) -> Iterator[str]:
+    """Yield the texts under the keys of answers, wherever they stand."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _answers(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in _ANSWER_KEYS:
+                yield from [item] if isinstance(item, str) else filter(_is_text, item if isinstance(item, list) else ())
+            else:
+                yield from _answers(item)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _forwarded(record: dict[str, Any], place: str) -> Text | None:
+    """Return the text of a record of a forwarder, or None."""
+    message = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), None)
+    if message is None:
+        return None
+    if isinstance(metadata := record.get("metadata"), str):
+        names = metadata.split(",")
+        system = names[_SYSTEM_OF_METADATA] if len(names) > _SYSTEM_OF_METADATA else ""
+        row = _row(message, place)
+        if row is not None:
+            return row._replace(system=system or row.system)
+    named = next((record[key] for key in _SYSTEM_KEYS if record.get(key)), "")
+    system = named.get("name", "") if isinstance(named, dict) else named
+    return Text(place, message.encode(errors="replace"), str(system))
+
+
+def _row(message: str, place: str) -> Text | None:
+    """Return a row of the Common Data Provider as lines of SYSLOG; None: it is none."""
+    with suppress(csv.Error, StopIteration):
+        fields = next(csv.reader([message]))
+        time = _ROW_TIME.fullmatch(fields[2].strip()) if len(fields) > _ROW else None
+        if time is None:
+            return None
+        kind, _, _, system, job, _, routes, flags = (field.strip() for field in fields[:8])
+        lines = [line.rstrip() for line in ",".join(fields[_ROW:]).splitlines()]
+        routes = routes if _ROUTES.fullmatch(routes) else _NO_ROUTES
+        flags = flags if _FLAGS.fullmatch(flags) else _NO_FLAGS
+        begin = f"{kind:<2} {routes} {system} {time[1]} {time[2]}{time[3] or ''} {job} {flags}"
+        first = f"{begin}  {lines[0].lstrip() if lines else ''}"
+        text = "\n".join([first, *lines[1:]])
+        return Text(place, text.encode(errors="replace"), system, kind.startswith("N") or len(lines) > 1)
+    return None
