@@ -51,16 +51,16 @@ class Collector:
         self._reader = threading.Thread(target=lambda: self.lines.extend(map(str.rstrip, self.process.stderr)))
         self._reader.start()
 
-    def said(self, pattern):
+    def matching(self, pattern):
         return [line for line in self.lines if re.search(pattern, line)]
 
     def wait(self, what, seconds=90.0):
         deadline = time.monotonic() + seconds
-        while not (found := what()):
+        while not (result := what()):
             assert self.process.poll() is None, "\n".join(self.lines)
             assert time.monotonic() < deadline, "\n".join(self.lines)
             time.sleep(0.05)
-        return found
+        return result
 
     def wait_for_level(self, used):
         """Wait until a MEASURE has a number of entries."""
@@ -125,23 +125,23 @@ def test_every_fault_of_the_server_is_said_once_and_is_over_when_it_is(kafka, to
         assert server.logins == 2
 
         server.stop()
-        collector.wait(lambda: collector.said("the server: .*refused"))
+        collector.wait(lambda: collector.matching("the server: .*refused"))
         time.sleep(12.0)  # it asks in vain once more
-        assert len(collector.said("the server: .*refused")) == 1
+        assert len(collector.matching("the server: .*refused")) == 1
         set_level(system, 3)
         server.start()
         collector.wait_for_level(3)
-        collector.wait(lambda: collector.said("answers again"))
+        collector.wait(lambda: collector.matching("answers again"))
 
         system.inactive.add("QM02")
-        collector.wait(lambda: collector.said("QM02"))
+        collector.wait(lambda: collector.matching("QM02"))
         set_level(system, 4)
         collector.wait_for_level(4)  # the other member answers for the group
         system.inactive.clear()
-        collector.wait(lambda: collector.said("QM02: answers again"))
+        collector.wait(lambda: collector.matching("QM02: answers again"))
 
         with server.failing("truncated", command="CFSTATUS"):
-            collector.wait(lambda: collector.said("truncated|bad-json|unreadable"))
+            collector.wait(lambda: collector.matching("truncated|bad-json|unreadable"))
         set_level(system, 5)
         collector.wait_for_level(5)
         with server.failing("slow", seconds=0.3):
@@ -152,7 +152,7 @@ def test_every_fault_of_the_server_is_said_once_and_is_over_when_it_is(kafka, to
         assert set(server.most_at_once.values()) == {1}
         assert server.open_connections == 0
     assert SECRET not in "".join(collector.lines)
-    assert collector.said("position in")
+    assert collector.matching("position in")
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_a_certificate_is_accepted_or_one_line_says_why_not(
         if text is None:
             collector.wait_for_level(7)
         else:
-            collector.wait(lambda: collector.said(text))
+            collector.wait(lambda: collector.matching(text))
             time.sleep(2.0)
-            assert len(collector.said(text)) == 1, collector.lines
-            assert not collector.said("Traceback")
+            assert len(collector.matching(text)) == 1, collector.lines
+            assert not collector.matching("Traceback")
         assert collector.stop() == 0, collector.lines
