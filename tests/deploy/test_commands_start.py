@@ -380,6 +380,19 @@ def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     assert "401" in capsys.readouterr().err
 
 
+def test_a_position_in_another_server_is_removed(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    position = tmp_path / "site" / "position.json"
+    position.parent.mkdir()
+    position.write_text('{"source":"https://before:9443"}')
+    assert main(["start", *mqweb]) == 0 and runs
+    assert "is of https://before:9443" in capsys.readouterr().out and not position.exists()
+    own = f'{{"source":"{mqweb[1]}"}}'
+    position.write_text(own)
+    assert main(["start", *mqweb]) == 0 and position.read_text() == own
+
+
 def test_without_resync_measurements_test_the_twin(mqweb: tuple[str, ...], runs: list[LiveSettings]):
     assert main(["start", *mqweb, "--no-resync"]) == 0
     assert "--resync" not in runs[0].collect
