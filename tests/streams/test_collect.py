@@ -392,7 +392,7 @@ def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
     sent = []
     letters = ComplaintLetters(intake, "mqweb", sent.append)
     for number in range(3):
-        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+        intake.note_unknown("QM01", NOON, queue=f"NEW.{number}")
     letters.send_new(Page(b"answer", "https://mqweb"))
     assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
 
