@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from streams.collecting.sources import Source, save_position
+from streams.collecting.sources import Source, load_position, save_position
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
@@ -207,7 +207,7 @@ def collect(
         on_events: called with the number of events published, after each of several pages.
 
     Raises:
-        UsageError: the position cannot be saved.
+        UsageError: the position cannot be read or saved.
         MqtwinError: Kafka does not take the events.
     """
 
@@ -219,10 +219,14 @@ def collect(
         if position_file is None:
             return
         position = source.position(feed)
+        position.announced = feed.announced
         if statistics is not None:
             position.coverage = statistics.coverage.known
         save_position(position_file, position)
 
+    if position_file is not None:
+        known = load_position(position_file, source.name).announced
+        feed.announced = {store: own for store, own in known.items() if intake.estate and store in intake.estate.stores}
     reported = 0
     letters = ComplaintLetters(intake, source.name, writer.send_letter)
     saved_s = time.monotonic()

@@ -42,6 +42,7 @@ class Position(msgspec.Struct, kw_only=True):
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
     coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`
+    announced: dict[str, dict[str, tuple[Any, Any]]] = {}  # definitions, see `twin.feeds.Feed.announced`
 
 
 def load_position(path: Path, source: str) -> Position:
