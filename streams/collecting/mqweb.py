@@ -156,6 +156,8 @@ class Mqweb:
         self._members: dict[str, list[str]] = {}  # by group, of the estate
         self._offloading: dict[str, list[str]] = {}  # by group: structures with SMDS
         self._reported: dict[bool, int] = {}  # by kind of round: when it was worth a line
+        known = self._qmgrs if estate is None else estate.queue_managers
+        self._unknown = dict.fromkeys((qmgr for qmgr in self._qmgrs if qmgr not in known), True)  # True: not said yet
         for name, config in estate.queue_managers.items() if estate is not None else ():
             self._about[name] = _About(config.platform, config.queue_sharing_group or "")
             if config.queue_sharing_group:
@@ -243,10 +245,13 @@ class Mqweb:
         if "PLATFORM" in fields:
             platform = ZOS if fields["PLATFORM"] in {"MVS", "ZOS"} else DISTRIBUTED
             self._about[qmgr] = _About(platform, fields.get("QSGNAME", ""))
+            if self._unknown.get(qmgr):
+                self._unknown[qmgr] = False
+                self._complain("unknown-name", self.name, _unknown_text(qmgr, self._about[qmgr]))
 
     def _known(self) -> list[str]:
-        """Return the queue managers to ask whose platform is known."""
-        return [qmgr for qmgr in self._qmgrs if qmgr in self._about]
+        """Return the queue managers to ask whose platform is known, but for those that the estate lacks."""
+        return [qmgr for qmgr in self._qmgrs if qmgr in self._about and qmgr not in self._unknown]
 
     def _groups(self) -> list[str]:
         return list(dict.fromkeys(self._about[qmgr].group for qmgr in self._known() if self._about[qmgr].group))
@@ -457,6 +462,15 @@ def _keys(qmgr: str, member: str, words: str) -> tuple[_Key, _Key, _Key, _Key]:
     """Return what a request needs: the server, the queue manager asked, the one that is shown, the command there."""
     name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
     return (), (qmgr,), (name,), (name, words)
+
+
+def _unknown_text(qmgr: str, about: _About) -> str:
+    """Return the complaint about a queue manager that the estate lacks, with its line there."""
+    line = f"{qmgr} in the queue_managers of [queue_sharing_group.{about.group}]"
+    if not about.group:
+        line = f'[queue_manager."{qmgr}"]' + (f' platform = "{DISTRIBUTED}"' if about.platform == DISTRIBUTED else "")
+    expected = f"expected: {line} there, as mqtwin start --live writes it, and a restart of job and collector"
+    return f"{qmgr} is not in the estate, so only its definition is asked for; {expected}"
 
 
 def _label(key: _Key) -> str:

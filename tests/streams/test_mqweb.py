@@ -47,6 +47,14 @@ storage_class = "PS04"
 [queue_file."QMD1/INVOICES"]
 max_size = "2G"
 """
+SMALLER = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "64M"
+cf_level = 3
+"""
 SECRET = "s3cret-of-mona"
 
 
@@ -73,7 +81,7 @@ class Asking:
             server.url,
             qmgrs,
             client or HttpClient(),
-            server.system.estate if estate else None,
+            server.system.estate if estate is True else estate,
             complain=lambda *words: self.complaints.append(words),
             say=self.lines.append,
             clock=self.clock,
@@ -162,8 +170,28 @@ def test_definitions_are_those_of_each_queue_manager_and_the_structures_of_a_gro
     ]
 
 
+@pytest.mark.parametrize(
+    ("qmgr", "line"),
+    [
+        ("QM04", "QM04 in the queue_managers of [queue_sharing_group.QSG1] there, as"),
+        ("QM.3", '[queue_manager."QM.3"] there, as'),
+        ("QMD1", '[queue_manager."QMD1"] platform = "distributed" there, as'),
+    ],
+)
+def test_a_queue_manager_that_the_estate_lacks_is_one_complaint_with_its_line(server, tmp_path, qmgr, line):
+    path = tmp_path / "smaller.toml"
+    path.write_text(SMALLER)
+    asking = Asking(server, (qmgr, "QM01"), estate=load_estate(path))
+    for number in range(4):
+        pages = asking.round(definitions=number in {0, 3})
+        assert qmgrs_of(pages, "Q") == ([qmgr, "QM01", "QM01"] if number in {0, 3} else ["QM01"])
+    [(code, text)] = asking.new_complaints
+    assert code == "unknown-name"
+    assert text.startswith(f"{qmgr} is not in the estate, so only its definition is asked for; expected: {line}")
+
+
 def test_without_an_estate_the_queue_managers_say_what_they_are(server):
-    asking = Asking(server, estate=False)
+    asking = Asking(server, estate=None)
     assert [qmgr for qmgr, words in shows(asking.round()) if words == "QMGR ALL"] == [
         "QM01",
         "QM02",
@@ -526,7 +554,7 @@ def test_what_is_no_answer_never_ends_the_rounds(server, kind):
 
 
 def test_a_queue_manager_that_the_server_does_not_have_is_named(server):
-    asking = Asking(server, ("QM99", "QM.3"), estate=False)
+    asking = Asking(server, ("QM99", "QM.3"), estate=None)
     assert qmgrs_of(asking.round()) == ["QM.3"]
     [(code, text)] = asking.new_complaints
     assert code == "not-found"
