@@ -235,7 +235,9 @@ def collect(
         pages = source.read()
         letters.send_new()
         if pages:
-            writer.write(scaled(_events(source, feed, intake, pages, letters)))
+            events = _events(source, feed, intake, pages, letters)
+            source.note_events(events)
+            writer.write(scaled(events))
             is_changed = True
             on_events(intake.events)
         for complaint in intake.complaints[reported:]:

@@ -9,8 +9,8 @@ later round. Limits of single requests are those of `streams.collecting.mqweb_se
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import NamedTuple
@@ -48,6 +48,7 @@ from streams.collecting.mqweb_session import (
 from streams.collecting.sources import Position, Source
 from twin.errors import UsageError
 from twin.estate import Estate, Structure
+from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.units import as_count
 
@@ -156,6 +157,7 @@ class Mqweb:
         self._members: dict[str, list[str]] = {}  # by group, of the estate
         self._offloading: dict[str, list[str]] = {}  # by group: structures with SMDS
         self._reported: dict[bool, int] = {}  # by kind of round: when it was worth a line
+        self._line = ""  # about the last round, until its events are known; "": it is not worth a line
         known = self._qmgrs if estate is None else estate.queue_managers
         self._unknown = dict.fromkeys((qmgr for qmgr in self._qmgrs if qmgr not in known), True)  # True: not said yet
         for name, config in estate.queue_managers.items() if estate is not None else ():
@@ -179,7 +181,7 @@ class Mqweb:
         """Ask, with a step in front of each request; return the answers of the round, in the order asked."""
         if self._session.has_new_login() and () in self._pauses:
             self._pauses[()].extend(self.clock(), 0.0)
-        start_s, requests = time.monotonic(), self._session.request_count
+        start_s, requests, self._line = time.monotonic(), self._session.request_count, ""
         with self._session.open() as requester:
             own = _Round(requester, self.clock())
             yield from self._definitions(own) if has_definitions else self._levels(own)
@@ -192,8 +194,18 @@ class Mqweb:
             self._reported[has_definitions] = own.start
             what = "definitions" if has_definitions else "levels"
             count = as_count(self._session.request_count - requests, "request")
-            self._say(f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers")
+            self._line = f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers"
+            if not pages:
+                self.say_round(())
         return pages
+
+    def say_round(self, events: Iterable[Event]) -> None:
+        """Say how long the last round took and how much it was, at most once an hour. events: those of its pages."""
+        if self._line:
+            numbers = Counter(event["op"] for event in events)
+            gave = [as_count(number, op) for op, number in sorted(numbers.items())]
+            self._say(f"{self._line}, {', '.join(gave) or 'no event'}")
+            self._line = ""
 
     def close(self) -> None:
         """Log out."""
@@ -430,6 +442,10 @@ class MqwebSource(Source):
     @override
     def note_taken(self, page: Page, feed: Feed) -> None:
         pass
+
+    @override
+    def note_events(self, events: Iterable[Event]) -> None:
+        self._mqweb.say_round(events)
 
     @override
     def position(self, feed: Feed) -> Position:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,6 +22,7 @@ from typing_extensions import override
 from streams.collecting.http import HttpClient, RequestError
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from twin.errors import MqtwinError, UsageError
+from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.outputs import replace_file
 
@@ -113,6 +114,9 @@ class Source(ABC):
     @abstractmethod
     def note_taken(self, page: Page, feed: Feed) -> None:
         """Note that a feed has taken a page."""
+
+    def note_events(self, events: Iterable[Event]) -> None:  # noqa: B027 -- most sources have nothing to say
+        """Note the events that the pages of the last `read` gave."""
 
     @abstractmethod
     def position(self, feed: Feed) -> Position:

@@ -130,6 +130,9 @@ class Scripted:
     def note_taken(self, _page, _feed):
         self.page_count += 1
 
+    def note_events(self, events):
+        pass
+
     def position(self, _feed):
         return Position(source=self.name, offsets={"0": self.page_count})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 import time
 from pathlib import Path
 
@@ -667,6 +668,30 @@ def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(serv
     next_round()
     assert source.position(make_feed("rest", Intake())).source == server.url
     source.close()
+
+
+def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server, monkeypatch):
+    asking = Asking(server, ("QM01", "QM02", "QM04"))
+    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    source, intake = MqwebSource(asking.mqweb, 30.0), Intake(server.system.estate)
+    feed = make_feed("rest", intake)
+
+    def next_rounds(number):
+        for _ in range(number):
+            while not (pages := source.read()):
+                pass
+            source.note_events([event for page in pages for event in intake.sift(feed.take(page))])
+        return [re.sub(r"[0-9,.]+ (s|bytes)", r"N \1", line) for line in asking.lines]
+
+    assert next_rounds(4) == [
+        "definitions in N s: 11 requests, N bytes of answers, no event",
+        "levels in N s: 11 requests, N bytes of answers, 3 MEASUREs",
+    ]
+    server.stop()
+    asking.clock.pass_(DEFINITIONS_S)
+    asking.lines.clear()
+    assert not any(source.read() for _ in range(2))
+    assert next_rounds(0) == ["definitions in N s: 1 request, N bytes of answers, no event"]
 
 
 def test_a_stop_within_a_round_is_seen_after_one_request(server):
