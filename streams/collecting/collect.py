@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import msgspec
 
 from streams.collecting.sources import Source, load_position, save_position
+from streams.host.signals import StopRequestedError
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
@@ -188,6 +190,7 @@ def collect(
     *,
     statistics: Statistics | None = None,
     stop: Callable[[], bool],
+    leaving: Callable[[], AbstractContextManager[None]] = nullcontext,
     on_complaint: Callable[[Complaint], None],
     on_events: Callable[[int], None] = lambda _: None,
 ) -> None:
@@ -203,6 +206,7 @@ def collect(
         position_file: keeps the position; None: the source has none.
         statistics: scales spans by their coverage; None: events are taken as they are.
         stop: polled several times per second.
+        leaving: returns a context, which a stop leaves by StopRequestedError, for the requests to a server.
         on_complaint: called with each complaint that the intake keeps.
         on_events: called with the number of events published, after each of several pages.
 
@@ -232,7 +236,7 @@ def collect(
     saved_s = time.monotonic()
     is_changed = False
     while not (stop() or source.is_ended):
-        pages = source.read()
+        pages = _read(source, leaving)
         letters.send_new()
         if pages:
             events = _events(source, feed, intake, pages, letters)
@@ -251,6 +255,13 @@ def collect(
     writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
     letters.send_new()
     save()
+
+
+def _read(source: Source, leaving: Callable[[], AbstractContextManager[None]]) -> list[Page]:
+    """Return the next pages; none where a stop came before the answer of a server."""
+    with suppress(StopRequestedError), leaving() if source.is_asked else nullcontext():
+        return source.read()
+    return []
 
 
 def _events(

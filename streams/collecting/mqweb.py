@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from streams.collecting.display_commands import (
     CFSTATUS,
     CFSTATUS_SMDS,
     CFSTRUCT,
+    NAME_CHARACTERS,
     QLOCAL,
     QLOCAL_ZOS,
     QMGR,
@@ -38,6 +40,7 @@ from streams.collecting.display_commands import (
 )
 from streams.collecting.http import HttpClient, Requester
 from streams.collecting.mqweb_session import (
+    DEADLINE_S,
     MAX_ANSWER_BYTES,
     FailedRequestError,
     MqwebSession,
@@ -46,6 +49,7 @@ from streams.collecting.mqweb_session import (
     reason_of,
 )
 from streams.collecting.sources import Position, Source
+from streams.host.signals import StopRequestedError
 from twin.errors import UsageError
 from twin.estate import Estate, Structure
 from twin.events import Event
@@ -59,7 +63,9 @@ MAX_WAIT_S = 300.0
 DEFINITIONS_S = 3600.0  # between two rounds of definitions
 _MAX_TEXT = 300  # characters of the messages of a command
 _READ_SECONDS = 0.2
+_MAX_LATE = 2  # requests in a row without an answer, before a command is cut
 _SAY_US = 3_600_000_000  # between two lines about rounds of a kind
+_HOURLY = "DISPLAY QLOCAL"  # what is learnt of it is of use an hour later
 _OF_QUEUES = frozenset(("QSTATUS", "QLOCAL"))
 
 ZOS, DISTRIBUTED = "zos", "distributed"
@@ -149,6 +155,8 @@ class Mqweb:
         self._say = say
         self._queues = check_pattern(queues)
         self._pauses: dict[_Key, _Pause] = {}
+        self._busy: dict[str, int] = {}  # by queue manager: until when it may run a command that was not answered
+        self._late: Counter[_Key] = Counter()  # requests in a row without an answer, of commands that can be cut
         self._is_cut_off = False  # True if the last round had too many bytes
         self._refused_forms: set[tuple[str, str]] = set()  # (queue manager, command) whose JSON form is refused
         self._cut: dict[_Key, set[str]] = {}  # patterns whose answers are too large
@@ -211,10 +219,25 @@ class Mqweb:
         """Log out."""
         self._session.close()
 
+    @property
+    def busy(self) -> dict[str, int]:
+        """Queue managers that may run a command that was not answered, and until when; microseconds since 1970."""
+        now = self.clock()
+        return {qmgr: end for qmgr, end in self._busy.items() if end > now}
+
+    def set_busy(self, busy: Mapping[str, int]) -> None:
+        """Ask nothing of queue managers until then, at most for as long as a server may take, as `busy` returns it."""
+        now = self.clock()
+        for qmgr, end in busy.items():
+            if qmgr in self._qmgrs and end > now:
+                self._busy[qmgr] = end
+                self._pauses.setdefault((qmgr,), _Pause()).extend(now, (end - now) / 1e6)
+
     # --- what is asked -----------------------------------------------------------------------------------------------
 
     def _definitions(self, own: _Round) -> Iterator[None]:
-        self._cut.clear()
+        self._cut = {key: own for key, own in self._cut.items() if key[-1].startswith(_HOURLY)}
+        self._late = Counter({key: number for key, number in self._late.items() if key[-1].startswith(_HOURLY)})
         for qmgr in self._qmgrs:
             yield from self._learn(own, qmgr)
         for group in self._groups():
@@ -313,7 +336,8 @@ class Mqweb:
                 continue
             yield
             try:
-                self._take(own, command, pattern, qmgr, member)
+                with self._busy_at_stop(qmgr):
+                    self._take(own, command, pattern, qmgr, member)
             except TooLargeError:
                 if command.is_generic and pattern.endswith("*") and len(cut) + len(patterns) < MAX_PATTERNS:
                     cut.add(pattern)
@@ -323,12 +347,32 @@ class Mqweb:
                 self._fail(FailedRequestError("too-large", text), keys)
                 is_whole = False
             except FailedRequestError as failure:
+                if failure.may_run and command.qualifier in _OF_QUEUES and pattern.endswith("*"):
+                    self._note_late(keys[-1], cut, pattern)
                 self._fail(failure, keys)
                 is_whole = False
             else:
+                self._late.pop(keys[-1], None)
                 for key in keys:
                     self._succeed(key)
         return is_whole
+
+    @contextmanager
+    def _busy_at_stop(self, qmgr: str) -> Iterator[None]:
+        """Keep that a queue manager may still run the command of the block, which a stop leaves."""
+        try:
+            yield
+        except StopRequestedError:
+            self.set_busy({qmgr: self.clock() + round(DEADLINE_S * 1e6)})
+            raise
+
+    def _note_late(self, key: _Key, cut: set[str], pattern: str) -> None:
+        """Cut a pattern that was not answered twice in a row: it may have more queues than the server has time for."""
+        self._late[key] += 1
+        if self._late[key] >= _MAX_LATE and len(cut) < MAX_PATTERNS // len(NAME_CHARACTERS):
+            del self._late[key]
+            cut.add(pattern)
+            self._say(f"{_label(key)}: {_MAX_LATE} requests in a row without an answer; it is asked in parts")
 
     def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, member: str) -> None:
         """Add the answer to a command to the round. Raise FailedRequestError or TooLargeError."""
@@ -379,7 +423,7 @@ class Mqweb:
         server, asked, member, command = keys
         now = self.clock()
         if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
-            self._pauses.setdefault(asked, _Pause()).extend(now, failure.wait_s)
+            self.set_busy({asked[0]: now + round(failure.wait_s * 1e6)})
         key = {"server": server, "queue manager": member, "command": command}[failure.reach]
         pause = self._pauses.setdefault(key, _Pause())
         pause.count += 1
@@ -401,11 +445,14 @@ class MqwebSource(Source):
     Args:
         mqweb: the client.
         interval_s: seconds between the starts of two rounds.
+        position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
     """
 
-    def __init__(self, mqweb: Mqweb, interval_s: float) -> None:
+    def __init__(self, mqweb: Mqweb, interval_s: float, position: Position | None = None) -> None:
         self.name = mqweb.name
+        self.is_asked = True
         self._mqweb = mqweb
+        mqweb.set_busy({} if position is None else position.busy)
         self._interval = round(interval_s * 1e6)
         self._steps: Generator[None, None, list[Page]] | None = None
         self._started: int | None = None  # the last round of levels
@@ -449,7 +496,7 @@ class MqwebSource(Source):
 
     @override
     def position(self, feed: Feed) -> Position:
-        return Position(source=self.name, time=self._started or 0)
+        return Position(source=self.name, time=self._started or 0, busy=self._mqweb.busy)
 
     @override
     def close(self) -> None:

@@ -42,6 +42,7 @@ class Position(msgspec.Struct, kw_only=True):
     read: dict[str, int] = {}  # by partition: the first record that was never read
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
+    busy: dict[str, int] = {}  # microseconds, by queue manager: until then it may run a command that was not answered
     coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`
     announced: dict[str, dict[str, tuple[Any, Any]]] = {}  # definitions, see `twin.feeds.Feed.announced`
 
@@ -102,10 +103,14 @@ class HeldPages(Generic[_Place]):
 
 
 class Source(ABC):
-    """A source of pages. `name` is that of its position; after the last page, if there is one, `is_ended` is true."""
+    """A source of pages. `name` is that of its position; after the last page, if there is one, `is_ended` is true.
+
+    `is_asked` is true of a server: a stop does not wait for its answer.
+    """
 
     name: str
     is_ended = False
+    is_asked = False
 
     @abstractmethod
     def read(self) -> list[Page]:
@@ -224,6 +229,7 @@ class HttpSource(Source):
         complain: Callable[[str, str, str], None],
     ) -> None:
         self.name = name
+        self.is_asked = True
         self._client = client
         self._requests = requests
         self._interval_s = interval_s

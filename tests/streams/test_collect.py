@@ -119,6 +119,7 @@ class Scripted:
 
     name = "scripted"
     is_ended = False
+    is_asked = False
 
     def __init__(self, *pages):
         self.pages = list(pages)
