@@ -235,7 +235,10 @@ class MqscObjects:
         """Return a local time of day as microseconds since 1970; None, with a complaint, of one after the answer."""
         zone = self._feed.options.zone
         if zone is None:
-            text = "its times are local; they are taken as UTC. Expected: --zone"
+            text = (
+                "its times are local, and no answer shows their zone; they are taken as UTC. Expected: --zone, that of"
+            )
+            text += " its system, such as --zone Europe/Berlin"
             yield from self._feed.once(Complaint("no-zone", place, text))
         moments = _moments(*local, zone or UTC)
         past = [moment for moment in moments if moment <= time + _AHEAD_US]
