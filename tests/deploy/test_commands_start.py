@@ -367,6 +367,21 @@ def test_the_collector_asks_as_the_command_line_says(
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live")
 
 
+def test_a_zone_of_local_times_is_that_of_the_round_and_of_the_collector(
+    mqweb: tuple[str, ...], system: System, runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    system.queue("QSG1", "PAYMENTS").last_put = system.time - 60_000_000
+    assert once(*mqweb) == 0
+    (line,) = [
+        line for line in capsys.readouterr().err.splitlines() if line.endswith("(no-zone)") and "warning" in line
+    ]
+    assert "no answer shows their zone; they are taken as UTC. Expected: --zone" in line and "Europe/Berlin" in line
+    assert once(*mqweb, "--zone", "UTC") == 0
+    assert "no-zone" not in capsys.readouterr().err
+    assert main(["start", *mqweb, "--zone", "+01:00", "--no-console"]) == 0
+    assert "--zone=+01:00" in runs[0].collect
+
+
 def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
 ):
