@@ -190,7 +190,7 @@ def test_from_an_address_to_a_live_twin_that_continues_after_ctrl_c(
 
 
 def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
-    site: Site, tmp_path: Path, start: Callable[[], Started]
+    tmp_path: Path, start: Callable[[], Started]
 ) -> None:
     run = start()
     broker = run.wait_for("broker up: ").rpartition(" ")[2]
