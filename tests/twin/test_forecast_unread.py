@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.kernels.proof import check_same_results
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import ENTRIES, MINUTE_US, Story
 from twin.alerts.episodes import Alert
@@ -19,6 +20,14 @@ class Read(Story):
     """A story whose queue's handles are measured each half minute; getters None: they are not."""
 
     getters: int | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[dict[str, Any]] = []
+
+    def apply(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        super().apply(event)
 
     def go_on(self, minutes: float, puts: int, gets: int, **fields: Any) -> None:
         for _ in range(round(minutes * 2)):
@@ -57,6 +66,7 @@ def test_the_page_about_getters_that_stopped_comes_half_an_hour_ahead() -> None:
     assert with_fact is not None and without is not None
     assert with_fact.time - began < 22 * MINUTE_US < 35 * MINUTE_US < without.time - began
     assert with_fact.full_probability == 1.0
+    assert "nobody reads what fills it: how earlier rises ended does not count" in with_fact.evidence
     assert with_fact.time_to_full_s is not None
     assert 25 * 60 < with_fact.time_to_full_s.p50 <= 30 * 60
     first_words = known.first(of_pages=False), unknown.first(of_pages=False)
@@ -149,6 +159,14 @@ def test_open_handles_that_get_nothing_are_said_with_the_last_get(getters: int) 
     assert alert.cause.startswith(f"{have} A.QUEUE open for input, last get ")
     assert alert.runbook[0].summary == "Find out why the application that has A.QUEUE open for input gets nothing"
     assert story.state()["ents_used"] < ENTRIES
+
+
+def test_cuts_of_blocks_and_restarts_do_not_change_what_facts_of_queues_do() -> None:
+    story, _ = stopped(True, 30)
+    story.getters = 2
+    story.go_on(10, puts=20, gets=50)
+    block, _ = story.decoding.block(story.events)
+    check_same_results(story.decoding, block, [7, 100, 333, 334, 335, 700, 701, 900])
 
 
 # --- levels alone ----------------------------------------------------------------------------------------------------

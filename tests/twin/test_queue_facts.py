@@ -179,11 +179,55 @@ def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
     away(fact, 1, 60)
     assert fact.usual_absence is None
     away(fact, 70, 55)
-    assert fact.usual_absence == 55 * 60 * SECOND_US
+    assert fact.usual_absence == 60 * 60 * SECOND_US
     measured(fact, 130, getters=0)
-    for minute in range(131, 200):
+    for minute in range(131, 210):
         measured(fact, minute, getters=0)
-        assert fact.may_return(fact.measured_at) == (minute - 130 <= 55 * 1.25)
+        assert fact.may_return(fact.measured_at) == (minute - 130 <= 60 * 1.25)
+
+
+def read(fact: QueueFact, begin: int, end: int, getters: int = 1) -> None:
+    """Measure a queue every two minutes."""
+    for minute in range(begin, end, 2):
+        measured(fact, minute, getters=getters)
+
+
+def test_a_job_that_runs_for_hours_every_night_is_no_steady_reader() -> None:
+    """It is away for 270 minutes before the first run, then for 22 hours."""
+    fact = QueueFact(START_US)
+    for day in range(3):
+        read(fact, 1440 * day, 1440 * day + 270, getters=0)
+        assert fact.may_return(fact.measured_at)
+        read(fact, 1440 * day + 270, 1440 * day + 390)
+        read(fact, 1440 * day + 390, 1440 * (day + 1), getters=0)
+        assert fact.may_return(fact.measured_at)
+
+
+def test_a_steady_reader_that_was_restarted_is_missed_after_that_long() -> None:
+    fact = QueueFact(START_US)
+    for begin in (0, 200):
+        read(fact, begin, begin + 190)
+        read(fact, begin + 190, begin + 200, getters=0)
+    read(fact, 400, 600)
+    for minute in range(600, 660, 2):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute - 600 <= 12)
+    assert fact.is_steady
+
+
+def test_a_restart_takes_up_to_five_minutes() -> None:
+    fact = QueueFact(START_US)
+    read(fact, 0, 60)
+    for minute in range(60, 70):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute < 65)
+
+
+def test_a_queue_that_was_not_read_for_a_whole_day_has_no_timetable() -> None:
+    fact = QueueFact(START_US)
+    for minute in range(0, 1500, 4):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute < 1440)
 
 
 def test_an_absence_in_which_puts_were_refused_is_no_timetable() -> None:
@@ -302,6 +346,17 @@ def test_it_does_not_open_without_puts() -> None:
     driver.put(count=5)
     driver.go_on(40, getters=2, puts=0)
     driver.go_on(60, getters=0, puts=0)
+    assert driver.watches() == []
+
+
+@pytest.mark.parametrize("known", ["events", "depth", "last put"])
+def test_it_does_not_open_long_after_the_last_put(known: str) -> None:
+    driver = watched()
+    for minute in range(130):
+        deep = min(20, minute)
+        last_put = as_text(START_US + deep * 60 * SECOND_US)
+        facts = {"events": {}, "depth": {"depth": deep}, "last put": {"depth": 20, "last_put": last_put}}[known]
+        driver.go_on(1, getters=0, puts=int(known == "events" and minute < 20), **facts)
     assert driver.watches() == []
 
 

@@ -25,8 +25,10 @@ _SAMPLE_AFTER = 120 * SECOND  # between two of them, at least
 _ABSENCES = 8  # that are kept of a queue's getters: the longest
 _LEAST_ABSENCE = 60 * SECOND  # that is kept
 _ABSENCE_FOR = 15 * 86_400 * SECOND  # for which it is kept: two weeks, so that weekends are among them
-_RESTARTED_FOR = 120 * SECOND  # for which an application that is restarted is away [assumed]
+_RESTARTED_FOR = 300 * SECOND  # for which an application that is restarted is away [assumed]
 _STEADY_FOR = 1800 * SECOND  # for which a queue was read without a break that has a steady reader [assumed]
+_MOSTLY = 0.5  # share of the time for which such a queue was read [assumed]
+_DAY = 86_400 * SECOND  # for which a queue is unread at most that is read on a timetable not known yet [assumed]
 _TIMETABLE = 2  # absences that ended by themselves, from which a queue counts as read on a timetable [assumed]
 _SILENT_FOR = 180 * SECOND  # without a get, while handles are open: as long as for getters that stopped
 LONGER = 1.25  # times the usual absence, from which one is longer than usual [assumed]
@@ -49,6 +51,7 @@ class QueueFact(msgspec.Struct, array_like=True):
         puts, unread_depth: messages put by events, and depth, as of `unread_since`.
         absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
         samples: (time, depth) of earlier measurements, the oldest first.
+        read_in: time since `watched_since` in which it was read.
     """
 
     measured_at: int
@@ -71,6 +74,7 @@ class QueueFact(msgspec.Struct, array_like=True):
     unread_depth: int = 0
     absences: list[tuple[int, int]] = []
     samples: list[tuple[int, int]] = []
+    read_in: int = 0
 
     def counts(self, now: int, time: int | None = None) -> bool:
         """Return True if what was measured then, or last, is recent enough at `now`."""
@@ -100,26 +104,32 @@ class QueueFact(msgspec.Struct, array_like=True):
     def usual_absence(self) -> int | None:
         """Length of the usual absence of getters of a queue that is read on a timetable; None: it has none known.
 
-        It is the second longest, as one may have been a failure.
+        It is the longest; of a steady reader the second longest, as one may have been a failure.
         """
         lengths = sorted(end - begin for begin, end in self.absences)
-        return lengths[-_TIMETABLE] if len(lengths) >= _TIMETABLE else None
+        if len(lengths) < _TIMETABLE:
+            return None
+        return lengths[-_TIMETABLE] if self.is_steady else lengths[-1]
 
     @property
     def is_steady(self) -> bool:
-        """True if its reader is steady: it was read for long without a break."""
-        return self.read_for >= _STEADY_FOR
+        """True if its reader is steady: it was read most of the time, and for long without a break."""
+        watched = (self.getters_at if self.unread_since is None else self.unread_since) - self.watched_since
+        return self.read_for >= _STEADY_FOR and self.read_in >= _MOSTLY * watched
 
     def may_return(self, now: int) -> bool:
         """Return True if the getters of an unread queue may be away no longer than usual.
 
         Those of a queue read on a timetable are, until it is longer than usual; an application that is restarted is
-        away for a short while. A queue that was never read for long may have a timetable that is not known yet.
+        away for a short while. A queue that was never read for long may have a timetable that is not known yet, for a
+        day.
         """
         if self.unread_since is None or now - self.unread_since < _RESTARTED_FOR:
             return True
         usual = self.usual_absence
-        return not self.is_steady if usual is None else now - self.unread_since <= LONGER * usual
+        if usual is None:
+            return not self.is_steady and now - self.unread_since < _DAY
+        return now - self.unread_since <= LONGER * usual
 
     def grown_since(self, time: int) -> int:
         """Return by how much it has become deeper since a time, as far back as its depths are known."""
@@ -157,7 +167,9 @@ class QueueFact(msgspec.Struct, array_like=True):
         if self.unread_since is not None and was_recent and (getters or was_got):
             self._end_absence(time if getters else max(self.unread_since, self.last_get or time), refused_at)
         if not was_recent:
-            self.watched_since, self.read_since = time, None
+            self.watched_since, self.read_since, self.read_in = time, None, 0
+        if getters and self.read_since is not None:
+            self.read_in += time - self.getters_at
         if getters:
             self.unread_since, self.read_since = None, time if self.read_since is None else self.read_since
             self.read_for = max(self.read_for, time - self.read_since)

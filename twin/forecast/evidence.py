@@ -91,7 +91,9 @@ def _getters(view: ForecastView, queue: str, tick: int) -> str:
 
 
 def _past(outlook: Outlook) -> str:
-    """Return how earlier rises like the present one ended."""
+    """Return how earlier rises like the present one ended, or that it does not count."""
+    if outlook.is_unread:
+        return "nobody reads what fills it: how earlier rises ended does not count"
     rise, past = outlook.rise, outlook.past
     now = f"this one has lasted {as_span(rise.age * SECONDS)}"
     alike = past.weights > _COUNTS
