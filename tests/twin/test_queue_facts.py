@@ -173,17 +173,42 @@ def away(fact: QueueFact, begin: int, minutes: int, **last: Any) -> None:
     measured(fact, begin + minutes, getters=1, **last)
 
 
-def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
+def test_a_queue_that_is_mostly_closed_is_read_on_a_timetable_once_three_absences_are_known() -> None:
     fact = QueueFact(START_US)
     measured(fact, 0, getters=1)
-    away(fact, 1, 60)
-    assert fact.usual_absence is None
-    away(fact, 70, 55)
-    assert fact.usual_absence == 55 * 60 * SECOND_US
-    measured(fact, 130, getters=0)
-    for minute in range(131, 200):
+    for number in range(3):
+        assert fact.usual_absence is None
+        away(fact, 1 + 60 * number, 50 + number)
+    assert fact.usual_absence == 52 * 60 * SECOND_US
+    assert not fact.is_steady
+    for minute in range(180, 300):
         measured(fact, minute, getters=0)
-        assert fact.may_return(fact.measured_at) == (minute - 130 <= 55 * 1.25)
+        assert fact.may_return(fact.measured_at) == (minute - 180 <= 52 * 1.5)
+
+
+def test_a_steady_reader_is_away_for_longer_than_usual_after_a_restart() -> None:
+    fact = QueueFact(START_US)
+    for minute in range(60):
+        measured(fact, minute, getters=1)
+    assert fact.is_steady
+    assert fact.usual_absence == 0
+    for minute in range(60, 70):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute - 60 <= 2)
+    measured(fact, 70, getters=1)
+    assert (fact.is_steady, fact.usual_absence) == (True, 0)
+    away(fact, 71, 4)
+    assert (fact.is_steady, fact.usual_absence) == (True, 4 * 60 * SECOND_US)
+
+
+def test_a_job_that_has_the_queue_open_for_hours_is_no_steady_reader() -> None:
+    fact = QueueFact(START_US)
+    away(fact, 0, 270)
+    for minute in range(271, 390):
+        measured(fact, minute, getters=1)
+    for minute in range(390, 1500):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at)
 
 
 def test_an_absence_in_which_puts_were_refused_is_no_timetable() -> None:
@@ -312,9 +337,9 @@ def test_it_does_not_open_for_a_queue_read_on_a_timetable_until_that_is_exceeded
         driver.go_on(10, getters=1, gets=6)
     assert driver.watches() == []
     since = round((driver.time - START_US) / 60 / SECOND_US)
-    driver.go_on(70, getters=0)
+    driver.go_on(85, getters=0)
     ((change, minute),) = driver.watches()
-    assert (change, 60 <= minute - since <= 64) == ("opened", True)
+    assert (change, 72 <= minute - since <= 77) == ("opened", True)
 
 
 def test_a_store_with_an_open_watch_continues_from_its_state() -> None:
