@@ -324,8 +324,8 @@ def test_it_clears_when_it_is_read_again_empty_or_not_measured_any_more(end: dic
 
 def test_it_does_not_open_without_puts() -> None:
     driver = watched()
-    driver.put(count=5)
-    driver.go_on(40, getters=2, puts=0)
+    driver.go_on(40, getters=2)
+    driver.go_on(4, getters=0)
     driver.go_on(60, getters=0, puts=0)
     assert driver.watches() == []
 

@@ -48,7 +48,8 @@ class QueueFact(msgspec.Struct, array_like=True):
         watched: time between these, in all; halved after a week.
         read: the part of it in which it was read.
         unread_since: first of those in a row that found no getter, while nothing was got; None: the last found one.
-        puts, unread_depth: messages put by events, and depth, as of `unread_since`.
+        puts: messages put by events, as of the last measurement.
+        put_at: time of the last measurement before which a message was put; 0: not known.
         absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
         samples: (time, depth) of earlier measurements, the oldest first.
     """
@@ -70,7 +71,7 @@ class QueueFact(msgspec.Struct, array_like=True):
     read: int = 0
     unread_since: int | None = None
     puts: int = 0
-    unread_depth: int = 0
+    put_at: int = 0
     absences: list[tuple[int, int]] = []
     samples: list[tuple[int, int]] = []
 
@@ -151,10 +152,14 @@ class QueueFact(msgspec.Struct, array_like=True):
             self.gap = time - self.measured_at if not self.gap else min(time - self.measured_at, 2 * self.gap)
         before, was_recent = self.measured_at, self.getters_at > 0 and self.counts(time, self.getters_at)
         self.measured_at = time
-        self.depth, self.putters = measured.get("depth"), measured.get("putters")
+        last_put, depth = _time(measured.get("last_put")), measured.get("depth")
+        has_grown = None not in (depth, self.depth) and (depth or 0) > (self.depth or 0)
+        if put > self.puts or has_grown or (last_put or 0) > before:
+            self.put_at = time
+        self.puts, self.last_put = put, last_put
+        self.depth, self.putters = depth, measured.get("putters")
         self.oldest_s, self.uncommitted = measured.get("oldest_s"), measured.get("uncommitted")
         got_before, self.last_get = self.last_get, _time(measured.get("last_get"))
-        self.last_put = _time(measured.get("last_put"))
         self._sample()
         getters = measured.get("getters")
         if getters is None:
@@ -169,7 +174,7 @@ class QueueFact(msgspec.Struct, array_like=True):
         if getters:
             self.unread_since = None
         elif self.unread_since is None or was_got or not was_recent:
-            self.unread_since, self.puts, self.unread_depth = time, put, self.depth or 0
+            self.unread_since = time
         self.getters, self.getters_at, self.gets, self.asked = getters, time, got, list(asked)
 
     def _note_watched(self, time: int) -> None:

@@ -78,10 +78,8 @@ def _is_unusual(fact: QueueFact, longest: int, now: int) -> bool:
 
 
 def _is_put_to(fact: QueueFact, row: Array) -> bool:
-    """Return True if messages were put to an unread queue since it was found so, and it holds some. row: QUEUE."""
-    since = fact.unread_since or 0
-    is_put = int(row["puts"]) > fact.puts or (fact.depth or 0) > fact.unread_depth or (fact.last_put or 0) > since
-    return is_put and _depth(fact, row) > 0
+    """Return True if an unread queue holds messages, and some were put a short while ago. row: QUEUE."""
+    return fact.counts(fact.measured_at, fact.put_at) and _depth(fact, row) > 0
 
 
 def _depth(fact: QueueFact, row: Array) -> int:
