@@ -19,6 +19,7 @@ from twin.state.arrays import Array
 
 _LEAST = 600 * SECOND  # without a getter, of a queue with a steady reader: restarts take less [assumed]
 _LEAST_UNKNOWN = 3600 * SECOND  # the same of a queue that was not seen to be read for long [assumed]
+_LATELY = 1800 * SECOND  # in which puts come, as rates by events are means of up to that [assumed]
 _MOST_OPEN = 20  # alerts of a store at a time, of its deepest queues: more are one trouble [assumed]
 
 
@@ -35,7 +36,7 @@ def check(view: ForecastView, now: int) -> list[Alert]:
         fact, resource = unread[row], Resource(Pool.QUEUE, view.queues[row])
         if number >= _MOST_OPEN or view.episodes.get(Condition.QUEUE_UNREAD, resource) is not None:
             continue
-        if _is_unusual(fact, longest, now) and _is_put_to(fact, rows[row]):
+        if _is_unusual(fact, longest, now) and _is_put_to(fact, rows[row], now):
             number += 1
             alerts += view.episodes.open(_finding(view, row, fact, now), now)
     return alerts
@@ -77,9 +78,19 @@ def _is_unusual(fact: QueueFact, longest: int, now: int) -> bool:
     return now - fact.unread_since > least
 
 
-def _is_put_to(fact: QueueFact, row: Array) -> bool:
-    """Return True if an unread queue holds messages, and some were put a short while ago. row: QUEUE."""
-    return fact.counts(fact.measured_at, fact.put_at) and _depth(fact, row) > 0
+def _is_put_to(fact: QueueFact, row: Array, now: int) -> bool:
+    """Return True if messages were put to an unread queue since it was found so, lately too, and it holds some.
+
+    Args:
+        fact: its facts.
+        row: its QUEUE.
+        now: event time, microseconds.
+    """
+    lately = max(fact.unread_since or 0, now - _LATELY)
+    is_put = int(row["puts"]) > max(fact.puts, int(row["puts_before"])) or (fact.last_put or 0) > lately
+    depth = fact.depth or 0
+    is_deeper = depth > fact.unread_depth and any(time >= lately and depth > then for time, then in fact.samples)
+    return (is_put or is_deeper) and _depth(fact, row) > 0
 
 
 def _depth(fact: QueueFact, row: Array) -> int:
