@@ -111,7 +111,7 @@ class Run:
                 visitor(self)
             except BaseException as error:  # noqa: BLE001 -- raised again in the main thread
                 self.problem = error
-            self.left = psutil.Process().children(recursive=True)
+            self.left = running()
             os.kill(os.getpid(), signal.SIGTERM)
 
         thread = threading.Thread(target=visit)
@@ -133,9 +133,22 @@ class Run:
         return (self.folder / "starts").read_text().splitlines()
 
 
+def running() -> list[psutil.Process]:
+    """Return the processes of parts; others are of other tests, such as a broker."""
+    return [own for own in psutil.Process().children(recursive=True) if "MQTWIN_TEST_FOLDER" in "".join(words_of(own))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process, empty if it has ended since it was listed."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 def of(name: str) -> psutil.Process:
     """Return the process of a part."""
-    (process,) = [own for own in psutil.Process().children(recursive=True) if name in own.cmdline()[3:4]]
+    (process,) = [own for own in running() if name in words_of(own)[3:4]]
     return process
 
 
@@ -191,7 +204,7 @@ def test_a_part_that_is_used_wrongly_ends_all_with_its_words(tmp_path: Path) -> 
     run = Run(tmp_path)
     with pytest.raises(UsageError, match=r"^collector: --position is of another server; see .*collector\.log$"):
         run.twin.run()
-    assert psutil.Process().children() == []
+    assert running() == []
 
 
 def test_a_part_that_never_works_ends_all_after_three_starts(tmp_path: Path) -> None:
@@ -251,7 +264,7 @@ def test_a_second_signal_kills_what_does_not_end(tmp_path: Path, monkeypatch: py
     with pytest.raises(SystemExit):
         Run(tmp_path).visited_by(visit)
     assert time.monotonic() - began < live._STOP_SECONDS
-    assert psutil.Process().children() == []
+    assert running() == []
 
 
 def test_lines_have_a_time_and_survive_a_closed_output(
