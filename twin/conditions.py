@@ -16,6 +16,7 @@ class Condition(StrEnum):
     FULL = "full"
     QUEUE_FULL = "queue-full"
     QUEUE_FULL_FORECAST = "queue-full-forecast"
+    QUEUE_UNREAD = "queue-unread"
     SCM_OVERCOMMITTED = "scm-overcommitted"
     SCM_EXHAUSTED = "scm-exhausted"
     AUGMENTED_EXHAUSTED = "augmented-exhausted"

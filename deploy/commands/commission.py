@@ -67,15 +67,16 @@ def commission(
 def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigures:
     """Return what the topics and the status file show of the job. UsageError: there is no such file."""
     from streams.host.resources import LIMITED_RESOURCES
-    from streams.kafka.present import read_latency
+    from streams.kafka.present import read_latency, read_lateness
     from streams.kafka.topics import Topics
     from streams.log import configure_logging
     from streams.query.status import read_status
 
     configure_logging(level="warning")
-    latency = read_latency(kafka.client(), Topics(kafka.topic_prefix), hours)
+    topics = Topics(kafka.topic_prefix)
+    latency, lateness = (read(kafka.client(), topics, hours) for read in (read_latency, read_lateness))
     if status_file is None:
-        return JobFigures(latency=latency)
+        return JobFigures(latency=latency, lateness=lateness)
     status = read_status(status_file)
     if status is None:
         raise UsageError(f"--status-file {status_file}: expected: the file of `mqtwin stream --status-file`")
@@ -87,6 +88,7 @@ def _job(kafka: KafkaOptions, hours: float, status_file: Path | None) -> JobFigu
     )
     return JobFigures(
         latency=latency,
+        lateness=lateness,
         limits=limits,
         behind=status.behind,
         beat_age_s=round(max(0.0, time.time() - status.beat_s), 1),

@@ -23,6 +23,7 @@ from deploy.show.document import Text
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
 from deploy.show.terminal import kinds, print_command, print_line, print_warnings, printable, show
+from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, MessageStoreConfig, StoreConfig, load_estate
@@ -67,6 +68,7 @@ def start(
     flows: Literal["statistics", "accounting"] = "statistics",
     live: str | None = None,
     once: Flag = False,
+    no_resync: Flag = False,
     kafka: KafkaOptions | None = None,
     server: MqwebOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _DEFAULTS,
@@ -88,6 +90,7 @@ def start(
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
         live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run.
         once: Ask once and print the stores, without Kafka and Spark.
+        no_resync: Measurements test the live twin, as another feed reports puts and gets.
         kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
@@ -95,8 +98,10 @@ def start(
     options = choices.feed_options(flows=flows)
     if live is not None:
         own = _Live(live, tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
-        return _ask_once(own) if once else _run_live(own, None if no_console else listen, opens=open_)
-    if once or kafka is not None or server != _SERVER_DEFAULTS:
+        if once:
+            return _ask_once(own)
+        return _run_live(own, None if no_console else listen, opens=open_, has_resync=not no_resync)
+    if once or no_resync or kafka is not None or server != _SERVER_DEFAULTS:
         raise UsageError("--once, --bootstrap-servers and options of a server are of a live twin; expected: --live URL")
     names, path = (files, output or _FOLDER) if files else _ask(output)
     again = TOKENS.get() or ("start", *names)
@@ -320,9 +325,9 @@ def _ask_once(live: _Live) -> int | None:
     return None
 
 
-def _run_live(live: _Live, listen: str | None, *, opens: bool) -> int | None:
+def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
     """Run the live twin until Ctrl-C or SIGTERM."""
-    from deploy.live import LiveSettings, LiveTwin, TimedLines, free_address
+    from deploy.live import POSITION, LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()
     kafka = None if live.kafka is None else _kafka(live.kafka)
@@ -334,12 +339,14 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool) -> int | None:
     if estate is None:
         return _WRONG_USE
     say(f"{estate.source}: {_found(estate.stores.values())}")
+    _begin_anew(live.output / POSITION, live.url, say)
     _prepare(live, say)
+    resync = ("--resync",) if has_resync else ()
     settings = LiveSettings(
         folder=live.output,
         estate=Path(estate.source),
         stores=len(estate.stores),
-        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), "--resync"),
+        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
         kafka=kafka,
         listen=listen,
         opens=opens,
@@ -351,17 +358,42 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool) -> int | None:
 
 
 def _ask_queue_managers(live: _Live) -> _Asked:
-    """Ask for the definitions and for one round."""
+    """Ask for the definitions and for one round; again where answers name other members of a group."""
+    names = qmgr_names(live.choices.qmgr)
+    answers, failures = _round(live, None)
+    estate = _provisional(live, answers) if answers else None
+    if estate is not None and not estate.queue_managers.keys() <= {*names, *_answering(answers)}:
+        answers, failures = _round(live, estate)
+    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)])
+
+
+def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
+    """Return the answers about definitions and levels, and why others are missing. estate: names members of groups."""
     failures: list[str] = []
     mqweb = live.server.mqweb(
-        live.url, live.choices.qmgr, None, lambda _code, place, text: failures.append(f"{place}: {text}")
+        live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
     )
+    if estate is None:
+        print_line(f"mqtwin: asking {live.choices.qmgr} at {live.url}")
     try:
-        answers = [*mqweb.definitions(), *mqweb.levels()]
+        return [*mqweb.definitions(), *mqweb.levels()], failures
     finally:
         mqweb.close()
-    answering = {page.headers.get("mqweb.qmgr") for page in answers}
-    return _Asked(answers, failures, [name for name in qmgr_names(live.choices.qmgr) if name not in answering])
+
+
+def _answering(answers: Iterable[Page]) -> set[str]:
+    return {page.headers.get("mqweb.qmgr", "") for page in answers}
+
+
+def _provisional(live: _Live, answers: Sequence[Page]) -> Estate | None:
+    """Return the estate that answers alone show; None if it cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
+        path = Path(folder) / _ESTATE
+        path.write_text(see_estate((), Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        try:
+            return load_estate(path)
+        except EstateError:
+            return None
 
 
 def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
@@ -412,6 +444,15 @@ def _found(stores: Iterable[StoreConfig]) -> str:
     numbers = Counter(store.kind.replace("_", " ") for store in stores)
     queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))
     return ", ".join(as_count(number, name) for name, number in (*sorted(numbers.items()), ("queue", queues)))
+
+
+def _begin_anew(position: Path, url: str, say: Callable[[str], None]) -> None:
+    """Remove the position in another server: nothing in it is of use here."""
+    try:
+        load_position(position, url)
+    except UsageError as error:
+        say(f"{error}; it is removed")
+        position.unlink(missing_ok=True)
 
 
 def _prepare(live: _Live, say: Callable[[str], None]) -> None:

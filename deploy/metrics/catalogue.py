@@ -136,6 +136,7 @@ OF_QUEUE = _of_fields(
     STORE,
     depth=("queue_messages", "Messages of one of the ten deepest queues of a store."),
     bytes=("queue_bytes", "Sum of the lengths of its messages."),
+    getters=("queue_getters", "Handles open for input on it, as last measured."),
 )
 
 CATALOGUE = {

@@ -157,7 +157,7 @@ def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Ma
     """Yield the samples of the fields of a record, a percentage as a ratio; none of what was not measured."""
     for field, metric in metrics.items():
         value = getattr(record, field, None)
-        if value is not None:
+        if value is not None and value is not msgspec.UNSET:
             yield metric.name.removeprefix("mqtwin_"), labels, value / 100.0 if field.endswith("_pct") else value
 
 

@@ -390,7 +390,12 @@ class Mqweb:
             raise FailedRequestError("command-failed", f"{reason_of(answer)}; expected: status 200")
         own.byte_count += len(answer.body)
         body = decode_answer(answer.body)
-        if body is not None and not body.has_objects():
+        if body is None:
+            kind = answer.header("content-type") or "no content type"
+            is_json = "json" in kind
+            text = f"an answer of {len(answer.body):,} bytes, {kind}, without whole JSON; expected: commandResponse"
+            raise FailedRequestError("no-answer", text, "command" if is_json else "queue manager")
+        if not body.has_objects():
             if body.has_found_nothing():
                 return
             raise FailedRequestError("command-failed", f"{body.failure()[:_MAX_TEXT]}; expected: reason 0")

@@ -15,11 +15,11 @@ import msgspec
 
 from streams.kafka.event_range import events_until
 from streams.kafka.latest import Latest
-from streams.kafka.topic_reader import EventReader, RecordGuard, TopicRecord, read_to_end
+from streams.kafka.topic_reader import EventReader, RecordGuard, TopicReader, TopicRecord, read_to_end
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import Decoder, Event
+from twin.events import JSON, Decoder, Event, content_type
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED_COUNTS, without_nulls
 from twin.playback.replays import Player, play
@@ -27,6 +27,9 @@ from twin.playback.verdicts import Latency
 from twin.records import StateRecord, read_state_record
 from twin.stores.open import Twin
 from twin.units import as_seconds
+
+MAX_LATE_RECORDS = 100_000  # of a partition, whose delays are looked at
+_READ_SECONDS = 0.5
 
 
 class Present(NamedTuple):
@@ -103,16 +106,49 @@ def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Late
         topics: names of the topics.
         hours: before the latest record.
     """
-    written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
     guard = RecordGuard()
+    written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
     for record in read_to_end(kafka, topics.state):
         guard.take(record, lambda record: written.extend(_latencies(record)))
+    return _summary(written, hours)
+
+
+def read_lateness(kafka: Mapping[str, str], topics: Topics, hours: float) -> Latency | None:
+    """Return the delays between events and their records of the last hours in the topic: what a feed of intervals has.
+
+    Of a partition the latest MAX_LATE_RECORDS count. None where there is no record of JSON of the time. Arguments and
+    errors as of `read_latency`.
+    """
+    guard = RecordGuard()
+    written: list[tuple[float, float]] = []
+    with TopicReader(kafka, {topics.events: MAX_LATE_RECORDS}) as reader:
+        while not reader.missing and not reader.is_caught_up:
+            for record in reader.read(_READ_SECONDS):
+                guard.take(record, lambda record: written.extend(_lateness(record)))
+    return _summary(written, hours)
+
+
+def _summary(written: list[tuple[float, float]], hours: float) -> Latency | None:
+    """Return the delays of records of the last hours. written: time and delay of each, seconds."""
     since = max((time for time, _ in written), default=0.0) - hours * 3600
-    own = sorted(latency for time, latency in written if time >= since)
+    own = sorted(delay for time, delay in written if time >= since)
     if not own:
         return None
     p50, p99 = (own[ceil(share * len(own)) - 1] for share in (0.5, 0.99))
     return Latency(records=len(own), p50_s=round(p50, 3), p99_s=round(p99, 3))
+
+
+class _Timed(msgspec.Struct):
+    """The time of an event."""
+
+    time: str | int
+
+
+def _lateness(record: TopicRecord) -> Iterator[tuple[float, float]]:
+    """Yield the time at which an event was written, and how much later that was than the event; none of other types."""
+    if content_type(record.headers.get("content-type")) == JSON and record.value:
+        time_us = FIELD["time"].checked(msgspec.json.decode(record.value, type=_Timed).time)
+        yield record.written_ms / 1000, record.written_ms / 1000 - int(time_us) / 1e6
 
 
 def _latencies(record: TopicRecord) -> Iterator[tuple[float, float]]:

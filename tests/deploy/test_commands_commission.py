@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import pytest
 from deploy.cli import main
 from deploy.show.commission import commission_document
 from deploy.show.page import page as html_page
-from streams.kafka.present import read_latency
+from streams.kafka.present import read_latency, read_lateness
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus
 from tests.streams.kafka_help import create, send
@@ -121,6 +122,22 @@ def test_the_topics_of_a_job_give_latency_and_the_status_file_its_limits(
     limited = {check.subject for check in report.checks if check.verdict == Fitness.LIMITED}
     assert limited == {"job", "latency"}  # the events of the recording are history
     assert main(arguments(site, *client, "--status-file", str(tmp_path / "none"))) == 2
+
+
+def test_the_interval_of_a_feed_is_how_much_later_its_events_are_known(kafka: str, topic_prefix: str) -> None:
+    topics, client = Topics(topic_prefix), {"bootstrap.servers": kafka}
+    assert read_lateness(client, topics, 24.0) is None
+    create(kafka, topics.events)
+    now_us = time.time_ns() // 1000
+    ages_s = range(0, 900, 10)  # an interval of 15 minutes in slices
+    event = {"qmgr": "QM01", "op": "GET", "queue": "ORDERS", "count": 5}
+    events = [msgspec.json.encode({**event, "time": now_us - age_s * 1_000_000}) for age_s in ages_s]
+    send(kafka, topics.events, [*events, b"no event"])
+    lateness = read_lateness(client, topics, 24.0)
+    assert lateness is not None
+    assert lateness.records == len(events)
+    assert abs(lateness.p50_s - 440) < 30
+    assert abs(lateness.p99_s - 890) < 30
 
 
 def test_a_topic_without_states_has_no_latency(kafka: str, topic_prefix: str) -> None:

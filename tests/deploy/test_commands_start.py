@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
-from twin.feeds.protocol import FeedOptions
+from twin.feeds.protocol import FeedOptions, Shown
 from twin.feeds.site import recognise
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
@@ -286,12 +287,24 @@ def test_a_queue_manager_that_does_not_answer_is_named_and_stays_in_an_estate(
     assert estate.read_text() == whole
 
 
+def test_members_that_were_not_named_are_asked_through_one_that_was(
+    tmp_path: Path, mqweb: tuple[str, ...], system: System, capsys: pytest.CaptureFixture[str]
+):
+    system.queue("QSG1", "ORDERS").getters = {"QM02": 1}
+    words = [word.replace("QM01,QM02", "QM01") for word in mqweb]
+    assert once(*words) == 0
+    printed = capsys.readouterr()
+    assert "nobody has it" not in printed.out and "asking QM01 at http://" in printed.err
+    estate = load_estate(tmp_path / "site" / "estate.toml")
+    assert estate.queue_managers.keys() == {"QM01", "QM02"} and "QM02/PS00" in estate.stores
+
+
 def test_a_login_that_is_refused_is_one_line(
     tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "password").write_text("wrong\n")
     assert once(*mqweb) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    _, line = capsys.readouterr().err.splitlines()
     assert "the login fails: 401" in line and "wrong" not in line
     assert not (tmp_path / "site").exists()
 
@@ -380,3 +393,50 @@ def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     assert main(["start", *mqweb]) == 0
     assert len(runs) == 2 and runs[0] == runs[1]
     assert "401" in capsys.readouterr().err
+
+
+def test_a_position_in_another_server_is_removed(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    position = tmp_path / "site" / "position.json"
+    position.parent.mkdir()
+    position.write_text('{"source":"https://before:9443"}')
+    assert main(["start", *mqweb]) == 0 and runs
+    assert "is of https://before:9443" in capsys.readouterr().out and not position.exists()
+    own = f'{{"source":"{mqweb[1]}"}}'
+    position.write_text(own)
+    assert main(["start", *mqweb]) == 0 and position.read_text() == own
+
+
+def test_without_resync_measurements_test_the_twin(mqweb: tuple[str, ...], runs: list[LiveSettings]):
+    assert main(["start", *mqweb, "--no-resync"]) == 0
+    assert "--resync" not in runs[0].collect
+
+
+PAGE = (ROOT / "docs" / "live.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", re.findall(r"^\$ mqtwin (start .*)$", PAGE, re.MULTILINE))
+def test_the_commands_of_the_page_run(
+    line: str,
+    tmp_path: Path,
+    mqweb: tuple[str, ...],
+    runs: list[LiveSettings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mona.pw").write_text("secret\n")
+    (tmp_path / "policy.txt").write_text(CFRM)
+    words = line.replace("https://mqweb.site:9443", mqweb[1]).replace("mona ", "ann ").split()
+    assert main(words) == 0
+    assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
+    assert bool(runs) == ("--once" not in words)
+    if runs and "policy.txt" not in words:
+        (found,) = [text for text in capsys.readouterr().out.splitlines() if "estate.toml: " in text]
+        assert found.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
+
+
+def test_the_table_of_the_page_is_what_feeds_show():
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE[PAGE.index("## What it cannot know") :], re.MULTILINE)
+    assert set(Shown) - {Shown.READERS, Shown.PRIORITIES} <= set(rows)

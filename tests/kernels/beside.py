@@ -106,8 +106,10 @@ def oracle_record(oracle: NaiveStore) -> dict[str, Any]:
 
 
 def assert_same(twin: MessageStore, oracle: NaiveStore) -> None:
-    """Assert that all fields of the state record that the oracle has are equal."""
+    """Assert that all fields of the state record that the oracle has are equal; it has no measured facts of queues."""
     expected, actual = oracle_record(oracle), msgspec.json.decode(msgspec.json.encode(twin.state()))
+    counted = (queue for queue in actual["queues"] if queue["bytes"] is not None)
+    actual["queues"] = [{name: queue[name] for name in ("name", "depth", "bytes")} for queue in counted]
     different = {name: (value, actual[name]) for name, value in expected.items() if actual[name] != value}
     assert not different, f"oracle, twin: {different}"
 

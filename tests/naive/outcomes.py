@@ -10,7 +10,7 @@ HORIZONS = (900, 1800, 3600, 7200)
 SLOT_US = 300 * US
 DAY_US = 86_400 * US
 CALM_US = 600 * US
-NOT_ABOUT_FILLING = ("drift", "source-silent", "in-doubt", "scm-overcommitted", "not-alterable")
+NOT_ABOUT_FILLING = ("drift", "source-silent", "in-doubt", "scm-overcommitted", "not-alterable", "queue-unread")
 
 
 @dataclass

@@ -423,8 +423,10 @@ class NaiveStore(ABC):
         """Set the baseline at the first MEASURE, and `drift_pct` at each one, including the first [assumed].
 
         Of a store that only measurements know, a later one adds to the baseline what it measures first; what was
-        measured before stays as it was.
+        measured before stays as it was. One with facts of queues alone measures nothing of the store.
         """
+        if not measured.keys() - {"queues", "asked"}:
+            return
         new_fields = self._new_fields(measured)
         if self.baseline is None or (not self.has_operated and new_fields - self.measured):
             self.baseline = self._new_baseline(self._with_kept(measured))

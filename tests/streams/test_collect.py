@@ -33,7 +33,9 @@ from streams.collecting.sources import (
 )
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
+from tests.tools.fuzz.pages import records
 from tests.twin.feeds import rounds
+from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
@@ -515,6 +517,49 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
     keys = {message.key() for message in everything(kafka, f"{topic_prefix}.events")}
     assert keys == {b"QSG1/APP1"}
+
+
+@pytest.mark.system
+@pytest.mark.nightly
+def test_what_is_not_whole_at_a_stop_or_a_crash_is_read_once(kafka, topic_prefix, tmp_path, estate_file):
+    topic, position = f"{topic_prefix}.smf", tmp_path / "position.json"
+    create(kafka, topic)
+    create(kafka, f"{topic_prefix}.events")
+    parts = [
+        part
+        for minute in range(3)
+        for part in records(
+            segmented(record(216, [queue_statistics(gets=minute + 1)], end=NOON + minute * 60_000_000), 200, 400)
+        )
+    ]
+
+    def run():
+        return Running(kafka, topic_prefix, ("smf", "--slice-s", "3600", "--topic", topic), estate_file, position)
+
+    def counts():
+        events = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
+        return [event["count"] for event in events if event["op"] == "GET"]
+
+    def is_read(number):
+        return position.is_file() and json.loads(position.read_bytes())["read"] == {"0": number}
+
+    send(kafka, topic, parts[:5])
+    running = run()
+    wait_for(lambda: is_read(5), running)
+    assert counts() == [1]
+    assert json.loads(position.read_bytes())["offsets"] == {"0": 3}
+    assert running.end(signal.SIGKILL) == -signal.SIGKILL
+    send(kafka, topic, parts[5:7])
+    running = run()
+    wait_for(lambda: is_read(7), running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert counts() == [1, 2]
+    send(kafka, topic, parts[7:])
+    running = run()
+    wait_for(lambda: is_read(9), running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert counts() == [1, 2, 3]
+    assert "segments" not in running.text
 
 
 def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tmp_path, estate_file, monkeypatch):

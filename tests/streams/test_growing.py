@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,13 +19,18 @@ from streams.collecting.collect import collect
 from streams.collecting.growing import FollowedFile
 from streams.collecting.sources import Position, load_position
 from tests.streams.kafka_help import everything
-from tests.streams.test_collect import KeepingWriter
+from tests.streams.test_collect import KeepingWriter, spans
+from tests.support.estates import facility_estate
+from tests.tools.fuzz.pages import records
 from tests.twin.feeds.conftest import ESTATE
-from tests.twin.feeds.samples import QUEUE_FULL, json_text
+from tests.twin.feeds.read import read
+from tests.twin.feeds.samples import QUEUE_FULL, STATISTICS, SYSPRINT, activity, get, json_text, put, syslog
 from tests.twin.feeds.smf_made import queue_statistics, record, segmented
+from tests.twin.feeds.test_pieces import merged as of_measures
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions, Intake, make_feed
+from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds.importing import read_page, sort_key
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,6 +105,13 @@ def smf(minute, **values):
     return record(216, [queue_statistics(**values)], end=1_795_176_000_000_000 + minute * 60_000_000)
 
 
+def merged(events):
+    """Return events by time and kind; of measurements of one moment and store, one."""
+    measures = of_measures([event for event in events if event["op"] == "MEASURE"])
+    others = sorted((event for event in events if event["op"] != "MEASURE"), key=sort_key)
+    return measures, others
+
+
 def counts(events):
     return [event["count"] for event in events if event["op"] == "GET"]
 
@@ -146,6 +161,15 @@ def test_an_object_over_several_lines_is_read_again_after_a_restart(tmp_path, es
     assert followed.complaints == []
 
 
+def test_spans_of_a_file_that_grows_are_read_once_across_restarts(tmp_path):
+    followed = Followed("otlp", tmp_path / "traces.json", load_estate(facility_estate(tmp_path, "1G")))
+    followed.path.write_bytes(spans(1) + b"\n" + spans(2, second=1) + b"\n" + spans(3)[:50])
+    assert [event["length"] for event in followed.run()] == [1, 2]
+    append(followed.path, spans(3)[50:] + b"\n")
+    assert [event["length"] for event in followed.run()] == [3]
+    assert followed.run() == []
+
+
 def test_a_file_that_was_replaced_is_read_to_its_end_and_then_the_new_one(tmp_path, estate):
     followed = Followed("smf", tmp_path / "smf.dat", estate)
     old = tmp_path / "smf.1"
@@ -192,6 +216,54 @@ def test_the_memory_of_a_line_without_end_is_bounded(tmp_path, estate, monkeypat
     followed.path.write_bytes(b"x" * 20_000 + b"\n" + json_text(QUEUE_FULL) + b"\n")
     assert len(followed.run()) == 1
     assert {complaint.code for complaint in followed.complaints} == {"foreign"}
+
+
+def blocked(data):
+    """Return records in blocks of two, each behind its descriptor word."""
+    own = records(data)
+    blocks = [b"".join(own[start : start + 2]) for start in range(0, len(own), 2)]
+    return b"".join(struct.pack(">HH", len(block) + 4, 0) + block for block in blocks)
+
+
+SMF_OF_MINUTES = b"".join(segmented(smf(n, gets=n + 1), 200) if n % 3 else smf(n, gets=n + 1) for n in range(12))
+WHOLE = b"".join(smf(n, gets=n + 1) for n in range(12))
+GROWING = {
+    "SMF": ("smf", SMF_OF_MINUTES),
+    "SMF in blocks": ("smf", blocked(SMF_OF_MINUTES)),
+    "SMF without RDW": ("smf", b"".join(own[4:] for own in records(WHOLE))),
+    "SMF behind lengths": ("smf", b"".join(struct.pack(">I", len(own)) + own for own in records(WHOLE))),
+    "SMF in base64": ("smf", b"".join(base64.b64encode(own) + b"\n" for own in records(SMF_OF_MINUTES))),
+    "amqsevt": ("amqsevt", json_text(QUEUE_FULL, STATISTICS, activity(put(), get(1)), QUEUE_FULL) + b"\n"),
+    "SYSLOG": ("display", (syslog(SYSPRINT) + syslog(SYSPRINT, 106)).encode()),
+    "SYSLOG with CR": ("display", (syslog(SYSPRINT) + syslog(SYSPRINT, 106)).replace("\n", "\r\n").encode()),
+    "SYSLOG in EBCDIC": ("display", syslog(SYSPRINT).replace("\n", "\x85").encode("cp037")),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), GROWING.values(), ids=GROWING)
+def test_a_file_that_grows_by_any_bytes_gives_the_events_of_the_whole(tmp_path, estate, name, data):
+    whole, intake = read(name, data, estate=estate, slice_s=3600.0)
+    assert whole
+    path = tmp_path / "grows"
+    for seed in range(8):
+        rng = Random(seed)
+        path.write_bytes(b"")
+        own = Intake(estate)
+        feed = make_feed(name, own, FeedOptions(slice_s=3600.0))
+        source, events, at = FollowedFile(path, feed, Position(source=str(path)), own.complain), [], 0
+        while at < len(data):
+            step = rng.choice((1, 7, 100, 400, 2000))
+            append(path, data[at : at + step])
+            at += step
+            for page in source.read():
+                events += own.sift(read_page(feed, page, "grows"))
+                source.note_taken(page, feed)
+        events += own.sift(feed.finish())
+        source.close()
+        rest = data[sum(source.position(feed).read.values()) :]
+        events += own.sift(feed.take(Page(rest, "rest"))) if rest else []
+        assert merged(events) == merged(whole), seed
+        assert own.counts.keys() == intake.counts.keys()
 
 
 @pytest.mark.parametrize(("path", "text"), [("none", "cannot be read: No such file"), (".", "is no file")])

@@ -637,6 +637,30 @@ def test_what_is_no_answer_never_ends_the_rounds(server, kind):
     assert "QM01" in qmgrs_of(asking.round())
 
 
+def test_the_page_of_a_proxy_is_one_complaint_about_each_queue_manager(server):
+    asking = Asking(server, ("QM01", "QMD1"))
+    with server.failing("html"):
+        for _ in range(5):
+            assert asking.round() == []
+            asking.clock.pass_(30)
+    codes_and_texts = asking.new_complaints
+    assert [code for code, _ in codes_and_texts] == ["no-answer"] * 2
+    assert "text/html" in codes_and_texts[0][1]
+    asking.clock.pass_(MAX_WAIT_S)
+    assert {"QM01", "QMD1"} <= set(qmgrs_of(asking.round()))
+    assert asking.new_complaints == []
+
+
+def test_an_answer_that_is_cut_within_is_one_complaint_about_the_command(server):
+    asking = Asking(server, ("QMD1",))
+    with server.failing("truncated", command="QSTATUS"):
+        for _ in range(5):
+            assert "QSTATUS" not in " ".join(words for _, words in shows(asking.round()))
+            asking.clock.pass_(30)
+    ((code, text),) = asking.new_complaints
+    assert code == "no-answer" and "QSTATUS" in text and "bytes" in text
+
+
 def test_a_queue_manager_that_the_server_does_not_have_is_named(server):
     asking = Asking(server, ("QM99", "QM.3"), estate=None)
     assert qmgrs_of(asking.round()) == ["QM.3"]
@@ -809,7 +833,7 @@ def test_many_rounds_and_faults_leave_no_connection_and_no_state(server):
     descriptors, pauses, cut = zip(*counts, strict=True)
     assert max(descriptors[60:]) <= max(descriptors[:60]) + 4  # the server closes some a little later
     assert max(pauses) <= 3 and max(cut) < 40
-    assert len(asking.round()) == 12
+    assert len(asking.round()) == 15  # pages of proxies instead of definitions have not made it forget structures
     assert max(server.most_at_once.values()) == 1
 
 

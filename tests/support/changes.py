@@ -21,6 +21,27 @@ def of_structure(config: Structure, op: str, what: int, first: int, second: int)
     return {"measured": _measured_structure(config, what, first, second)}
 
 
+def with_facts(changes: Callable[..., Changes]) -> Callable[..., Changes]:
+    """Return the contents with facts of queues in half of the MEASURE events, in a sixth of them alone."""
+
+    def changed(config: Any, op: str, what: int, first: int, second: int) -> Changes:
+        content: Changes = changes(config, op, what, first, second)
+        if op == "MEASURE" and second % 2:
+            measured = {} if second % 6 == 1 else content["measured"]
+            queues = [_fact(name, what, first, place) for place, name in enumerate((*config.queues, "UNKNOWN"))]
+            content = {"measured": {**measured, "queues": queues, "asked": list(config.queue_managers[:1])}}
+        return content
+
+    return changed
+
+
+def _fact(queue: str, what: int, first: int, place: int) -> Changes:
+    fact: Changes = {"name": queue, "getters": None if (what + place) % 7 == 0 else max(0, first % 5 - 2)}
+    if first % 3:
+        fact["depth"] = first * (1 + place)
+    return fact
+
+
 def _rules(first: int, second: int) -> Changes:
     n = 1 + first % 3
     size = pick(RULE_SIZES, first // 3)

@@ -65,7 +65,7 @@ class Mix:
 STRUCTURE = Mix(
     configs=structures(),
     random_config=random_structure,
-    changes=changes.of_structure,
+    changes=changes.with_facts(changes.of_structure),
     weights={
         "mixed": MIXED,
         "filling": FILLING,
@@ -87,7 +87,7 @@ MIB4 = 4 * 1024**2
 PAGE_SET = Mix(
     configs=page_sets(),
     random_config=random_page_set,
-    changes=changes.of_page_set,
+    changes=changes.with_facts(changes.of_page_set),
     weights={
         "mixed": MIXED,
         "filling": FILLING,
@@ -112,7 +112,7 @@ OF_LOG = {"PUT": 40, "GET": 45, "COMMIT": 6, "BACKOUT": 6, "PREPARE": 2, "EXPIRE
 QUEUE_FILE = Mix(
     configs=queue_files(),
     random_config=random_queue_file,
-    changes=changes.of_queue_file,
+    changes=changes.with_facts(changes.of_queue_file),
     weights={
         "mixed": MIXED,
         "filling": FILLING,
@@ -139,7 +139,7 @@ SCM_TIMES = (0, 1, 5, 9, 100, 1000, 4000, 8000, 16_000, 100_000, SECOND_US, 7 * 
 SCM = Mix(
     configs=scm_structures(),
     random_config=random_scm_structure,
-    changes=changes.of_scm,
+    changes=changes.with_facts(changes.of_scm),
     weights={
         "mixed": MIXED,
         "filling": FILLING,

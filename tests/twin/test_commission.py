@@ -219,6 +219,22 @@ def test_latency(latency: Latency | None, verdict: Fitness) -> None:
     assert verdicts(check_job(JobFigures(latency=latency)))["latency"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("p99_s", "verdict"), [(1.0, Fitness.FIT), (60.0, Fitness.FIT), (890.0, Fitness.LIMITED), (9e5, None)]
+)
+def test_a_feed_of_long_intervals_limits_the_twin(p99_s: float, verdict: Fitness | None) -> None:
+    """However fast the job is; of history nothing is said a second time."""
+    fast = Latency(records=9, p50_s=0.3, p99_s=1.2)
+    lateness = Latency(records=9, p50_s=p99_s / 2, p99_s=p99_s)
+    _, *checks = (
+        check for check in check_job(JobFigures(latency=fast, lateness=lateness)) if check.subject == "latency"
+    )
+    assert [check.verdict for check in checks] == ([] if verdict is None else [verdict])
+    if verdict == Fitness.LIMITED:
+        assert checks[0].reason == "events are known p50 7 min, p99 15 min after they happened"
+        assert checks[0].remedy is not None and "STATIME" in checks[0].remedy
+
+
 @pytest.mark.parametrize(("used", "verdict"), [(80, Fitness.FIT), (85, Fitness.LIMITED), (95, Fitness.UNFIT)])
 def test_limits_of_the_job(used: int, verdict: Fitness) -> None:
     use = LimitUse(noun="descriptors", used=used, limit=100, remedy="raise it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
@@ -178,11 +179,55 @@ def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
     away(fact, 1, 60)
     assert fact.usual_absence is None
     away(fact, 70, 55)
-    assert fact.usual_absence == 55 * 60 * SECOND_US
+    assert fact.usual_absence == 60 * 60 * SECOND_US
     measured(fact, 130, getters=0)
-    for minute in range(131, 200):
+    for minute in range(131, 210):
         measured(fact, minute, getters=0)
-        assert fact.is_usual(fact.measured_at) == (minute - 130 <= 55 * 1.25)
+        assert fact.may_return(fact.measured_at) == (minute - 130 <= 60 * 1.25)
+
+
+def read(fact: QueueFact, begin: int, end: int, getters: int = 1) -> None:
+    """Measure a queue every two minutes."""
+    for minute in range(begin, end, 2):
+        measured(fact, minute, getters=getters)
+
+
+def test_a_job_that_runs_for_hours_every_night_is_no_steady_reader() -> None:
+    """It is away for 270 minutes before the first run, then for 22 hours."""
+    fact = QueueFact(START_US)
+    for day in range(3):
+        read(fact, 1440 * day, 1440 * day + 270, getters=0)
+        assert fact.may_return(fact.measured_at)
+        read(fact, 1440 * day + 270, 1440 * day + 390)
+        read(fact, 1440 * day + 390, 1440 * (day + 1), getters=0)
+        assert fact.may_return(fact.measured_at)
+
+
+def test_a_steady_reader_that_was_restarted_is_missed_after_that_long() -> None:
+    fact = QueueFact(START_US)
+    for begin in (0, 200):
+        read(fact, begin, begin + 190)
+        read(fact, begin + 190, begin + 200, getters=0)
+    read(fact, 400, 600)
+    for minute in range(600, 660, 2):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute - 600 <= 12)
+    assert fact.is_steady
+
+
+def test_a_restart_takes_up_to_five_minutes() -> None:
+    fact = QueueFact(START_US)
+    read(fact, 0, 60)
+    for minute in range(60, 70):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute < 65)
+
+
+def test_a_queue_that_was_not_read_for_a_whole_day_has_no_timetable() -> None:
+    fact = QueueFact(START_US)
+    for minute in range(0, 1500, 4):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at) == (minute < 1440)
 
 
 def test_an_absence_in_which_puts_were_refused_is_no_timetable() -> None:
@@ -234,3 +279,117 @@ def test_a_clock_that_goes_back_forgets_them() -> None:
         if not driver.twin.readers.facts:
             break
     assert queue_of(driver).keys() == {"name", "depth", "bytes"}
+
+
+# --- the watch about a queue that nobody reads -----------------------------------------------------------------------
+
+
+class Watched(TwinDriver):
+    """A structure whose queue A.QUEUE is put to and measured each minute."""
+
+    def go_on(self, minutes: int, getters: int | None, *, puts: int = 1, gets: int = 0, **fact: Any) -> None:
+        for _ in range(minutes):
+            self.time += 56 * SECOND_US
+            if puts:
+                self.put(count=puts)
+            if gets:
+                self.get(count=gets)
+            if getters is not None:
+                measure(self, getters=getters, **fact)
+            self.send("HEARTBEAT", None)
+
+    def watches(self) -> list[tuple[str, int]]:
+        return [
+            (alert.change, round((alert.time - START_US) / 60 / SECOND_US))
+            for alert in self.alerts
+            if alert.condition == "queue-unread"
+        ]
+
+
+def watched() -> Watched:
+    return Watched(size=1 << 24)
+
+
+def test_a_queue_with_a_steady_reader_is_unread_after_ten_minutes_in_which_it_was_put_to() -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(11, getters=0)
+    assert driver.watches() == []
+    driver.go_on(3, getters=0)
+    assert driver.watches() == [("opened", 52)]
+    (alert,) = (alert for alert in driver.alerts if alert.condition == "queue-unread")
+    assert (alert.severity, alert.level, alert.resource) == ("info", "watch", "queue/A.QUEUE")
+    assert alert.cause.startswith("No application has A.QUEUE open for input since ")
+    assert alert.cause.endswith(" messages wait, and puts come.")
+    assert alert.runbook[0].steps[0].statement == "DISPLAY QSTATUS(A.QUEUE) TYPE(HANDLE) CMDSCOPE(*) ALL"
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ({"getters": 1}, "A.QUEUE is open for input again, alert cleared."),
+        ({"getters": 0, "puts": 0, "gets": 50}, "A.QUEUE is empty, alert cleared."),
+        ({"getters": None}, "A.QUEUE is not measured any more, alert cleared."),
+    ],
+)
+def test_it_clears_when_it_is_read_again_empty_or_not_measured_any_more(end: dict[str, Any], words: str) -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(15, getters=0)
+    driver.go_on(10, **end)
+    assert [change for change, _ in driver.watches()] == ["opened", "cleared"]
+    assert driver.alerts[-1].cause == words
+
+
+def test_it_does_not_open_without_puts() -> None:
+    driver = watched()
+    driver.put(count=5)
+    driver.go_on(40, getters=2, puts=0)
+    driver.go_on(60, getters=0, puts=0)
+    assert driver.watches() == []
+
+
+@pytest.mark.parametrize("known", ["events", "depth", "last put"])
+def test_it_does_not_open_long_after_the_last_put(known: str) -> None:
+    driver = watched()
+    for minute in range(130):
+        deep = min(20, minute)
+        last_put = as_text(START_US + deep * 60 * SECOND_US)
+        facts = {"events": {}, "depth": {"depth": deep}, "last put": {"depth": 20, "last_put": last_put}}[known]
+        driver.go_on(1, getters=0, puts=int(known == "events" and minute < 20), **facts)
+    assert driver.watches() == []
+
+
+def test_it_does_not_open_for_a_queue_read_on_a_timetable_until_that_is_exceeded() -> None:
+    driver = watched()
+    for _ in range(3):
+        driver.go_on(50, getters=0)
+        driver.go_on(10, getters=1, gets=6)
+    assert driver.watches() == []
+    since = round((driver.time - START_US) / 60 / SECOND_US)
+    driver.go_on(70, getters=0)
+    ((change, minute),) = driver.watches()
+    assert (change, 60 <= minute - since <= 64) == ("opened", True)
+
+
+def test_a_store_with_an_open_watch_continues_from_its_state() -> None:
+    driver = watched()
+    driver.go_on(40, getters=2, gets=1)
+    driver.go_on(15, getters=0)
+    before = driver.state()
+    driver.reopen()
+    assert driver.state() == before
+    driver.go_on(5, getters=1, gets=20)
+    assert [change for change, _ in driver.watches()] == ["opened", "cleared"]
+
+
+def test_state_of_a_version_without_facts_opens_without_them() -> None:
+    driver = TwinDriver()
+    driver.put(count=3)
+    header = msgspec.msgpack.decode(driver.twin.header())
+    del header["readers"]
+    pages = dict(driver.twin.dirty_pages())
+    driver.twin = driver.decoding.twin(None, msgspec.msgpack.encode(header), pages.items())
+    assert driver.state()["messages"] == 3
+    measure(driver, getters=0)
+    assert queue_of(driver)["getters"] == 0

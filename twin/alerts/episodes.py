@@ -43,9 +43,9 @@ BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
-OF_DATA = (  # conditions about what is known, how it is set up, or who holds it: puts do not fail for them
+OF_DATA = (  # conditions about what is known, how it is set up, who holds or reads it: puts do not fail for them
     *(Condition.DRIFT, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERCOMMITTED, Condition.NOT_ALTERABLE),
+    *(Condition.SCM_OVERCOMMITTED, Condition.NOT_ALTERABLE, Condition.QUEUE_UNREAD),
 )
 _OF_QUEUES = (Condition.QUEUE_FULL_FORECAST, Condition.QUEUE_FULL)
 _OF_FILLING = (  # the later, the more it says about what to do

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from kernels import layout
 from kernels.clock import SECOND, TICK
 from kernels.layout import NEVER
 from twin.alerts import texts
 from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
+from twin.alerts.readers import Readers
 from twin.alerts.resource_view import ResourceView
-from twin.conditions import Condition, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
@@ -28,6 +31,8 @@ class Viewer:
         queues: names of its queues by row.
         resource: returns the view of a resource.
         began: time of the store's first event, as for `growth_span`.
+        readers: facts about who reads its queues.
+        rise_began: time since which measured levels rise, where they are all that is known; microseconds.
     """
 
     def __init__(
@@ -36,9 +41,13 @@ class Viewer:
         queues: Sequence[str],
         resource: Callable[[Resource], ResourceView],
         began: int | None,
+        readers: Readers,
+        rise_began: int = 0,
     ) -> None:
         self._store = store
         self._began = began
+        self._readers = readers
+        self._rise_began = rise_began
         self._names = queues
         self.resource = resource
 
@@ -60,7 +69,7 @@ class Viewer:
             falling_since: time since which the resource empties, microseconds; None: it does not.
         """
         view = self.resource(resource)
-        growth, held = view.by_queue()
+        growth, held = self._by_queue(view)
         fillers = rank_fillers(growth, held, self._names)
         runbook = view.actions_for(condition, fillers, effects(fillers))
         sentence = view.describe(condition)
@@ -71,7 +80,7 @@ class Viewer:
             headline = self._falling(view, falling_since)
             sentence += f", falling since {texts.day_and_time(falling_since)}"
             runbook = texts.without_getters(runbook)
-        return Finding(
+        finding = Finding(
             condition=condition,
             resource=resource,
             severity=view.severity(condition, severity_before),
@@ -85,10 +94,11 @@ class Viewer:
             runbook=runbook,
             evidence=view.evidence,
         )
+        return finding if falling_since is not None else self.with_reader(finding)
 
     def who_fills(self, resource: Resource) -> tuple[Filler, ...]:
         """Return the queues that fill a resource, the largest share first."""
-        return rank_fillers(*self.resource(resource).by_queue(), self._names)
+        return rank_fillers(*self._by_queue(self.resource(resource)), self._names)
 
     def foreseen(
         self,
@@ -111,12 +121,12 @@ class Viewer:
         """
         view = self.resource(resource)
         usage = view.usage_pct
-        growth, held = view.by_queue()
+        growth, held = self._by_queue(view)
         fillers = rank_fillers(growth, held, self._names)
         p10, p50, p90 = (round(left, 1) for left in times)
         forecast = texts.describe_forecast(times, probability, view.consequence)
         now = int(self._store.scalars[0]["clock"])
-        return Finding(
+        finding = Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
             severity=severity,
@@ -131,6 +141,34 @@ class Viewer:
             runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
         )
+        return self.with_reader(finding)
+
+    def with_reader(self, finding: Finding) -> Finding:
+        """Return a finding that begins with who reads the queue that fills, where it is known that nobody does."""
+        queue = finding.fillers[0].queue if finding.fillers else ""
+        sentence, is_open = self._reader(queue)
+        if not sentence:
+            return finding
+        return msgspec.structs.replace(
+            finding,
+            headline=finding.headline or finding.cause.partition(". ")[0].removesuffix("."),
+            why=sentence,
+            cause=f"{sentence[0].upper()}{sentence[1:]}. {finding.cause}",
+            runbook=texts.to_read(finding.runbook, queue, is_open=is_open),
+        )
+
+    def _reader(self, queue: str) -> tuple[str, bool]:
+        """Return that nobody reads a queue, as a sentence, and whether applications have it open; "": not known."""
+        if queue not in self._readers.facts:
+            return "", False
+        fact, row = self._readers.facts[queue], self._store.queues[self._names.index(queue)]
+        now, got = int(self._store.scalars[0]["clock"]), int(row["gets"])
+        if fact.known_getters(now, got) == 0 and fact.unread_since is not None:
+            return texts.unread(queue, fact.unread_since, fact.asked, now), False
+        last_get = fact.last_got(int(row["got_at"]) * TICK if got else 0)
+        if not fact.known_getters(now, got) or not fact.is_read_in_vain(last_get):
+            return "", True
+        return texts.read_in_vain(queue, fact.getters or 0, last_get, now), True
 
     def eased(
         self,
@@ -152,7 +190,7 @@ class Viewer:
             evidence: sentences about what it holds.
         """
         view = self.resource(resource)
-        growth, held = view.by_queue()
+        growth, held = self._by_queue(view)
         fillers = rank_fillers(growth, held, self._names)
         now = int(self._store.scalars[0]["clock"])
         since = "" if refused == NEVER else f", {texts.since_refusal(refused, now)}"
@@ -207,7 +245,22 @@ class Viewer:
         """Return the first line about a resource that empties. since: microseconds."""
         return f"falling since {as_text(since)[11:16]}: {view.text}, {view.usage}"
 
+    def _by_queue(self, view: ResourceView) -> tuple[Array, Array]:
+        """Return (growth, amount held) by queue, i8[queues]; in messages where depths are all that is known."""
+        if self._has_depths and view.resource.pool != Pool.QUEUE:
+            return self._readers.depths(self._names, self._rise_began, int(self._store.scalars[0]["clock"]))
+        return view.by_queue()
+
+    @property
+    def _has_depths(self) -> bool:
+        """True if measured depths are all that is known of the queues."""
+        scalars = self._store.scalars[0]
+        return bool(self._readers.facts) and not scalars["ages"] and not scalars["unmatched_gets"]
+
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
+        if self._has_depths and view.has_fillers and fillers:
+            span = as_span((int(self._store.scalars[0]["clock"]) - self._rise_began) / SECOND)
+            return texts.describe_growth(fillers, int(growth.sum()), "messages", span)
         span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
         if not view.has_fillers:
             return "What takes it is not measured"
@@ -226,7 +279,7 @@ class Viewer:
 
         They are means of 15 to 30 minutes. Means that say the opposite of the last minutes, `is_rising`, are left out.
         """
-        if not fillers:
+        if not fillers or self._has_depths:
             return ""
         queue = self._store.queues[self._names.index(fillers[0].queue)]
         clock = int(self._store.scalars[0]["clock"])

@@ -25,8 +25,13 @@ _SAMPLE_AFTER = 120 * SECOND  # between two of them, at least
 _ABSENCES = 8  # that are kept of a queue's getters: the longest
 _LEAST_ABSENCE = 60 * SECOND  # that is kept
 _ABSENCE_FOR = 15 * 86_400 * SECOND  # for which it is kept: two weeks, so that weekends are among them
+_RESTARTED_FOR = 300 * SECOND  # for which an application that is restarted is away [assumed]
+_STEADY_FOR = 1800 * SECOND  # for which a queue was read without a break that has a steady reader [assumed]
+_MOSTLY = 0.5  # share of the time for which such a queue was read [assumed]
+_DAY = 86_400 * SECOND  # for which a queue is unread at most that is read on a timetable not known yet [assumed]
 _TIMETABLE = 2  # absences that ended by themselves, from which a queue counts as read on a timetable [assumed]
-_LONGER = 1.25  # times the usual absence, from which one is longer than usual [assumed]
+_SILENT_FOR = 180 * SECOND  # without a get, while handles are open: as long as for getters that stopped
+LONGER = 1.25  # times the usual absence, from which one is longer than usual [assumed]
 
 
 class QueueFact(msgspec.Struct, array_like=True):
@@ -40,10 +45,13 @@ class QueueFact(msgspec.Struct, array_like=True):
         asked: queue managers that answered about its handles then.
         gets: messages that events had got by then.
         watched_since: first of the measurements of `getters` of which each was recent at the next.
+        read_since: first of those in a row that found one; None: the last found none.
+        read_for: the longest time for which these found one.
         unread_since: first of those in a row that found no getter, while nothing was got; None: the last found one.
         puts, unread_depth: messages put by events, and depth, as of `unread_since`.
         absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
         samples: (time, depth) of earlier measurements, the oldest first.
+        read_in: time since `watched_since` in which it was read.
     """
 
     measured_at: int
@@ -59,11 +67,14 @@ class QueueFact(msgspec.Struct, array_like=True):
     uncommitted: int | None = None
     gets: int = 0
     watched_since: int = 0
+    read_since: int | None = None
+    read_for: int = 0
     unread_since: int | None = None
     puts: int = 0
     unread_depth: int = 0
     absences: list[tuple[int, int]] = []
     samples: list[tuple[int, int]] = []
+    read_in: int = 0
 
     def counts(self, now: int, time: int | None = None) -> bool:
         """Return True if what was measured then, or last, is recent enough at `now`."""
@@ -81,19 +92,44 @@ class QueueFact(msgspec.Struct, array_like=True):
             return None
         return self.getters
 
+    def last_got(self, by_events: int) -> int:
+        """Return when a message was last got, microseconds, 0: not known. by_events: the same as events have it."""
+        return max(by_events, self.last_get or 0)
+
+    def is_read_in_vain(self, last_got: int) -> bool:
+        """Return True if applications had it open for input and got nothing. last_got: as of `last_got`, or 0."""
+        return bool(self.getters) and last_got > 0 and self.getters_at - last_got >= _SILENT_FOR
+
     @property
     def usual_absence(self) -> int | None:
         """Length of the usual absence of getters of a queue that is read on a timetable; None: it has none known.
 
-        It is the second longest, as one may have been a failure.
+        It is the longest; of a steady reader the second longest, as one may have been a failure.
         """
         lengths = sorted(end - begin for begin, end in self.absences)
-        return lengths[-_TIMETABLE] if len(lengths) >= _TIMETABLE else None
+        if len(lengths) < _TIMETABLE:
+            return None
+        return lengths[-_TIMETABLE] if self.is_steady else lengths[-1]
 
-    def is_usual(self, now: int) -> bool:
-        """Return True if the queue is read on a timetable, by which its getters are away no longer than usual."""
-        usual, since = self.usual_absence, self.unread_since
-        return usual is not None and since is not None and now - since <= _LONGER * usual
+    @property
+    def is_steady(self) -> bool:
+        """True if its reader is steady: it was read most of the time, and for long without a break."""
+        watched = (self.getters_at if self.unread_since is None else self.unread_since) - self.watched_since
+        return self.read_for >= _STEADY_FOR and self.read_in >= _MOSTLY * watched
+
+    def may_return(self, now: int) -> bool:
+        """Return True if the getters of an unread queue may be away no longer than usual.
+
+        Those of a queue read on a timetable are, until it is longer than usual; an application that is restarted is
+        away for a short while. A queue that was never read for long may have a timetable that is not known yet, for a
+        day.
+        """
+        if self.unread_since is None or now - self.unread_since < _RESTARTED_FOR:
+            return True
+        usual = self.usual_absence
+        if usual is None:
+            return not self.is_steady and now - self.unread_since < _DAY
+        return now - self.unread_since <= LONGER * usual
 
     def grown_since(self, time: int) -> int:
         """Return by how much it has become deeper since a time, as far back as its depths are known."""
@@ -121,20 +157,25 @@ class QueueFact(msgspec.Struct, array_like=True):
         self.measured_at = time
         self.depth, self.putters = measured.get("depth"), measured.get("putters")
         self.oldest_s, self.uncommitted = measured.get("oldest_s"), measured.get("uncommitted")
-        self.last_get, self.last_put = _time(measured.get("last_get")), _time(measured.get("last_put"))
+        got_before, self.last_get = self.last_get, _time(measured.get("last_get"))
+        self.last_put = _time(measured.get("last_put"))
         self._sample()
         getters = measured.get("getters")
         if getters is None:
             return
-        was_got = got != self.gets or (self.last_get is not None and self.last_get > before)
+        was_got = got != self.gets or (self.last_get is not None and self.last_get > (got_before or before))
         if self.unread_since is not None and was_recent and (getters or was_got):
             self._end_absence(time if getters else max(self.unread_since, self.last_get or time), refused_at)
         if not was_recent:
-            self.watched_since = time
+            self.watched_since, self.read_since, self.read_in = time, None, 0
+        if getters and self.read_since is not None:
+            self.read_in += time - self.getters_at
         if getters:
-            self.unread_since = None
+            self.unread_since, self.read_since = None, time if self.read_since is None else self.read_since
+            self.read_for = max(self.read_for, time - self.read_since)
         elif self.unread_since is None or was_got or not was_recent:
             self.unread_since, self.puts, self.unread_depth = time, put, self.depth or 0
+            self.read_since = None
         self.getters, self.getters_at, self.gets, self.asked = getters, time, got, list(asked)
 
     def _end_absence(self, end: int, refused_at: int | None) -> None:
@@ -156,22 +197,6 @@ class QueueFact(msgspec.Struct, array_like=True):
             inner = range(1, len(samples) - 1)
             del samples[min(inner, key=lambda i: (times[i + 1] - times[i - 1]) / (self.measured_at - times[i - 1] + 1))]
         self.samples = samples
-
-
-class Reader(msgspec.Struct, frozen=True):
-    """Who reads a queue at a moment, as far as an alert says it.
-
-    Attributes:
-        queue: its name.
-        getters: handles open for input.
-        since: time since which there is none, microseconds; of getters that get nothing, when a message was last got.
-        asked: queue managers that answered.
-    """
-
-    queue: str
-    getters: int
-    since: int
-    asked: tuple[str, ...]
 
 
 class Readers(msgspec.Struct):

@@ -7,7 +7,9 @@ CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. So
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from kernels.clock import SECOND
 from twin.capacity.statements import (
@@ -33,7 +35,7 @@ from twin.units import as_count, as_estimate, as_rate, as_span, as_text, readabl
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 NOTHING: Mapping[str, str] = {}
 UNKNOWN_FILLER = "Which queue fills it is not known"
-_MAX_NAMED = 3  # structures
+_MAX_NAMED = 3  # structures, or queue managers that were asked
 _STILL_REFUSED = 60 * SECOND  # from the last refused put
 
 
@@ -135,6 +137,39 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
     return f"{as_rate(puts)} puts/s, {as_rate(gets)} gets/s"
 
 
+def unread(queue: str, since: int, asked: Sequence[str], now: int) -> str:
+    """Return that nobody reads a queue, as a sentence without its end.
+
+    Args:
+        queue: its name.
+        since: first measurement that found no handle open for input, microseconds.
+        asked: queue managers that answered.
+        now: event time, microseconds.
+    """
+    more = f" and {len(asked) - _MAX_NAMED} more" if len(asked) > _MAX_NAMED else ""
+    who = f" ({', '.join(asked[:_MAX_NAMED])}{more} asked)" if asked else ""
+    return f"no application has {queue} open for input since {_moment(since, now, 16)}{who}"
+
+
+def read_in_vain(queue: str, getters: int, got_at: int, now: int) -> str:
+    """Return that applications have a queue open and get nothing, as a sentence without its end.
+
+    Args:
+        queue: its name.
+        getters: handles open for input.
+        got_at: when a message was last got, microseconds.
+        now: event time, microseconds.
+    """
+    have = as_count(getters, "application") + (" has" if getters == 1 else " have")
+    return f"{have} {queue} open for input, last get {_moment(got_at, now, 19)}"
+
+
+def _moment(time: int, now: int, end: int) -> str:
+    """Return a time, without the day if that is the day of `now`; both in microseconds. end: characters of the text."""
+    day, clock = as_text(time)[:10], as_text(time)[11:end]
+    return clock if day == as_text(now)[:10] else f"{day} {clock}"
+
+
 def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) -> str:
     """Return the cause of drift.
 
@@ -174,6 +209,26 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, i
             ),
         )
     ]
+
+
+def to_read(runbook: tuple[Action, ...], queue: str, *, is_open: bool) -> tuple[Action, ...]:
+    """Return a runbook whose action of more getters is about who reads the queue.
+
+    Args:
+        runbook: actions, that of getters as `getter_actions` returns it.
+        queue: the queue.
+        is_open: True where applications have it open for input and get nothing; False where none has.
+    """
+    summary, step = f"Start the application that reads {queue}", "Start it, or find out why it ended"
+    if is_open:
+        summary = f"Find out why the application that has {queue} open for input gets nothing"
+        step = "See what it waits for: an open unit of work, locks, a resource; end and start it if need be"
+    return tuple(
+        msgspec.structs.replace(action, summary=summary, steps=(*action.steps[-2:-1], Step(step)))
+        if action.id == GETTERS
+        else action
+        for action in runbook
+    )
 
 
 def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:

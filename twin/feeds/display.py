@@ -36,6 +36,7 @@ from twin.feeds.names import (
     without_prefix,
 )
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
+from twin.feeds.streams import partition_of
 from twin.listings import file_lines, has_lines, log_lines
 from twin.units import as_count, as_datetime, parse_size
 
@@ -50,6 +51,7 @@ _THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
 _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
 _LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
+_LOOK_US = 1_000_000  # between two looks for messages of which no line came for a while
 _MAX_CONSOLES = 1000  # systems whose logs are read as they are written
 _MAX_SHORT = 20  # lines of a message that is not a report
 
@@ -140,23 +142,24 @@ class DisplayFeed(Feed):
             self.note_begun(before, console.begun_in)
             self._lines += console.lines
             if (silent_at := console.silent_at) is not None:
-                partition = _partition(page.stream)
-                self._silent_at[partition] = min(self._silent_at.get(partition, silent_at), silent_at)
+                self._silent_at.setdefault(partition_of(page.stream), silent_at)
         while len(self._consoles) > _MAX_CONSOLES or self._lines > MAX_MESSAGE_LINES:
             _, console = self._consoles.popitem(last=False)
             yield from self._whole(console, console.whole())
 
     def _silent(self, page: Page) -> Iterator[Item]:
         """Take the messages of the partition of which no line came for a while."""
-        partition, time = _partition(page.stream), page.time or 0
+        partition, time = partition_of(page.stream), page.time or 0
         if time < self._silent_at.get(partition, time + 1):
             return
         del self._silent_at[partition]
+        silent_at = []
         for (stream, _), console in self._consoles.items():
-            if _partition(stream) == partition:
+            if partition_of(stream) == partition:
                 yield from self._whole(console, console.silent(time))
-                if (silent_at := console.silent_at) is not None:
-                    self._silent_at[partition] = min(self._silent_at.get(partition, silent_at), silent_at)
+                silent_at += [] if console.silent_at is None else [console.silent_at]
+        if silent_at:
+            self._silent_at[partition] = max(min(silent_at), time + _LOOK_US)
         yield from self.objects.measurements.events()
 
     def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
@@ -219,7 +222,7 @@ class DisplayFeed(Feed):
         self.object_count += 1
         time = message.time
         if time is None:
-            text = "the text has no times; that of its last change is taken"
+            text = "the text has no times; that of its last change, or of its record, is taken"
             yield from self.once(Complaint("no-time", place, text))
             time = message.collected
         elif self.options.zone is None and is_local:
@@ -476,11 +479,6 @@ def _has_end(message: Message) -> bool:
         case "IXC586I":
             return _MONITORED.match(text) is not None
     return False
-
-
-def _partition(stream: str) -> str:
-    """Return what of the name of a stream is not the key."""
-    return "/".join(stream.split("/", 2)[:2])
 
 
 def _passed(message: Message, monitored: re.Match[str] | None, *, has_counts: bool) -> Passed:

@@ -48,11 +48,16 @@ def texts_of(page: Page) -> Iterator[Text]:
     if not _JSON.match(page.data) or len(page.data) > _MAX_BYTES:
         yield Text(page.name, page.data)
         return
-    texts = [text for document, place in json_documents(page) for text in _texts(document, place)]
-    yield from texts or [Text(page.name, page.data)]
+    texts = [(document, place, list(_texts(document, place))) for document, place in json_documents(page)]
+    if not any(own for _, _, own in texts):
+        yield Text(page.name, page.data)
+        return
+    for document, place, own in texts:
+        yield from own or [Text(place, document)]
 
 
 def _texts(document: bytes, place: str) -> Iterator[Text]:
+    """Yield the texts that a document wraps."""
     try:
         value = json.loads(document)
     except (ValueError, RecursionError):

@@ -149,6 +149,8 @@ def see_estate(
     """
     readable = [own for own in files if own.format_name in (CFRM, *FORMATS)]
     intake = look_at(readable, options, None, groups, answers)
+    if answers:
+        _add_owners_of_data_sets(intake.facts)
     definitions = [own for own in files if own.format_name == MQSC]
     facts, owners = intake.facts, [_owner(own, options.qmgr) for own in definitions]
     groups_to_add = _missing_groups(facts, owners)
@@ -170,6 +172,13 @@ def see_estate(
     return SiteEstate(seen.text + "".join(imports), lines, groups_to_add)
 
 
+def _add_owners_of_data_sets(facts: EstateFacts) -> None:
+    """Add the members of groups that nobody asked, but that have data sets."""
+    for key in [key for key, _ in facts.section("smds")]:
+        group, _, qmgr = key.split("/")
+        facts.add_member(group, qmgr, "SMDS")
+
+
 def _unasked(facts: EstateFacts, answers: Iterable[Page]) -> Iterator[str]:
     """Yield a line for each thing that no queue manager knows, or that none was asked for, with what answers it."""
     structures = [key for key, own in facts.section("structure") if not {"init_size", "full_threshold"} & own.keys()]
@@ -187,6 +196,12 @@ def _unasked(facts: EstateFacts, answers: Iterable[Page]) -> Iterator[str]:
     asked = {page.headers.get("mqweb.qmgr") for page in answers}
     for group, own in facts.section("queue_sharing_group"):
         silent = sorted(set(own["queue_managers"].value if "queue_managers" in own else ()) - asked)
+        if not any(key.startswith(f"{group}/") for key, _ in facts.section("smds")):
+            members = ",".join(own["queue_managers"].value) if "queue_managers" in own else "QM01,QM02"
+            yield (
+                f"members of {group} that were not asked, if there are any; DISPLAY GROUP shows all:"
+                f" add --group {group}={members} with them"
+            )
         if silent:
             yield (
                 f"{', '.join(silent)} of {group} did not answer: page sets, and who has queues open there;"

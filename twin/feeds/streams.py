@@ -1,7 +1,7 @@
 """What begins in a page of a stream and ends in a later one: records in segments, objects over several lines.
 
-Each stream keeps at most one, and what waits is bounded by its number, its bytes and its age, which is that of the
-pages: the same pages in the same order give the same events.
+Each stream keeps at most one, and what waits is bounded by its number, its bytes and its age by the times of the pages
+of its partition: the same pages in the same order give the same events, however far other partitions are read.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Streams(Generic[_Begun]):
     def __init__(self, feed: Feed, make: Callable[[], _Begun]) -> None:
         self._feed = feed
         self._make = make
-        self._begun: OrderedDict[str, tuple[int, _Begun]] = OrderedDict()  # by stream, the latest last: time, what
-        self._bytes = 0  # of these
+        self._begun: dict[str, OrderedDict[str, tuple[int, _Begun]]] = {}  # by partition and stream: time, and what
+        self._number = self._bytes = 0  # of these
 
     def take(self, page: Page, read: Callable[[_Begun], Iterator[_Item]]) -> Iterator[_Item | Complaint]:
         """Yield what is whole with a page.
@@ -56,34 +56,41 @@ class Streams(Generic[_Begun]):
             page: of a stream, or one that stands alone.
             read: yields it, given what has begun in pages before.
         """
-        time = page.time or 0
-        begun = self._begun.pop(page.stream)[1] if page.stream in self._begun else self._make()
+        partition, time = partition_of(page.stream), page.time or 0
+        own = self._begun.get(partition, OrderedDict())
+        begun = own.pop(page.stream)[1] if page.stream in own else self._make()
         before, size = begun.begun_in, begun.size
         yield from read(begun)
         if not page.stream:
             yield from begun.give_up()
         self._note(before, begun.begun_in, begun.size - size)
         if begun.begun_in:
-            self._begun[page.stream] = time, begun
-        while self._begun and (
-            self._bytes > _MAX_BYTES
-            or len(self._begun) > _MAX_STREAMS
-            or next(iter(self._begun.values()))[0] < time - _MAX_AGE_US
-        ):
-            yield from self._give_up()
+            self._begun.setdefault(partition, own)[page.stream] = time, begun
+        while own and next(iter(own.values()))[0] < time - _MAX_AGE_US:
+            yield from self._give_up(partition)
+        while self._bytes > _MAX_BYTES or self._number > _MAX_STREAMS:
+            oldest = {name: next(iter(others.values()))[0] for name, others in self._begun.items() if others}
+            yield from self._give_up(min(oldest, key=lambda name: oldest[name]))
 
     def finish(self) -> Iterator[Complaint]:
         """Give up everything that has begun."""
-        while self._begun:
-            yield from self._give_up()
+        for partition, own in self._begun.items():
+            while own:
+                yield from self._give_up(partition)
 
-    def _give_up(self) -> Iterator[Complaint]:
-        """Give up what has begun in the stream that has been silent for longest."""
-        _, (_, begun) = self._begun.popitem(last=False)
+    def _give_up(self, partition: str) -> Iterator[Complaint]:
+        """Give up what has begun in the stream of a partition that has been silent for longest."""
+        _, (_, begun) = self._begun[partition].popitem(last=False)
         self._note(begun.begun_in, "", -begun.size)
         yield from begun.give_up()
 
     def _note(self, before: str, after: str, more: int) -> None:
-        """Note that what had begun in one page has become what begins in another, with more bytes."""
+        """Note that what had begun in one page, and is not whole, is now what begins in another, with more bytes."""
         self._bytes += more
+        self._number += bool(after) - bool(before)
         self._feed.note_begun(before, after)
+
+
+def partition_of(stream: str) -> str:
+    """Return the topic and partition of a stream, which it has with other keys; of another stream what is its own."""
+    return "/".join(stream.split("/", 2)[:2])

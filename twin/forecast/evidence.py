@@ -79,7 +79,7 @@ def _drift(view: ForecastView, outlook: Outlook) -> str:
 
 def _getters(view: ForecastView, queue: str, tick: int) -> str:
     """Return since when nothing was got from a queue."""
-    if queue not in view.queues:
+    if queue not in view.queues or view.tables.store.scalars["ages"][0] == 0:
         return ""
     row = view.tables.store.queues[view.queues.index(queue)]
     got_at = int(row["got_at"])
@@ -91,7 +91,9 @@ def _getters(view: ForecastView, queue: str, tick: int) -> str:
 
 
 def _past(outlook: Outlook) -> str:
-    """Return how earlier rises like the present one ended."""
+    """Return how earlier rises like the present one ended, or that it does not count."""
+    if outlook.is_unread:
+        return "nobody reads what fills it: how earlier rises ended does not count"
     rise, past = outlook.rise, outlook.past
     now = f"this one has lasted {as_span(rise.age * SECONDS)}"
     alike = past.weights > _COUNTS

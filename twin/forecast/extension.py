@@ -46,7 +46,7 @@ class Extension(NamedTuple):
         """Return the extension of levels; None where they do not rise, or too few do."""
         if len(shares) < MIN_LEVELS:
             return None
-        start = _last_fall(shares)
+        start = last_fall(shares)
         times, levels = np.array(ticks[start:], float), np.array(shares[start:])
         if times.size < MIN_LEVELS or times[-1] <= times[0]:
             return None
@@ -91,12 +91,12 @@ class Extension(NamedTuple):
 
 def known_levels(shares: list[float]) -> int:
     """Return the number of levels that can be extended, at most `MIN_LEVELS`: after a fall those of the new rise."""
-    start = _last_fall(shares) if shares else 0
+    start = last_fall(shares) if shares else 0
     is_rise = bool(shares) and shares[-1] - shares[start] > _FALL
     return min(MIN_LEVELS, len(shares) - start if is_rise else len(shares))
 
 
-def _last_fall(shares: list[float]) -> int:
+def last_fall(shares: list[float]) -> int:
     """Return the index of the lowest level since levels last fell by _FALL from one to the next."""
     falls = [i for i in range(1, len(shares)) if shares[i] < shares[i - 1] - _FALL]
     start = falls[-1] if falls else 0

@@ -7,12 +7,14 @@ bursts. The error of a mean over few bins, and the future drift of the mean, are
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kernels import futures as kernel
 from kernels import regime
@@ -83,7 +85,7 @@ def present(
         store: the arrays.
         tick: the present.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
-        stops: getters that stopped; where gets follow the backlog they are left to it.
+        stops: getters that stopped; where gets follow the backlog those that are not measured are left to it.
         not_before: tick at which the flows are known to have changed.
     """
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
@@ -96,9 +98,10 @@ def present(
         return None
     flows, totals = flows[:n], totals[:n]
     held = float(store.scalars["messages"][0])
+    take_out([stop for stop in stops if stop.is_measured], tick, flows, totals)
     service = _service(totals, held)
     if not service:
-        take_out(stops, tick, flows, totals)
+        take_out([stop for stop in stops if not stop.is_measured], tick, flows, totals)
     summary = np.empty(1, regime.SUMMARY)
     regime.settle(flows, totals, weights, np.empty((8, n)), np.empty(6), summary)
     start, net, net_messages, spread, wait, got, put, lasts = summary[0].item()
@@ -300,6 +303,7 @@ class Stop(msgspec.Struct, frozen=True):
         rate: messages a tick that were got before.
         size: length class of the queue's messages.
         soon: True if messages were got within `YOUNG_FOR` of their put.
+        is_measured: True if a measurement found no handle open for input; False: it is inferred from the flows.
     """
 
     queue: int
@@ -307,20 +311,27 @@ class Stop(msgspec.Struct, frozen=True):
     rate: float
     size: int
     soon: bool
+    is_measured: bool = False
 
 
-def note_stops(store: Store, tick: int, known: tuple[Stop, ...]) -> tuple[Stop, ...]:
+def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collection[int] = ()) -> tuple[Stop, ...]:
     """Return the getters that stopped, at most `MOST_STOPS`, those of the highest rate, by row of their queues.
 
     Args:
         store: the arrays.
         tick: the present.
         known: those that stopped before; they stay until there is a get, or until no bin is that old.
+        unread: rows of the queues that are measured to have no handle open for input.
     """
     queues = store.queues[: int(store.params["queues"][0])]
-    stops = {stop.queue: stop for stop in known if _goes_on(stop, queues, tick)}
+    stops = {stop.queue: stop for stop in known if _goes_on(stop, queues, tick, unread)}
     mark = tick // _MARK_TICKS * _MARK_TICKS
     sampled_from = mark - _MARK_TICKS  # of `gets_before`
+    for row in unread:
+        if row in stops:
+            stops[row] = replace(stops[row], is_measured=True)
+        elif queues["got_at"][row] >= sampled_from + _MIN_SPAN and queues["depth"][row] > 0:
+            stops[row] = replace(_stop_at(queues[row], row, mark), is_measured=True)
     silent = (queues["got_at"] <= tick - _SILENT_TICKS) & (queues["got_at"] >= sampled_from + _MIN_SPAN)
     if int(store.scalars["steady_from"][0]) <= sampled_from:
         for row in silent.nonzero()[0].tolist():
@@ -331,7 +342,9 @@ def note_stops(store: Store, tick: int, known: tuple[Stop, ...]) -> tuple[Stop, 
     return tuple(sorted(first, key=lambda stop: stop.queue))
 
 
-def _goes_on(stop: Stop, queues: Array, tick: int) -> bool:
+def _goes_on(stop: Stop, queues: Array, tick: int, unread: Collection[int]) -> bool:
+    if stop.is_measured and stop.queue not in unread:
+        return False
     return stop.queue < queues.size and int(queues["got_at"][stop.queue]) == stop.got_at > tick - BINS
 
 
@@ -348,15 +361,23 @@ def _stop_of(queue: Array, row: int, tick: int, mark: int) -> Stop | None:
     if got_at == NEVER or depth <= 0:
         return None
     usual = max(before, int(queue["depth_then"])) if got_at >= mark else before
-    rate = float(queue["gets"] - queue["gets_before"]) / (got_at - mark + _MARK_TICKS)
-    missed = rate * (tick - got_at)
+    stop = _stop_at(queue, row, mark)
+    missed = stop.rate * (tick - got_at)
     if missed < _MIN_MISSED or depth - usual < _MIN_PILED * missed or depth < _MIN_DEEPER * usual:
         return None
-    size = min(bisect_left(EDGES, int(queue["bytes"]) // depth, lo=1) - 1, CLASSES - 1)
+    return stop
+
+
+def _stop_at(queue: Array, row: int, mark: int) -> Stop:
+    """Return the stop of the getter of a queue that holds messages, as of its last get. Arguments of `_stop_of`."""
+    got_at, before = int(queue["got_at"]), int(queue["depth_before"])
+    usual = max(before, int(queue["depth_then"])) if got_at >= mark else before
+    rate = float(queue["gets"] - queue["gets_before"]) / (got_at - mark + _MARK_TICKS)
+    size = min(bisect_left(EDGES, int(queue["bytes"]) // int(queue["depth"]), lo=1) - 1, CLASSES - 1)
     return Stop(row, got_at, rate, size, soon=usual < rate * YOUNG_FOR)
 
 
-def take_out(stops: tuple[Stop, ...], tick: int, flows: Array, totals: Array) -> None:
+def take_out(stops: Sequence[Stop], tick: int, flows: Array, totals: Array) -> None:
     """Remove the gets of stopped getters from earlier bins.
 
     Args:

@@ -17,7 +17,7 @@ from kernels.clock import MINUTE_TICKS, TICK
 from kernels.meter_rows import BINS, CLASSES, RISE
 from kernels.rise_laws import SIMILAR
 from twin.conditions import ENTRIES, Resource
-from twin.forecast.extension import Extension, known_levels
+from twin.forecast.extension import Extension, known_levels, last_fall
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
@@ -27,6 +27,7 @@ from twin.state.arrays import Array
 
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
+_FOOT = 0.02  # of a rise, that its foot is high
 _MIN_GAPS = 3  # levels, from which the usual time between two is known
 _NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
@@ -48,6 +49,16 @@ class Levels(msgspec.Struct, kw_only=True):
     def known(self) -> int:
         """Number of levels that can be extended, of the present rise where there is one; at most `MIN_LEVELS`."""
         return min((known_levels(shares) for shares in self.shares.values()), default=0)
+
+    @property
+    def rise_began(self) -> int:
+        """Tick of the last level at the foot of the rise of what has risen most; 0: no level is known."""
+        rises = [(shares[-1] - shares[last_fall(shares)], shares) for shares in self.shares.values() if shares]
+        if not rises:
+            return 0
+        rise, shares = max(rises)
+        line = shares[-1] - (1.0 - _FOOT) * rise
+        return next((tick for tick, share in zip(self.ticks[::-1], shares[::-1], strict=True) if share <= line), 0)
 
     def are_recent(self, tick: int) -> bool:
         """Return True if the last level is not old, by the usual time between two."""
@@ -98,7 +109,9 @@ class Levels(msgspec.Struct, kw_only=True):
         self.shares = {name: [*self.shares.get(name, []), level][-MAX_LEVELS:] for name, level in levels.items()}
 
 
-def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: int) -> Outlook | None:
+def look_ahead(
+    name: str, fill: FillModel, levels: Levels, tick: int, horizon: int, unread: float = 0.0
+) -> Outlook | None:
     """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old.
 
     Args:
@@ -107,6 +120,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
         levels: measured.
         tick: the present.
         horizon: ticks.
+        unread: share of the growth that nobody reads, which does not end by itself.
     """
     levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
@@ -122,6 +136,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     filled = np.flatnonzero(full_of >= 0)
     ahead = np.append(full_at[filled], 60.0 / SECONDS)
     chances = goes_on(rise, _NO_PAST, first.slope, first.age, ahead, first.height + first.slope * ahead)
+    chances = unread + (1.0 - unread) * chances
     weights = np.zeros(PATHS)
     weights[filled] = chances[:-1]
     return Outlook(
@@ -137,6 +152,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
         1.0 - float(chances[-1]),
         0.0,
         first,
+        unread,
     )
 
 

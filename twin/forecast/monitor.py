@@ -34,6 +34,7 @@ from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.rates import Puts, trust, wandering
 from twin.forecast.refusals import full_now, refusing
+from twin.forecast.unread import unread_share
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, MeasuredLevels, ResourceForecast, StateForecast
 from twin.units import as_text
@@ -269,7 +270,9 @@ class ForecastMonitor:
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if not _has_only_levels(view):
-            self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops)
+            rows = view.tables.store.queues
+            unread = view.readers.unread(view.queues, rows, tick * TICK)
+            self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops, unread.keys())
             return look(view, tick, self.memory.puts.counts, self.memory.stops)
         outlook = self._extend(view, tick)
         if outlook is None:
@@ -279,7 +282,9 @@ class ForecastMonitor:
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook of a store from its measured levels."""
         horizon = int(view.config.forecast_horizon_s / SECONDS)
-        return by_levels.look_ahead(view.name, view.fill_model(tick), self.memory.levels, tick, horizon)
+        levels = self.memory.levels
+        unread = unread_share(view, tick, levels.rise_began)
+        return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, unread)
 
     def turn_back(self, before: int, now: int) -> None:
         """Continue from an earlier time; predictions are forgotten.
@@ -477,8 +482,9 @@ def _danger(view: ForecastView, summary: _Summary, times: tuple[float, float, fl
         times,
         outlook.ends_soon,
         usage=used,
-        turned_before=outlook.past.turns_back,
+        turned_before=outlook.past.turns_back and not outlook.is_unread,
         is_unusual=is_beyond and 100 * used >= (threshold or _THRESHOLD),
+        is_unread=outlook.is_unread,
     )
 
 
@@ -512,6 +518,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         longer=flows.LONGER,
         trusted=trust(counts),
         wanders=wandering(counts),
+        unread=unread_share(view, tick),
     )
 
 

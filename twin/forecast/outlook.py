@@ -30,6 +30,7 @@ SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
+_MOSTLY = 0.5  # share of the growth, from which a rise counts as unread
 _MAX_SLOWER = 4.0  # times: a rise that continues does not become slower than that
 
 
@@ -78,6 +79,7 @@ class Outlook:
         ends_soon: probability that the rise ends within a minute.
         rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
         extended: levels of the resource that rises fastest, where levels are extended.
+        unread: share of the growth that nobody reads.
     """
 
     fill: FillModel
@@ -92,6 +94,12 @@ class Outlook:
     ends_soon: float
     rests_at_pct: float
     extended: Extension | None = None
+    unread: float = 0.0
+
+    @property
+    def is_unread(self) -> bool:
+        """True if nobody reads the queues that most of the growth is due to."""
+        return self.unread > _MOSTLY
 
     @property
     def probability(self) -> float:
@@ -137,6 +145,7 @@ def look_ahead(
     longer: float = 0.0,
     trusted: Trust | None = None,
     wanders: Array | None = None,
+    unread: float = 0.0,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -152,6 +161,7 @@ def look_ahead(
         longer: as for `twin.forecast.flows.steps`.
         trusted: what is known of the puts of earlier days; None: nothing.
         wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
+        unread: share of the growth that nobody reads: the ends of earlier rises do not count for it.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
@@ -166,7 +176,7 @@ def look_ahead(
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
-    beyond = chance_beyond_past(store, fill.tides[fullest(fill)])
+    beyond = max(unread, chance_beyond_past(store, fill.tides[fullest(fill)]))
     weights, courses = np.zeros(PATHS), {}
     for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
@@ -191,6 +201,7 @@ def look_ahead(
         course.past,
         (1.0 - beyond) * course.ends_soon,
         _rests_at(fill, now),
+        unread=unread,
     )
 
 

@@ -44,6 +44,7 @@ class Danger(NamedTuple):
             costs trust, so it has to be surer.
         is_unusual: True if the store has passed its threshold and is fuller than it ever was, so that waiting teaches
             little.
+        is_unread: True if most of the rise is due to queues that nobody reads: it does not end by itself.
     """
 
     probability: float
@@ -52,6 +53,7 @@ class Danger(NamedTuple):
     usage: float = 1.0
     turned_before: bool = False
     is_unusual: bool = False
+    is_unread: bool = False
 
 
 def is_danger(probability: float, soon: float, times: Sequence[float], config: ForecastSettings) -> bool:
@@ -105,7 +107,7 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     is_near = p50 <= _UNUSUAL_RATIO * config.forecast_page_lead_s
     if danger.is_unusual and not danger.turned_before and is_near and probability >= UNUSUAL_PROBABILITY:
         return True
-    is_doubtful = danger.turned_before or danger.usage < _LOW
+    is_doubtful = not danger.is_unread and (danger.turned_before or danger.usage < _LOW)
     worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))
     return (
         p50 <= config.forecast_page_lead_s

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from twin.alerts.episodes import Episodes
     from twin.alerts.findings import Viewer
+    from twin.alerts.readers import Readers
     from twin.estate import ForecastSettings
     from twin.forecast.fill_model import FillModel
     from twin.state.tables import Tables
@@ -42,6 +43,10 @@ class ForecastView(Protocol):
     @property
     def queues(self) -> list[str]:
         """Names of the queues by row."""
+
+    @property
+    def readers(self) -> Readers:
+        """Facts about who reads the queues."""
 
     @property
     def episodes(self) -> Episodes:

@@ -131,7 +131,7 @@ class NotShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from event time to the state record that first holds the event. records: their number."""
+    """Seconds from event time to the record that first holds the event. records: their number."""
 
     records: int
     p50_s: float
@@ -151,13 +151,15 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures that only a running job has.
 
     Attributes:
-        latency: None where the topic has no state record of the time.
+        latency: up to the state record; None where the topic has none of the time.
+        lateness: up to the record of the events topic, as the interval of a feed makes it; None: not known.
         limits: None where the job's status file was not given.
         behind: records per partition not yet read; None if not known.
         beat_age_s: seconds since the job's last sign of life; None without the status file.
     """
 
     latency: Latency | None
+    lateness: Latency | None = None
     limits: tuple[LimitUse, ...] | None = None
     behind: int | None = None
     beat_age_s: float | None = None
@@ -257,6 +259,7 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
 def check_job(job: JobFigures) -> list[Check]:
     """Return the checks of a running job."""
     checks = [_check_latency(job.latency)]
+    checks += [] if job.lateness is None or job.lateness.p50_s > HISTORY_S else [_check_lateness(job.lateness)]
     if job.limits is None:
         reason = "descriptors, memory and lag of the job are not known"
         checks.append(_limited("job", reason, "start the job with --status-file, and give the file here, too"))
@@ -384,6 +387,14 @@ def _check_latency(latency: Latency | None) -> Check:
     verdict = _graded(latency.p99_s, FIT_LATENCY_S, LIMITED_LATENCY_S)
     reason = f"event to state p50 {latency.p50_s:.2f} s, p99 {latency.p99_s:.2f} s in {latency.records:,} state records"
     return _check("latency", verdict, reason, "look at the pace of the feed, then at `batch_ms` in the log of the job")
+
+
+def _check_lateness(lateness: Latency) -> Check:
+    """Return the check of a feed. One of long intervals is late by them, however fast the job is."""
+    verdict = Fitness.FIT if lateness.p99_s <= LIMITED_LATENCY_S else Fitness.LIMITED
+    times = f"p50 {as_span(lateness.p50_s)}, p99 {as_span(lateness.p99_s)}"
+    remedy = "shorten the interval of the feed, such as STATIME, ACCTIME or STATINT: alerts come that much later"
+    return _check("latency", verdict, f"events are known {times} after they happened", remedy)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

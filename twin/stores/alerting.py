@@ -25,7 +25,7 @@ from twin.forecast import remedies, rises
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
-from twin.stores import depth, in_doubt
+from twin.stores import depth, in_doubt, unread
 from twin.stores.resources import DATA_SET, STRUCTURE
 from twin.units import as_microseconds, as_span
 
@@ -34,7 +34,7 @@ Fired = tuple[str, Resource]  # condition, and the resource that it is about
 _DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
 _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
+    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST, Condition.QUEUE_UNREAD),
 )
 _INFORMING = (  # about the way to full, of which the forecast knows more
     *(Condition.THRESHOLD, Condition.CANNOT_EXPAND),
@@ -289,6 +289,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
     now = tick * clock.TICK
     alerts = in_doubt.check(view.tables.store, view.estate, view.name, view.qmgrs, view.episodes, now)
     alerts += foresee(view, tick)
+    alerts += unread.review(view, now)
     alerts += _recover(view, now)
     for episode in view.episodes:
         if episode.condition not in _NOT_REVIEWED:
@@ -300,7 +301,8 @@ def foresee(view: AlertedStore, tick: int) -> list[Alert]:
     """Return the alerts about the future, at a tick that is sampled and metered."""
     rows = view.tables.store.queues[: len(view.queues)]
     lead_s, now = depth.depth_lead_s(view.config), tick * clock.TICK
-    alerts = depth.check(rows, view.queues, view.view, lead_s, view.began, view.episodes, now)
+    with_reader = view.viewer().with_reader
+    alerts = depth.check(rows, view.queues, view.view, with_reader, lead_s, view.began, view.episodes, now)
     return alerts + view.monitor.tick(view, tick)
 
 

@@ -172,6 +172,7 @@ def check(
     queues: Array,
     names: list[str],
     view_of: Callable[[Resource], ResourceView],
+    with_reader: Callable[[Finding], Finding],
     lead_s: float,
     began: int | None,
     episodes: Episodes,
@@ -183,6 +184,7 @@ def check(
         queues: QUEUE[n].
         names: names of the queues by row.
         view_of: returns the view of the depth of a queue.
+        with_reader: returns a finding that begins with who reads the queue.
         lead_s: seconds before MAXDEPTH from which an alert opens.
         began: time of the store's first event, as for `growth_span`.
         episodes: the store's open alerts.
@@ -197,20 +199,29 @@ def check(
         resource = Resource(Pool.QUEUE, names[row])
         episode = episodes.get(Condition.QUEUE_FULL_FORECAST, resource)
         if episode is not None:
-            alerts += _review(episode, episodes, view_of(resource), left, span_s, lead_s, now)
+            alerts += _review(episode, episodes, view_of(resource), with_reader, left, span_s, lead_s, now)
         elif is_known and 0 < left <= lead_s:  # at MAXDEPTH `queue-full` is open
-            alerts += episodes.open(_finding(view_of(resource), left, span_s), now)
+            alerts += episodes.open(with_reader(_finding(view_of(resource), left, span_s)), now)
     return alerts
 
 
 def _review(
-    episode: Episode, episodes: Episodes, view: ResourceView, left: float, span_s: float, lead_s: float, now: int
+    episode: Episode,
+    episodes: Episodes,
+    view: ResourceView,
+    with_reader: Callable[[Finding], Finding],
+    left: float,
+    span_s: float,
+    lead_s: float,
+    now: int,
 ) -> list[Alert]:
     """Update an open alert where usage has risen, or clear it once MAXDEPTH has been far off for a while."""
     is_over = left > _CALM_LEAD_RATIO * lead_s
     cleared = episodes.settle(episode, lambda: _finding(view, None, span_s), now, is_over=is_over)
     has_risen = left > 0 and (view.usage_pct or 0.0) >= episode.usage_pct + 2 * STEP
-    return episodes.update(episode, _finding(view, left, span_s), now) if has_risen and not is_over else cleared
+    if has_risen and not is_over:
+        return episodes.update(episode, with_reader(_finding(view, left, span_s)), now)
+    return cleared
 
 
 def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:

@@ -35,7 +35,7 @@ from twin.records import Action, DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_rows
-from twin.stores import alerting, silence
+from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
@@ -346,11 +346,11 @@ class MessageStore(StoreKind):
 
     def _control(self, event: np.void, extra: bytes) -> list[Alert]:
         """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
-        content, alerts, op = msgspec.json.decode(extra), [], int(event["op"])
+        content, op, alerts = msgspec.json.decode(extra), int(event["op"]), list[Alert]()
         if op == layout.MEASURE:
-            self._note_readers(without_nulls(content), int(event["time"]))
+            alerts = self._note_readers(without_nulls(content), int(event["time"]))
         if op != layout.MEASURE or has_levels(content):
-            alerts = self._change(op, content)
+            alerts += self._change(op, content)
         store = self.tables.store
         self._describe_ticks()
         self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
@@ -360,14 +360,18 @@ class MessageStore(StoreKind):
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
-    def _note_readers(self, measured: Measured, time: int) -> None:
-        """Take what a measurement of that time says about the queues; look ahead soon where getters stop or return."""
+    def _note_readers(self, measured: Measured, time: int) -> list[Alert]:
+        """Take what a measurement of that time, microseconds, says about the queues; return the alerts it opens.
+
+        The store looks ahead soon where getters stop or return.
+        """
         if "queues" not in measured:
-            return
+            return []
         refused, rows = self.monitor.memory.refused_at, self.tables.store.queues
         refused_at = None if refused is None else refused * clock.TICK
         if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
             self.monitor.look_soon()
+        return unread.check(self, self.clock)
 
     def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
         """Take a measurement; return the alerts it opens or clears.
@@ -513,7 +517,8 @@ class MessageStore(StoreKind):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.view, self.began)
+        rise_began = self.monitor.memory.levels.rise_began * clock.TICK
+        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began)
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""

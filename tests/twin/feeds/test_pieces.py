@@ -210,6 +210,12 @@ class TestSmf:
         _, intake, feed = pieces("smf", values, second=200, estate=estate, is_end=False)
         assert (intake.counts, list(feed.begun_in)) == ({"segments": 1}, ["t/0@1"])
 
+    def test_segments_of_a_partition_that_is_read_later_are_not_given_up(self, estate):
+        parts = records_of(segmented(smf(0, gets=1), 200))
+        values = [("t/0/", parts[0]), *[("t/1/", smf(minute, gets=2)) for minute in range(1, 4)], ("t/0/", parts[1])]
+        events, intake, _ = pieces("smf", values, second=3600, estate=estate)
+        assert (sum(counts(events)), intake.counts) == (7, {})
+
     def test_segments_that_wait_are_bounded(self, estate, monkeypatch):
         monkeypatch.setattr("twin.feeds.streams._MAX_STREAMS", 3)
         first = records_of(segmented(smf(0), 200))[0]
@@ -297,6 +303,13 @@ class TestDisplay:
         assert set(intake.counts) == {"no-zone"}
         file, _ = read("display", b"\n".join(values), estate=estate)
         assert file == whole
+
+    def test_json_without_a_text_is_passed_over_and_the_next_is_read(self, estate):
+        good = [json.dumps({"message": line}).encode() for line in syslog(USAGE).splitlines()]
+        for values in ([*good, b'{"other": 1}', b'{"message": "cut', *good], [b"\n".join([*good, b'{"other": 1}'])]):
+            events, intake, _ = pieces("display", values, estate=estate)
+            assert {event["store"] for event in events} == {"QM01/PS04"}
+            assert intake.passed_over["line of other messages"].kinds["no message"] >= 1
 
     def test_a_record_of_the_common_data_provider_is_a_message_with_its_lines(self, estate):
         events, intake, feed = pieces("display", [row(USAGE), row(THRESHOLD, second=1)], estate=estate, is_end=False)

@@ -147,7 +147,7 @@ def test_entries_of_cfstatus_are_measured_of_an_administration_structure_too(sit
         "CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\nCFSTATUS(CSQ_ADMIN)\nTYPE(SUMMARY)\nCFTYPE(ADMIN)\n"
         "STATUS(ACTIVE)\nSIZEMAX(65536)\nSIZEUSED(12)\nENTSMAX(41000)\nENTSUSED(5210)\n END CFSTATUS DETAILS\n"
     )
-    measured = {"ents_max": 41_000, "ents_used": 5210, "size": 64 << 20}
+    measured = {"ents_max": 41_000, "ents_used": 5210, "size": 64 << 20, "usage_pct": 12}
     assert display(text, site)[0] == [(NOON, "QM01", "QSG1/CSQ_ADMIN", measured)]
 
 
