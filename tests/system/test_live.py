@@ -92,10 +92,10 @@ class Started:
     def wait_for(self, text: str) -> str:
         """Return the first line with a text."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := [line for line in self.lines if text in line]):
+        while not (lines := [line for line in self.lines if text in line]):
             assert time.monotonic() < deadline and self.process.poll() is None, (text, self.lines)
             time.sleep(0.1)
-        return found[0]
+        return lines[0]
 
     def family(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)
@@ -190,7 +190,7 @@ def test_from_an_address_to_a_live_twin_that_continues_after_ctrl_c(
 
 
 def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
-    site: Site, tmp_path: Path, start: Callable[[], Started]
+    tmp_path: Path, start: Callable[[], Started]
 ) -> None:
     run = start()
     broker = run.wait_for("broker up: ").rpartition(" ")[2]
