@@ -448,15 +448,15 @@ def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
 
 
 class Running:
-    """A running `mqtwin collect`, by default of spans."""
+    """A running `mqtwin collect` of a format with its options."""
 
-    def __init__(self, kafka, prefix, topic, estate_file, position, words=("otlp", "--late", "5")):
+    def __init__(self, kafka, prefix, words, estate_file, position):
         self._log = position.with_suffix(".log")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "deploy", "collect", *words, "--create-topics"),
-                    *("--estate", str(estate_file), "--position", str(position), "--topic", topic),
+                    *("--estate", str(estate_file), "--position", str(position)),
                     *("--bootstrap-servers", kafka, "--topic-prefix", prefix),
                 ],
                 cwd=ROOT,
@@ -490,10 +490,11 @@ def wait_for(condition, running):
 @pytest.mark.nightly
 def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic_prefix, tmp_path, estate_file):
     topic, position = f"{topic_prefix}.spans", tmp_path / "position.json"
+    words = ("otlp", "--late", "5", "--topic", topic)
     create(kafka, topic)
     create(kafka, f"{topic_prefix}.events")
     send(kafka, topic, [spans(1), b"\xff noise", spans(2, second=10), spans(2, second=10), spans(3, second=20)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: position.is_file() and json.loads(position.read_bytes())["read"] == {"0": 5}, running)
     assert lengths(kafka, topic_prefix) == [1, 2]  # the third is held back
     assert "unreadable" in running.text
@@ -505,12 +506,12 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert dict(twice.headers())["reason"] == b"duplicate"
     assert running.end(signal.SIGKILL) == -signal.SIGKILL
     send(kafka, topic, [spans(4, second=40)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: len(lengths(kafka, topic_prefix)) == 3, running)
     assert running.end(signal.SIGTERM) == 0, running.text
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4]
     send(kafka, topic, [spans(5, second=50)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: json.loads(position.read_bytes())["read"] == {"0": 7}, running)
     assert running.end(signal.SIGTERM) == 0, running.text
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
@@ -533,7 +534,7 @@ def test_what_is_not_whole_at_a_stop_or_a_crash_is_read_once(kafka, topic_prefix
     ]
 
     def run():
-        return Running(kafka, topic_prefix, topic, estate_file, position, ("smf", "--slice-s", "3600"))
+        return Running(kafka, topic_prefix, ("smf", "--slice-s", "3600", "--topic", topic), estate_file, position)
 
     def counts():
         events = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]

@@ -24,7 +24,8 @@ from streams.collecting.mqweb_session import DEADLINE_S, REFUSED_S
 from streams.collecting.sources import load_position
 from streams.host.signals import stop_requests
 from tests.mqweb import Certificates, MqwebServer, User
-from tests.streams.test_collect import KeepingWriter
+from tests.streams.kafka_help import create, everything
+from tests.streams.test_collect import KeepingWriter, Running, wait_for
 from tests.support.queue_managers import NOON, System
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -834,6 +835,39 @@ def test_many_rounds_and_faults_leave_no_connection_and_no_state(server):
     assert max(pauses) <= 3 and max(cut) < 40
     assert len(asking.round()) == 15  # pages of proxies instead of definitions have not made it forget structures
     assert max(server.most_at_once.values()) == 1
+
+
+@pytest.mark.system
+@pytest.mark.nightly
+def test_a_killed_collector_goes_on_and_announces_each_change_once(server, kafka, topic_prefix, tmp_path):
+    (tmp_path / "estate.toml").write_text(ESTATE)
+    (tmp_path / "altered.toml").write_text(ESTATE.replace("cf_level = 5", "cf_level = 5\noffld1_th = 60"))
+    as_before, altered = server.system.estate, load_estate(tmp_path / "altered.toml")
+    create(kafka, f"{topic_prefix}.events")
+    words = ("rest", "--url", server.url, "--qmgr", "QM01,QM02", "--interval-s", "1", "--resync")
+    position = tmp_path / "position.json"
+
+    def events(op):
+        found = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
+        return [event for event in found if event["op"] == op and event["store"] == "QSG1/APP1"]
+
+    def run_and_kill(number):
+        running = Running(kafka, topic_prefix, words, tmp_path / "estate.toml", position)
+        before = len(events("MEASURE"))
+        saved = position.read_bytes() if position.is_file() else b""
+        wait_for(lambda: len(events("MEASURE")) >= before + 3 and position.is_file(), running)
+        wait_for(lambda: position.read_bytes() != saved, running)
+        assert running.end(number) == (-number if number == signal.SIGKILL else 0), running.text
+        return [event["attributes"] for event in events("ALTER")]
+
+    server.system.estate = altered
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}]
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}]
+    server.system.estate = as_before
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}, {"offld1_th": 70}]
+    assert run_and_kill(signal.SIGTERM) == [{"offld1_th": 60}, {"offld1_th": 70}]
+    times = [event["time"] for event in events("MEASURE")]
+    assert times == sorted(set(times))
 
 
 def test_the_limits_are_said_in_the_docs():
