@@ -32,6 +32,7 @@ from twin.errors import MqtwinError
 from twin.units import as_count
 
 _PROGRAM = (sys.executable, "-m", "deploy")  # mqtwin
+POSITION = "position.json"  # of the collector, in the folder
 KEPT_HOURS = 168  # for which the embedded broker keeps events
 _FIRST_FAILURES = 2  # in a row, of a part that has never worked
 _LOG_BYTES = 4 << 20  # of a log, and of the one before it
@@ -185,7 +186,7 @@ class LiveTwin:
         return ("stream", *self._estate(), *place, *self._kafka_words(), *own, "--log", "json")
 
     def _collect_words(self) -> Sequence[str]:
-        position = ("--position", self._place("position.json"), "--create-topics")
+        position = ("--position", self._place(POSITION), "--create-topics")
         return ("collect", *self._settings.collect, *self._estate(), *position, *self._kafka_words())
 
     def _console_words(self) -> Sequence[str]:

@@ -1,15 +1,10 @@
 """An mqweb server: the administrative REST interface of simulated queue managers, with faults that a test switches on.
 
-It follows [IBM: MQ 9.3, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API error handling; POST /login; Configuring the
-response timeout; REST API messages]: both forms of the body, the CSRF header (MQWB0100E without it), basic
-authentication and the cookie LtpaToken2_..., whose end is MQWB0112E, MQWB0104E without credentials, MQWB0108E without a
-role, MQWB0009E of an unknown queue manager, and `overallReasonCode` 3008 of a command that fails.
-
-Assumed, because no page shows it: the status and the text with which a request ends after mqRestRequestTimeout
-(`_TIMED_OUT`), that of a command which the JSON form refuses (`_NOT_IN_JSON`), that MQWB0120E, an attribute that is not
-displayable, comes with 400, that of a version of the interface that does not exist, the id in the error of a queue
-manager that is not running (503), and that CMDSCOPE is a parameter of runCommandJSON. What is assumed of the answers
-themselves is in `tests.support.queue_managers`.
+It follows [IBM: MQ 9.3, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API error handling; POST /login; REST API
+messages]: MQWB0100E without the CSRF header, MQWB0104E without credentials, MQWB0112E for a token that has expired,
+MQWB0108E without a role, MQWB0009E for an unknown queue manager, 3008 where a command fails. Not seen anywhere, so
+assumed: status and text of a timeout, of a command that the JSON form refuses, of an unknown version and of a queue
+manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`; of answers see `tests.support.queue_managers`.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ _RAW = re.compile(r"[./]")  # characters that have to be encoded in the name of 
 _TIMED_OUT = (500, "MQWB0003E", "An unexpected MQ related exception occurred: no reply within the timeout.", 2, 2033)
 _NOT_IN_JSON = (400, "MQWB0119E", "The command is not supported in JSON format.", 0, 0)
 _POLL_S = 0.02  # between two looks at whether a request is still waited for
-_KEPT = 1000  # requests
+_MAX_REQUESTS = 1000  # requests
 
 FaultKind = Literal[
     "status",  # a status, with an error of MQWB, or `body`
@@ -74,10 +69,10 @@ class Fault:
 
     Args:
         kind: what happens instead of the answer.
-        seconds: of "slow" and "drip".
-        status: of "status".
+        seconds: duration of "slow", and of a byte of "drip".
+        status: status code of "status".
         retry_after: its header Retry-After.
-        body: of "status"; None: an error of MQWB.
+        body: body of "status"; None: an error of MQWB.
         command: kind of the commands that it concerns, such as QSTATUS; "": all, logins too.
         qmgr: queue manager that it concerns, also as CMDSCOPE; "": all.
     """
@@ -157,9 +152,9 @@ class MqwebServer:
     Args:
         system: the queue managers. `lock` may be held to change several things of it at once.
         users: by name; None: no security at all.
-        versions: of the interface that exist.
+        versions: versions of the interface that exist.
         gateway: queue manager through which all are reached; None: they are of the server's own.
-        certificates: of HTTPS; None: HTTP.
+        certificates: those of HTTPS; None: HTTP.
         token_s: seconds for which a token is valid.
         timeout_s: mqRestRequestTimeout, which is 30 s in IBM's.
         clock: seconds, for the tokens.
@@ -187,7 +182,7 @@ class MqwebServer:
     ) -> None:
         self.system = system
         self.lock = threading.Lock()
-        self.requests: deque[Request] = deque(maxlen=_KEPT)
+        self.requests: deque[Request] = deque(maxlen=_MAX_REQUESTS)
         self.statuses: Counter[int] = Counter()
         self.most_at_once: Counter[str] = Counter()
         self.logins = 0
@@ -393,7 +388,7 @@ class _GoneError(Exception):
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a request asks for. qmgr: "" of a login."""
+    """Content of a request. qmgr: "" of a login."""
 
     body: bytes
     qmgr: str
@@ -474,8 +469,8 @@ class _Handler(BaseHTTPRequestHandler):
         mqweb = self.server.mqweb
         if mqweb.users is None:
             return ""
-        shown = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
-        names = [value for part in (shown or {}).get("subject", ()) for key, value in part if key == "commonName"]
+        certificate = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
+        names = [value for part in (certificate or {}).get("subject", ()) for key, value in part if key == "commonName"]
         if names and names[0] in mqweb.users:
             return names[0]
         cookies = SimpleCookie(self.headers.get("Cookie", ""))
@@ -497,8 +492,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Give a token; there is no body then."""
         mqweb = self.server.mqweb
         try:
-            given = json.loads(body)
-            user, password = str(given["username"]), str(given["password"])
+            login = json.loads(body)
+            user, password = str(login["username"]), str(login["password"])
         except (ValueError, KeyError, TypeError):
             raise _RefusedError(400, "MQWB0117E", "The body has no username and password.") from None
         if not mqweb.is_known(user, password):
@@ -593,14 +588,14 @@ class _Handler(BaseHTTPRequestHandler):
 def _command_of(body: bytes) -> tuple[Command | None, _RefusedError | None]:
     """Return the command of a request, or what is wrong with it; both of one that the JSON form refuses."""
     try:
-        given = json.loads(body)
-        if given["type"] == "runCommand":
-            return parse(given["parameters"]["command"]), None
-        words = {word.upper(): str(value) for word, value in given.get("parameters", {}).items()}
-        words |= {word.upper(): "" for word in given.get("responseParameters", ())}
-        kind = str(given["qualifier"]).upper()
-        command = Command(str(given["command"]).upper(), kind, given.get("name", "*"), words)
-        is_command = given["type"] == "runCommandJSON"
+        form = json.loads(body)
+        if form["type"] == "runCommand":
+            return parse(form["parameters"]["command"]), None
+        words = {word.upper(): str(value) for word, value in form.get("parameters", {}).items()}
+        words |= {word.upper(): "" for word in form.get("responseParameters", ())}
+        kind = str(form["qualifier"]).upper()
+        command = Command(str(form["command"]).upper(), kind, form.get("name", "*"), words)
+        is_command = form["type"] == "runCommandJSON"
     except (ValueError, KeyError, TypeError, AttributeError):
         is_command = False
     if not is_command:

@@ -164,6 +164,7 @@ OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
+OTHERS |= {"--interval"}  # of make live-life
 
 
 OPTIONS = {name for _, app in commands() for own in arguments(app) for name in own.names if name.startswith("--")}

@@ -127,6 +127,7 @@ def collect(
                 position,
                 statistics=statistics,
                 stop=stop.is_set,
+                leaving=stop.leaving,
                 on_complaint=printer,
             )
     finally:
@@ -185,9 +186,8 @@ def _open_source(
     url = check_url(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        source = MqwebSource(server.mqweb(url, qmgr, intake.estate, intake.complain, _say), interval_s)
-        load_position(position, source.name)  # one of another source is refused; what was missed is not asked for
-        return source
+        mqweb = server.mqweb(url, qmgr, intake.estate, intake.complain, _say)
+        return MqwebSource(mqweb, interval_s, load_position(position, mqweb.name))
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")

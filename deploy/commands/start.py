@@ -23,6 +23,7 @@ from deploy.show.document import Text
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
 from deploy.show.terminal import kinds, print_command, print_line, print_warnings, printable, show
+from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, MessageStoreConfig, StoreConfig, load_estate
@@ -326,7 +327,7 @@ def _ask_once(live: _Live) -> int | None:
 
 def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool) -> int | None:
     """Run the live twin until Ctrl-C or SIGTERM."""
-    from deploy.live import LiveSettings, LiveTwin, TimedLines, free_address
+    from deploy.live import POSITION, LiveSettings, LiveTwin, TimedLines, free_address
 
     began_s, say = time.monotonic(), TimedLines()
     kafka = None if live.kafka is None else _kafka(live.kafka)
@@ -338,6 +339,7 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
     if estate is None:
         return _WRONG_USE
     say(f"{estate.source}: {_found(estate.stores.values())}")
+    _begin_anew(live.output / POSITION, live.url, say)
     _prepare(live, say)
     resync = ("--resync",) if has_resync else ()
     settings = LiveSettings(
@@ -442,6 +444,15 @@ def _found(stores: Iterable[StoreConfig]) -> str:
     numbers = Counter(store.kind.replace("_", " ") for store in stores)
     queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))
     return ", ".join(as_count(number, name) for name, number in (*sorted(numbers.items()), ("queue", queues)))
+
+
+def _begin_anew(position: Path, url: str, say: Callable[[str], None]) -> None:
+    """Remove the position in another server: nothing in it is of use here."""
+    try:
+        load_position(position, url)
+    except UsageError as error:
+        say(f"{error}; it is removed")
+        position.unlink(missing_ok=True)
 
 
 def _prepare(live: _Live, say: Callable[[str], None]) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import msgspec
 
-from streams.collecting.sources import Source, save_position
+from streams.collecting.sources import Source, load_position, save_position
+from streams.host.signals import StopRequestedError
 from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.publish import OutgoingChunk, Sender, StoreKeys
 from twin.errors import UsageError
@@ -188,6 +190,7 @@ def collect(
     *,
     statistics: Statistics | None = None,
     stop: Callable[[], bool],
+    leaving: Callable[[], AbstractContextManager[None]] = nullcontext,
     on_complaint: Callable[[Complaint], None],
     on_events: Callable[[int], None] = lambda _: None,
 ) -> None:
@@ -203,11 +206,12 @@ def collect(
         position_file: keeps the position; None: the source has none.
         statistics: scales spans by their coverage; None: events are taken as they are.
         stop: polled several times per second.
+        leaving: returns a context, which a stop leaves by StopRequestedError, for the requests to a server.
         on_complaint: called with each complaint that the intake keeps.
         on_events: called with the number of events published, after each of several pages.
 
     Raises:
-        UsageError: the position cannot be saved.
+        UsageError: the position cannot be read or saved.
         MqtwinError: Kafka does not take the events.
     """
 
@@ -219,19 +223,25 @@ def collect(
         if position_file is None:
             return
         position = source.position(feed)
+        position.announced = feed.announced
         if statistics is not None:
             position.coverage = statistics.coverage.known
         save_position(position_file, position)
 
+    if position_file is not None:
+        known = load_position(position_file, source.name).announced
+        feed.announced = {store: own for store, own in known.items() if intake.estate and store in intake.estate.stores}
     reported = 0
     letters = ComplaintLetters(intake, source.name, writer.send_letter)
     saved_s = time.monotonic()
     is_changed = False
     while not (stop() or source.is_ended):
-        pages = source.read()
+        pages = _read(source, leaving)
         letters.send_new()
         if pages:
-            writer.write(scaled(_events(source, feed, intake, pages, letters)))
+            events = _events(source, feed, intake, pages, letters)
+            source.note_events(events)
+            writer.write(scaled(events))
             is_changed = True
             on_events(intake.events)
         for complaint in intake.complaints[reported:]:
@@ -245,6 +255,13 @@ def collect(
     writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
     letters.send_new()
     save()
+
+
+def _read(source: Source, leaving: Callable[[], AbstractContextManager[None]]) -> list[Page]:
+    """Return the next pages; none where a stop came before the answer of a server."""
+    with suppress(StopRequestedError), leaving() if source.is_asked else nullcontext():
+        return source.read()
+    return []
 
 
 def _events(

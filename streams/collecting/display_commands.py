@@ -169,7 +169,7 @@ _decode = msgspec.json.Decoder(AnswerBody).decode
 
 
 def decode_answer(data: bytes) -> AnswerBody | None:
-    """Return the body of an answer; None if it has not its form, of which the feed complains."""
+    """Return the body of an answer; None if it has not its form."""
     try:
         return _decode(data)
     except msgspec.DecodeError:

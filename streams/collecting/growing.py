@@ -53,7 +53,9 @@ class GrowingSource(Source):
         more, is_end = self._more()
         self._rest += more
         data = self._rest
-        size = len(data) if is_end else (more and self._feed.whole_bytes(data)) or (len(data) > _MAX_REST and len(data))
+        size = len(data) if is_end else self._feed.whole_bytes(data) if more else 0
+        if not size and len(data) > _MAX_REST:
+            size = len(data)
         if not size:
             return []
         page = Page(data[:size], f"{self.name}@{self._start}", self._time(), before=self._before(), stream=self.name)
@@ -75,10 +77,14 @@ class GrowingSource(Source):
 
 
 class StandardInput(GrowingSource):
-    """Standard input, until its end. It has no position: what was read is gone."""
+    """Standard input, until its end. It has no position: what was read is gone. UsageError: it is closed."""
 
     def __init__(self, feed: Feed) -> None:
         super().__init__("standard input", feed)
+        try:
+            os.fstat(0)
+        except OSError:
+            raise UsageError("standard input is closed; expected: a pipe or a file, such as amqsevt ... |") from None
 
     @override
     def _more(self) -> tuple[bytes, bool]:

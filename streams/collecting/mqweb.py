@@ -9,8 +9,9 @@ later round. Limits of single requests are those of `streams.collecting.mqweb_se
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from streams.collecting.display_commands import (
     CFSTATUS,
     CFSTATUS_SMDS,
     CFSTRUCT,
+    NAME_CHARACTERS,
     QLOCAL,
     QLOCAL_ZOS,
     QMGR,
@@ -38,6 +40,7 @@ from streams.collecting.display_commands import (
 )
 from streams.collecting.http import HttpClient, Requester
 from streams.collecting.mqweb_session import (
+    DEADLINE_S,
     MAX_ANSWER_BYTES,
     FailedRequestError,
     MqwebSession,
@@ -46,8 +49,10 @@ from streams.collecting.mqweb_session import (
     reason_of,
 )
 from streams.collecting.sources import Position, Source
+from streams.host.signals import StopRequestedError
 from twin.errors import UsageError
 from twin.estate import Estate, Structure
+from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.units import as_count
 
@@ -58,7 +63,9 @@ MAX_WAIT_S = 300.0
 DEFINITIONS_S = 3600.0  # between two rounds of definitions
 _MAX_TEXT = 300  # characters of the messages of a command
 _READ_SECONDS = 0.2
+_MAX_LATE = 2  # requests in a row without an answer, before a command is cut
 _SAY_US = 3_600_000_000  # between two lines about rounds of a kind
+_HOURLY = "DISPLAY QLOCAL"  # what is learnt of it is of use an hour later
 _OF_QUEUES = frozenset(("QSTATUS", "QLOCAL"))
 
 ZOS, DISTRIBUTED = "zos", "distributed"
@@ -148,6 +155,8 @@ class Mqweb:
         self._say = say
         self._queues = check_pattern(queues)
         self._pauses: dict[_Key, _Pause] = {}
+        self._busy: dict[str, int] = {}  # by queue manager: until when it may run a command that was not answered
+        self._late: Counter[_Key] = Counter()  # requests in a row without an answer, of commands that can be cut
         self._is_cut_off = False  # True if the last round had too many bytes
         self._refused_forms: set[tuple[str, str]] = set()  # (queue manager, command) whose JSON form is refused
         self._cut: dict[_Key, set[str]] = {}  # patterns whose answers are too large
@@ -156,6 +165,9 @@ class Mqweb:
         self._members: dict[str, list[str]] = {}  # by group, of the estate
         self._offloading: dict[str, list[str]] = {}  # by group: structures with SMDS
         self._reported: dict[bool, int] = {}  # by kind of round: when it was worth a line
+        self._line = ""  # about the last round, until its events are known; "": it is not worth a line
+        known = self._qmgrs if estate is None else estate.queue_managers
+        self._unknown = dict.fromkeys((qmgr for qmgr in self._qmgrs if qmgr not in known), True)  # True: not said yet
         for name, config in estate.queue_managers.items() if estate is not None else ():
             self._about[name] = _About(config.platform, config.queue_sharing_group or "")
             if config.queue_sharing_group:
@@ -177,7 +189,7 @@ class Mqweb:
         """Ask, with a step in front of each request; return the answers of the round, in the order asked."""
         if self._session.has_new_login() and () in self._pauses:
             self._pauses[()].extend(self.clock(), 0.0)
-        start_s, requests = time.monotonic(), self._session.request_count
+        start_s, requests, self._line = time.monotonic(), self._session.request_count, ""
         with self._session.open() as requester:
             own = _Round(requester, self.clock())
             yield from self._definitions(own) if has_definitions else self._levels(own)
@@ -190,17 +202,42 @@ class Mqweb:
             self._reported[has_definitions] = own.start
             what = "definitions" if has_definitions else "levels"
             count = as_count(self._session.request_count - requests, "request")
-            self._say(f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers")
+            self._line = f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers"
+            if not pages:
+                self.say_round(())
         return pages
+
+    def say_round(self, events: Iterable[Event]) -> None:
+        """Say how long the last round took and how much it was, at most once an hour. events: those of its pages."""
+        if self._line:
+            numbers = Counter(event["op"] for event in events)
+            gave = [as_count(number, op) for op, number in sorted(numbers.items())]
+            self._say(f"{self._line}, {', '.join(gave) or 'no event'}")
+            self._line = ""
 
     def close(self) -> None:
         """Log out."""
         self._session.close()
 
+    @property
+    def busy(self) -> dict[str, int]:
+        """Queue managers that may run a command that was not answered, and until when; microseconds since 1970."""
+        now = self.clock()
+        return {qmgr: end for qmgr, end in self._busy.items() if end > now}
+
+    def set_busy(self, busy: Mapping[str, int]) -> None:
+        """Ask nothing of queue managers until then, at most for as long as a server may take, as `busy` returns it."""
+        now = self.clock()
+        for qmgr, end in busy.items():
+            if qmgr in self._qmgrs and end > now:
+                self._busy[qmgr] = end
+                self._pauses.setdefault((qmgr,), _Pause()).extend(now, (end - now) / 1e6)
+
     # --- what is asked -----------------------------------------------------------------------------------------------
 
     def _definitions(self, own: _Round) -> Iterator[None]:
-        self._cut.clear()
+        self._cut = {key: own for key, own in self._cut.items() if key[-1].startswith(_HOURLY)}
+        self._late = Counter({key: number for key, number in self._late.items() if key[-1].startswith(_HOURLY)})
         for qmgr in self._qmgrs:
             yield from self._learn(own, qmgr)
         for group in self._groups():
@@ -243,10 +280,13 @@ class Mqweb:
         if "PLATFORM" in fields:
             platform = ZOS if fields["PLATFORM"] in {"MVS", "ZOS"} else DISTRIBUTED
             self._about[qmgr] = _About(platform, fields.get("QSGNAME", ""))
+            if self._unknown.get(qmgr):
+                self._unknown[qmgr] = False
+                self._complain("unknown-name", self.name, _unknown_text(qmgr, self._about[qmgr]))
 
     def _known(self) -> list[str]:
-        """Return the queue managers to ask whose platform is known."""
-        return [qmgr for qmgr in self._qmgrs if qmgr in self._about]
+        """Return the queue managers to ask whose platform is known, but for those that the estate lacks."""
+        return [qmgr for qmgr in self._qmgrs if qmgr in self._about and qmgr not in self._unknown]
 
     def _groups(self) -> list[str]:
         return list(dict.fromkeys(self._about[qmgr].group for qmgr in self._known() if self._about[qmgr].group))
@@ -296,7 +336,8 @@ class Mqweb:
                 continue
             yield
             try:
-                self._take(own, command, pattern, qmgr, member)
+                with self._busy_at_stop(qmgr):
+                    self._take(own, command, pattern, qmgr, member)
             except TooLargeError:
                 if command.is_generic and pattern.endswith("*") and len(cut) + len(patterns) < MAX_PATTERNS:
                     cut.add(pattern)
@@ -306,12 +347,32 @@ class Mqweb:
                 self._fail(FailedRequestError("too-large", text), keys)
                 is_whole = False
             except FailedRequestError as failure:
+                if failure.may_run and command.qualifier in _OF_QUEUES and pattern.endswith("*"):
+                    self._note_late(keys[-1], cut, pattern)
                 self._fail(failure, keys)
                 is_whole = False
             else:
+                self._late.pop(keys[-1], None)
                 for key in keys:
                     self._succeed(key)
         return is_whole
+
+    @contextmanager
+    def _busy_at_stop(self, qmgr: str) -> Iterator[None]:
+        """Keep that a queue manager may still run the command of the block, which a stop leaves."""
+        try:
+            yield
+        except StopRequestedError:
+            self.set_busy({qmgr: self.clock() + round(DEADLINE_S * 1e6)})
+            raise
+
+    def _note_late(self, key: _Key, cut: set[str], pattern: str) -> None:
+        """Cut a pattern that was not answered twice in a row: it may have more queues than the server has time for."""
+        self._late[key] += 1
+        if self._late[key] >= _MAX_LATE and len(cut) < MAX_PATTERNS // len(NAME_CHARACTERS):
+            del self._late[key]
+            cut.add(pattern)
+            self._say(f"{_label(key)}: {_MAX_LATE} requests in a row without an answer; it is asked in parts")
 
     def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, member: str) -> None:
         """Add the answer to a command to the round. Raise FailedRequestError or TooLargeError."""
@@ -329,7 +390,12 @@ class Mqweb:
             raise FailedRequestError("command-failed", f"{reason_of(answer)}; expected: status 200")
         own.byte_count += len(answer.body)
         body = decode_answer(answer.body)
-        if body is not None and not body.has_objects():
+        if body is None:
+            kind = answer.header("content-type") or "no content type"
+            is_json = "json" in kind
+            text = f"an answer of {len(answer.body):,} bytes, {kind}, without whole JSON; expected: commandResponse"
+            raise FailedRequestError("no-answer", text, "command" if is_json else "queue manager")
+        if not body.has_objects():
             if body.has_found_nothing():
                 return
             raise FailedRequestError("command-failed", f"{body.failure()[:_MAX_TEXT]}; expected: reason 0")
@@ -362,7 +428,7 @@ class Mqweb:
         server, asked, member, command = keys
         now = self.clock()
         if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
-            self._pauses.setdefault(asked, _Pause()).extend(now, failure.wait_s)
+            self.set_busy({asked[0]: now + round(failure.wait_s * 1e6)})
         key = {"server": server, "queue manager": member, "command": command}[failure.reach]
         pause = self._pauses.setdefault(key, _Pause())
         pause.count += 1
@@ -384,11 +450,14 @@ class MqwebSource(Source):
     Args:
         mqweb: the client.
         interval_s: seconds between the starts of two rounds.
+        position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
     """
 
-    def __init__(self, mqweb: Mqweb, interval_s: float) -> None:
+    def __init__(self, mqweb: Mqweb, interval_s: float, position: Position | None = None) -> None:
         self.name = mqweb.name
+        self.is_asked = True
         self._mqweb = mqweb
+        mqweb.set_busy({} if position is None else position.busy)
         self._interval = round(interval_s * 1e6)
         self._steps: Generator[None, None, list[Page]] | None = None
         self._started: int | None = None  # the last round of levels
@@ -427,8 +496,12 @@ class MqwebSource(Source):
         pass
 
     @override
+    def note_events(self, events: Iterable[Event]) -> None:
+        self._mqweb.say_round(events)
+
+    @override
     def position(self, feed: Feed) -> Position:
-        return Position(source=self.name, time=self._started or 0)
+        return Position(source=self.name, time=self._started or 0, busy=self._mqweb.busy)
 
     @override
     def close(self) -> None:
@@ -457,6 +530,15 @@ def _keys(qmgr: str, member: str, words: str) -> tuple[_Key, _Key, _Key, _Key]:
     """Return what a request needs: the server, the queue manager asked, the one that is shown, the command there."""
     name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
     return (), (qmgr,), (name,), (name, words)
+
+
+def _unknown_text(qmgr: str, about: _About) -> str:
+    """Return the complaint about a queue manager that the estate lacks, with its line there."""
+    line = f"{qmgr} in the queue_managers of [queue_sharing_group.{about.group}]"
+    if not about.group:
+        line = f'[queue_manager."{qmgr}"]' + (f' platform = "{DISTRIBUTED}"' if about.platform == DISTRIBUTED else "")
+    expected = f"expected: {line} there, as mqtwin start --live writes it, and a restart of job and collector"
+    return f"{qmgr} is not in the estate, so only its definition is asked for; {expected}"
 
 
 def _label(key: _Key) -> str:

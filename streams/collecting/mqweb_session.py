@@ -26,6 +26,7 @@ DEADLINE_S = 35.0  # of a request: mqRestRequestTimeout, 30 s by default, and a 
 MAX_ANSWER_BYTES = 16 << 20  # of an answer; one that is larger is asked for by parts of the names
 MAX_RETRY_AFTER_S = 3600.0  # that a server may ask for
 REFUSED_S = 3600.0  # after 401, unless the password changes: more attempts would revoke the user
+_LOG_OUT_S = 1.0
 _MAX_ERROR = 300  # characters of an error of the server
 
 Reach = Literal["server", "queue manager", "command"]
@@ -216,7 +217,7 @@ class MqwebSession:
     def close(self) -> None:
         """Log out."""
         if self._cookie:
-            with self.open() as requester, suppress(RequestError):  # a token ends by itself, too
+            with self._client.requester(_LOG_OUT_S) as requester, suppress(RequestError):  # a token ends by itself, too
                 self._ask(requester, "DELETE", f"{self._base(self._version or VERSIONS[0])}/login", None)
             self._cookie = ""
 

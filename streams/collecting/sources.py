@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,6 +22,7 @@ from typing_extensions import override
 from streams.collecting.http import HttpClient, RequestError
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from twin.errors import MqtwinError, UsageError
+from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.outputs import replace_file
 
@@ -41,7 +42,9 @@ class Position(msgspec.Struct, kw_only=True):
     read: dict[str, int] = {}  # by partition: the first record that was never read
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
+    busy: dict[str, int] = {}  # microseconds, by queue manager: until then it may run a command that was not answered
     coverage: dict[str, tuple[int, int]] = {}  # coverage of spans, see `twin.feeds.coverage.LiveCoverage.known`
+    announced: dict[str, dict[str, tuple[Any, Any]]] = {}  # definitions, see `twin.feeds.Feed.announced`
 
 
 def load_position(path: Path, source: str) -> Position:
@@ -100,10 +103,14 @@ class HeldPages(Generic[_Place]):
 
 
 class Source(ABC):
-    """A source of pages. `name` is that of its position; after the last page, if there is one, `is_ended` is true."""
+    """A source of pages. `name` is that of its position; after the last page, if there is one, `is_ended` is true.
+
+    `is_asked` is true of a server: a stop does not wait for its answer.
+    """
 
     name: str
     is_ended = False
+    is_asked = False
 
     @abstractmethod
     def read(self) -> list[Page]:
@@ -112,6 +119,9 @@ class Source(ABC):
     @abstractmethod
     def note_taken(self, page: Page, feed: Feed) -> None:
         """Note that a feed has taken a page."""
+
+    def note_events(self, events: Iterable[Event]) -> None:  # noqa: B027 -- most sources have nothing to say
+        """Note the events that the pages of the last `read` gave."""
 
     @abstractmethod
     def position(self, feed: Feed) -> Position:
@@ -219,6 +229,7 @@ class HttpSource(Source):
         complain: Callable[[str, str, str], None],
     ) -> None:
         self.name = name
+        self.is_asked = True
         self._client = client
         self._requests = requests
         self._interval_s = interval_s

@@ -1,8 +1,8 @@
 """Requests to stop, by SIGTERM, SIGHUP and Ctrl-C, for code that loops and for code that blocks.
 
 A loop that writes a file or runs batches finishes what it has in hand, so it asks between two steps. A call that blocks
-(Kafka, Java's end, Spark's start) can only be left by an exception. For the main thread only; the earlier handlers are
-restored at the end of the block.
+(Kafka, Java's end, Spark's start, a request to a server) can only be left by an exception. For the main thread only;
+the earlier handlers are restored at the end of the block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StopRequestedError(BaseException):
 
 
 class StopRequest(threading.Event):
-    """An event that a signal handler may set, by `request`.
+    """An event that a signal handler may set, by `request`. is_leaving: True within `leaving`.
 
     `set` takes a lock that its thread may hold already: in a handler that interrupts `wait`, or another handler, it
     waits for ever. So a thread of this object sets the event. `SimpleQueue.put` may interrupt itself.
@@ -34,6 +34,7 @@ class StopRequest(threading.Event):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_leaving = False
         self._is_requested = False
         self._requests: SimpleQueue[bool] = SimpleQueue()
         threading.Thread(target=self._forward, name="stop requests", daemon=True).start()
@@ -42,6 +43,17 @@ class StopRequest(threading.Event):
         """Set the event, from any thread or signal handler."""
         self._is_requested = True
         self._requests.put(True)
+
+    @contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Leave the block by `StopRequestedError` at the first stop signal, also if it came before."""
+        self.is_leaving = True
+        try:
+            if self.is_set():
+                raise StopRequestedError
+            yield
+        finally:
+            self.is_leaving = False
 
     def close(self) -> None:
         """End the thread that waits for a request."""
@@ -57,7 +69,7 @@ class StopRequest(threading.Event):
 
 
 @contextmanager
-def stop_requests() -> Iterator[threading.Event]:
+def stop_requests() -> Iterator[StopRequest]:
     """Turn stop signals into an event; a second signal ends the process.
 
     A signal within `_SAME_REQUEST_SECONDS` counts as the same request: `timeout` signals its command and then the whole
@@ -71,6 +83,8 @@ def stop_requests() -> Iterator[threading.Event]:
         if requested_s is None:
             requested_s = time.monotonic()
             stop.request()
+            if stop.is_leaving:
+                raise StopRequestedError
         elif time.monotonic() - requested_s > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
 

@@ -367,6 +367,21 @@ def test_the_collector_asks_as_the_command_line_says(
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live")
 
 
+def test_a_zone_of_local_times_is_that_of_the_round_and_of_the_collector(
+    mqweb: tuple[str, ...], system: System, runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    system.queue("QSG1", "PAYMENTS").last_put = system.time - 60_000_000
+    assert once(*mqweb) == 0
+    (line,) = [
+        line for line in capsys.readouterr().err.splitlines() if line.endswith("(no-zone)") and "warning" in line
+    ]
+    assert "no answer shows their zone; they are taken as UTC. Expected: --zone" in line and "Europe/Berlin" in line
+    assert once(*mqweb, "--zone", "UTC") == 0
+    assert "no-zone" not in capsys.readouterr().err
+    assert main(["start", *mqweb, "--zone", "+01:00", "--no-console"]) == 0
+    assert "--zone=+01:00" in runs[0].collect
+
+
 def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
 ):
@@ -378,6 +393,19 @@ def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     assert main(["start", *mqweb]) == 0
     assert len(runs) == 2 and runs[0] == runs[1]
     assert "401" in capsys.readouterr().err
+
+
+def test_a_position_in_another_server_is_removed(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    position = tmp_path / "site" / "position.json"
+    position.parent.mkdir()
+    position.write_text('{"source":"https://before:9443"}')
+    assert main(["start", *mqweb]) == 0 and runs
+    assert "is of https://before:9443" in capsys.readouterr().out and not position.exists()
+    own = f'{{"source":"{mqweb[1]}"}}'
+    position.write_text(own)
+    assert main(["start", *mqweb]) == 0 and position.read_text() == own
 
 
 def test_without_resync_measurements_test_the_twin(mqweb: tuple[str, ...], runs: list[LiveSettings]):

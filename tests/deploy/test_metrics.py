@@ -30,6 +30,7 @@ from tests.support.surfaces import filling, latest_of, wait_until
 from twin.conditions import CLEARED, FULL, INFO, UPDATED
 from twin.errors import UsageError
 from twin.records import (
+    DeepQueue,
     ForecastScores,
     HorizonScore,
     IncidentRole,
@@ -100,7 +101,8 @@ SCORES = ForecastScores(
 
 
 def test_every_metric_of_the_catalogue_has_samples(driver: Driver, read: Samples) -> None:
-    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES, fidelity=0.9)
+    queues = (DeepQueue(name="ORDERS", depth=3, bytes=300, getters=2),)
+    scored = msgspec.structs.replace(driver.state("QM01/PS04"), forecast_scores=SCORES, fidelity=0.9, queues=queues)
     measured = msgspec.structs.replace(driver.state("CF01"), storage_measured=1 << 30)
     assert set(CATALOGUE) - set(read) - set(samples(latest_of([scored, measured]))) == set()
 

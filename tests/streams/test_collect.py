@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import signal
@@ -33,6 +34,7 @@ from streams.collecting.sources import (
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from tests.tools.fuzz.pages import records
+from tests.twin.feeds import rounds
 from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -41,6 +43,18 @@ from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
 NOON = 1_795_176_000_000_000
 LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
 ROOT = Path(__file__).resolve().parents[2]
+ALTERABLE = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "1G"
+offload = "SMDS"
+cf_level = 5
+offld1_th = {}
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +121,7 @@ class Scripted:
 
     name = "scripted"
     is_ended = False
+    is_asked = False
 
     def __init__(self, *pages):
         self.pages = list(pages)
@@ -117,6 +132,9 @@ class Scripted:
 
     def note_taken(self, _page, _feed):
         self.page_count += 1
+
+    def note_events(self, events):
+        pass
 
     def position(self, _feed):
         return Position(source=self.name, offsets={"0": self.page_count})
@@ -316,6 +334,36 @@ def test_one_bad_page_does_not_end_the_collection(tmp_path, estate_file, monkeyp
     assert writer.flushes
 
 
+def test_a_restarted_collector_announces_exactly_what_has_changed(tmp_path):
+    """While it was down a definition changed back; the estate, which the job takes over, may have changed, too."""
+    path, number = tmp_path / "estate.toml", itertools.count()
+
+    def run(*percentages, in_estate=70):
+        path.write_text(ALTERABLE.format(in_estate))
+        intake = Intake(load_estate(path))
+        answers = [("QM01", rounds.STRUCTURES, rounds.body(rounds.structure(offld1th=own))) for own in percentages]
+        pages = [page for own in answers for page in rounds.pages(own, start=NOON + next(number))]
+        source, writer = Scripted(*pages), KeepingWriter()
+        collect(
+            source,
+            make_feed("rest", intake),
+            intake,
+            writer,
+            tmp_path / "p.json",
+            stop=lambda: source.page_count == len(pages),
+            on_complaint=print,
+        )
+        return [event["attributes"]["offld1_th"] for event in writer.events]
+
+    assert run(60, 60) == [60]
+    assert run(60) == []
+    assert run(70, 70) == [70]
+    assert run(50) == [50]
+    assert run(50, in_estate=50) == []  # `mqtwin start --live` has written it anew
+    assert run(70, in_estate=50) == [70]
+    assert run(70, in_estate=40) == [70]  # the job took the new 40 of the estate
+
+
 def test_a_page_is_scraped_with_the_time_of_its_collection():
     with server(lambda _: (200, b"x 1\n")) as (url, _):
         source = HttpSource("n", HttpClient(), page_requests(url + "/metrics"), 5.0, Position(source="n"), print)
@@ -394,21 +442,21 @@ def test_a_page_of_many_unknown_names_is_sent_once(estate_file):
     sent = []
     letters = ComplaintLetters(intake, "mqweb", sent.append)
     for number in range(3):
-        intake.note_unknown("QM01", NOON, queue=f"SYSTEM.{number}")
+        intake.note_unknown("QM01", NOON, queue=f"NEW.{number}")
     letters.send_new(Page(b"answer", "https://mqweb"))
     assert [(letter.value, letter.length) for letter in sent] == [(b"answer", 6), (b"", 6), (b"", 6)]
 
 
 class Running:
-    """A running `mqtwin collect`, by default of spans."""
+    """A running `mqtwin collect` of a format with its options."""
 
-    def __init__(self, kafka, prefix, topic, estate_file, position, words=("otlp", "--late", "5")):
+    def __init__(self, kafka, prefix, words, estate_file, position):
         self._log = position.with_suffix(".log")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "deploy", "collect", *words, "--create-topics"),
-                    *("--estate", str(estate_file), "--position", str(position), "--topic", topic),
+                    *("--estate", str(estate_file), "--position", str(position)),
                     *("--bootstrap-servers", kafka, "--topic-prefix", prefix),
                 ],
                 cwd=ROOT,
@@ -442,10 +490,11 @@ def wait_for(condition, running):
 @pytest.mark.nightly
 def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic_prefix, tmp_path, estate_file):
     topic, position = f"{topic_prefix}.spans", tmp_path / "position.json"
+    words = ("otlp", "--late", "5", "--topic", topic)
     create(kafka, topic)
     create(kafka, f"{topic_prefix}.events")
     send(kafka, topic, [spans(1), b"\xff noise", spans(2, second=10), spans(2, second=10), spans(3, second=20)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: position.is_file() and json.loads(position.read_bytes())["read"] == {"0": 5}, running)
     assert lengths(kafka, topic_prefix) == [1, 2]  # the third is held back
     assert "unreadable" in running.text
@@ -457,12 +506,12 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert dict(twice.headers())["reason"] == b"duplicate"
     assert running.end(signal.SIGKILL) == -signal.SIGKILL
     send(kafka, topic, [spans(4, second=40)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: len(lengths(kafka, topic_prefix)) == 3, running)
     assert running.end(signal.SIGTERM) == 0, running.text
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4]
     send(kafka, topic, [spans(5, second=50)])
-    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    running = Running(kafka, topic_prefix, words, estate_file, position)
     wait_for(lambda: json.loads(position.read_bytes())["read"] == {"0": 7}, running)
     assert running.end(signal.SIGTERM) == 0, running.text
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
@@ -485,7 +534,7 @@ def test_what_is_not_whole_at_a_stop_or_a_crash_is_read_once(kafka, topic_prefix
     ]
 
     def run():
-        return Running(kafka, topic_prefix, topic, estate_file, position, ("smf", "--slice-s", "3600"))
+        return Running(kafka, topic_prefix, ("smf", "--slice-s", "3600", "--topic", topic), estate_file, position)
 
     def counts():
         events = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]

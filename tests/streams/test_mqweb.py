@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import os
+import re
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -12,11 +16,16 @@ import pytest
 
 import tests.mqweb
 from streams.collecting import display_commands, mqweb, mqweb_session
+from streams.collecting.collect import collect
 from streams.collecting.display_commands import NAME_CHARACTERS, QSTATUS, parts
 from streams.collecting.http import HttpClient
 from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, Mqweb, MqwebSource
 from streams.collecting.mqweb_session import DEADLINE_S, REFUSED_S
+from streams.collecting.sources import load_position
+from streams.host.signals import stop_requests
 from tests.mqweb import Certificates, MqwebServer, User
+from tests.streams.kafka_help import create, everything
+from tests.streams.test_collect import KeepingWriter, Running, wait_for
 from tests.support.queue_managers import NOON, System
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -47,6 +56,14 @@ storage_class = "PS04"
 [queue_file."QMD1/INVOICES"]
 max_size = "2G"
 """
+SMALLER = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "64M"
+cf_level = 3
+"""
 SECRET = "s3cret-of-mona"
 
 
@@ -73,7 +90,7 @@ class Asking:
             server.url,
             qmgrs,
             client or HttpClient(),
-            server.system.estate if estate else None,
+            server.system.estate if estate is True else estate,
             complain=lambda *words: self.complaints.append(words),
             say=self.lines.append,
             clock=self.clock,
@@ -162,8 +179,28 @@ def test_definitions_are_those_of_each_queue_manager_and_the_structures_of_a_gro
     ]
 
 
+@pytest.mark.parametrize(
+    ("qmgr", "line"),
+    [
+        ("QM04", "QM04 in the queue_managers of [queue_sharing_group.QSG1] there, as"),
+        ("QM.3", '[queue_manager."QM.3"] there, as'),
+        ("QMD1", '[queue_manager."QMD1"] platform = "distributed" there, as'),
+    ],
+)
+def test_a_queue_manager_that_the_estate_lacks_is_one_complaint_with_its_line(server, tmp_path, qmgr, line):
+    path = tmp_path / "smaller.toml"
+    path.write_text(SMALLER)
+    asking = Asking(server, (qmgr, "QM01"), estate=load_estate(path))
+    for number in range(4):
+        pages = asking.round(definitions=number in {0, 3})
+        assert qmgrs_of(pages, "Q") == ([qmgr, "QM01", "QM01"] if number in {0, 3} else ["QM01"])
+    [(code, text)] = asking.new_complaints
+    assert code == "unknown-name"
+    assert text.startswith(f"{qmgr} is not in the estate, so only its definition is asked for; expected: {line}")
+
+
 def test_without_an_estate_the_queue_managers_say_what_they_are(server):
-    asking = Asking(server, estate=False)
+    asking = Asking(server, estate=None)
     assert [qmgr for qmgr, words in shows(asking.round()) if words == "QMGR ALL"] == [
         "QM01",
         "QM02",
@@ -426,6 +463,81 @@ def test_after_a_request_without_an_answer_nothing_is_asked_for_as_long_as_it_ma
     assert asking.round() != []
 
 
+def test_a_command_that_is_not_answered_twice_in_a_row_is_asked_in_parts_until_the_next_definitions(server):
+    """It may have more queues than the server has time for."""
+    server.system.system_queues = ("AA1", "AA2", "b.c")
+    asking = Asking(server, ("QM.3",))
+    for times in (1, 2):
+        server.fail("timeout", times=1, command="QSTATUS")
+        assert qmgrs_of(asking.round()) == []
+        assert len([line for line in asking.lines if "in parts" in line]) == times - 1
+        asking.clock.pass_(MAX_WAIT_S)
+    assert asking.lines[-1] == (
+        "QM.3, DISPLAY QSTATUS(*) TYPE(QUEUE) ALL: 2 requests in a row without an answer; it is asked in parts"
+    )
+    for _ in range(2):
+        answers = [json.loads(page.data)["commandResponse"] for page in asking.round()[:-1]]
+        assert [own["parameters"]["queue"] for answer in answers for own in answer] == ["AA1", "AA2", "b.c"]
+        assert ("QM.3", "DISPLAY QSTATUS(*) TYPE(QUEUE) ALL") not in asking.asked
+    server.fail("timeout", times=1, command="QLOCAL")
+    asking.round(definitions=True)
+    asking.clock.pass_(MAX_WAIT_S)
+    assert qmgrs_of(asking.round(), "QSTATUS(*)") == ["QM.3"]
+    server.fail("timeout", times=1, command="QLOCAL")
+    asking.round(definitions=True)
+    asking.clock.pass_(MAX_WAIT_S)
+    pages = asking.round(definitions=True)
+    assert qmgrs_of(pages, "QLOCAL(A*)") == ["QM.3"]
+    assert qmgrs_of(pages, "QLOCAL(*)") == []
+
+
+def test_one_answer_between_two_that_do_not_come_cuts_nothing(server):
+    asking = Asking(server, ("QM.3",))
+    for _ in range(3):
+        server.fail("timeout", times=1, command="QSTATUS")
+        assert qmgrs_of(asking.round()) == []
+        asking.clock.pass_(MAX_WAIT_S)
+        assert qmgrs_of(asking.round(), "QSTATUS(*)") == ["QM.3"]
+
+
+def stopped_collection(asking, position, seconds):
+    """Collect until a stop after some seconds; return how long it took, and the source."""
+    intake = Intake(asking.server.system.estate)
+    source = MqwebSource(asking.mqweb, 30.0, load_position(position, asking.mqweb.name))
+    with stop_requests() as stop:
+        timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.start()
+        began_s = time.monotonic()
+        collect(
+            source,
+            make_feed("rest", intake),
+            intake,
+            KeepingWriter(),
+            position,
+            stop=stop.is_set,
+            leaving=stop.leaving,
+            on_complaint=print,
+        )
+    source.close()
+    timer.join()
+    return time.monotonic() - began_s
+
+
+def test_a_stop_does_not_wait_for_an_answer_and_a_restart_leaves_the_queue_manager_alone(server, tmp_path):
+    server.fail("silent", qmgr="QM.3")
+    asking, position = Asking(server, ("QM.3", "QMD1")), tmp_path / "position.json"
+    assert stopped_collection(asking, position, 0.3) < 2
+    assert load_position(position, asking.mqweb.name).busy == {"QM.3": NOON + round(DEADLINE_S * SECOND)}
+    server.heal()
+    again = Asking(server, ("QM.3", "QMD1"))
+    server.requests.clear()
+    again.clock.pass_(DEADLINE_S - 1)
+    stopped_collection(again, position, 0.3)
+    assert {qmgr for qmgr, _ in again.asked} == {"QMD1"}
+    again.clock.pass_(2)
+    assert "QM.3" in qmgrs_of(again.round())
+
+
 @pytest.mark.usefixtures("short_deadline")
 def test_a_member_that_hangs_behind_another_does_not_hold_it_up_for_longer(server):
     asking = Asking(server, ("QM01", "QM02"))
@@ -439,7 +551,7 @@ def test_a_member_that_hangs_behind_another_does_not_hold_it_up_for_longer(serve
     assert time.monotonic() - start_s < 10 * 0.3
     server.heal()
     asking.clock.pass_(MAX_WAIT_S)
-    assert qmgrs_of(asking.round()) == ["QM01", "QM02", "QM04"]
+    assert qmgrs_of(asking.round())[:3] == ["QM01", "QM02", "QM04"]
 
 
 @pytest.mark.parametrize(
@@ -525,8 +637,32 @@ def test_what_is_no_answer_never_ends_the_rounds(server, kind):
     assert "QM01" in qmgrs_of(asking.round())
 
 
+def test_the_page_of_a_proxy_is_one_complaint_about_each_queue_manager(server):
+    asking = Asking(server, ("QM01", "QMD1"))
+    with server.failing("html"):
+        for _ in range(5):
+            assert asking.round() == []
+            asking.clock.pass_(30)
+    codes_and_texts = asking.new_complaints
+    assert [code for code, _ in codes_and_texts] == ["no-answer"] * 2
+    assert "text/html" in codes_and_texts[0][1]
+    asking.clock.pass_(MAX_WAIT_S)
+    assert {"QM01", "QMD1"} <= set(qmgrs_of(asking.round()))
+    assert asking.new_complaints == []
+
+
+def test_an_answer_that_is_cut_within_is_one_complaint_about_the_command(server):
+    asking = Asking(server, ("QMD1",))
+    with server.failing("truncated", command="QSTATUS"):
+        for _ in range(5):
+            assert "QSTATUS" not in " ".join(words for _, words in shows(asking.round()))
+            asking.clock.pass_(30)
+    ((code, text),) = asking.new_complaints
+    assert code == "no-answer" and "QSTATUS" in text and "bytes" in text
+
+
 def test_a_queue_manager_that_the_server_does_not_have_is_named(server):
-    asking = Asking(server, ("QM99", "QM.3"), estate=False)
+    asking = Asking(server, ("QM99", "QM.3"), estate=None)
     assert qmgrs_of(asking.round()) == ["QM.3"]
     [(code, text)] = asking.new_complaints
     assert code == "not-found"
@@ -641,6 +777,30 @@ def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(serv
     source.close()
 
 
+def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server, monkeypatch):
+    asking = Asking(server, ("QM01", "QM02", "QM04"))
+    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    source, intake = MqwebSource(asking.mqweb, 30.0), Intake(server.system.estate)
+    feed = make_feed("rest", intake)
+
+    def next_rounds(number):
+        for _ in range(number):
+            while not (pages := source.read()):
+                pass
+            source.note_events([event for page in pages for event in intake.sift(feed.take(page))])
+        return [re.sub(r"[0-9,.]+ (s|bytes)", r"N \1", line) for line in asking.lines]
+
+    assert next_rounds(4) == [
+        "definitions in N s: 11 requests, N bytes of answers, no event",
+        "levels in N s: 11 requests, N bytes of answers, 3 MEASUREs",
+    ]
+    server.stop()
+    asking.clock.pass_(DEFINITIONS_S)
+    asking.lines.clear()
+    assert not any(source.read() for _ in range(2))
+    assert next_rounds(0) == ["definitions in N s: 1 request, N bytes of answers, no event"]
+
+
 def test_a_stop_within_a_round_is_seen_after_one_request(server):
     asking = Asking(server)
     source = MqwebSource(asking.mqweb, 30.0)
@@ -673,8 +833,41 @@ def test_many_rounds_and_faults_leave_no_connection_and_no_state(server):
     descriptors, pauses, cut = zip(*counts, strict=True)
     assert max(descriptors[60:]) <= max(descriptors[:60]) + 4  # the server closes some a little later
     assert max(pauses) <= 3 and max(cut) < 40
-    assert len(asking.round()) == 12
+    assert len(asking.round()) == 15  # pages of proxies instead of definitions have not made it forget structures
     assert max(server.most_at_once.values()) == 1
+
+
+@pytest.mark.system
+@pytest.mark.nightly
+def test_a_killed_collector_goes_on_and_announces_each_change_once(server, kafka, topic_prefix, tmp_path):
+    (tmp_path / "estate.toml").write_text(ESTATE)
+    (tmp_path / "altered.toml").write_text(ESTATE.replace("cf_level = 5", "cf_level = 5\noffld1_th = 60"))
+    as_before, altered = server.system.estate, load_estate(tmp_path / "altered.toml")
+    create(kafka, f"{topic_prefix}.events")
+    words = ("rest", "--url", server.url, "--qmgr", "QM01,QM02", "--interval-s", "1", "--resync")
+    position = tmp_path / "position.json"
+
+    def events(op):
+        found = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
+        return [event for event in found if event["op"] == op and event["store"] == "QSG1/APP1"]
+
+    def run_and_kill(number):
+        running = Running(kafka, topic_prefix, words, tmp_path / "estate.toml", position)
+        before = len(events("MEASURE"))
+        saved = position.read_bytes() if position.is_file() else b""
+        wait_for(lambda: len(events("MEASURE")) >= before + 3 and position.is_file(), running)
+        wait_for(lambda: position.read_bytes() != saved, running)
+        assert running.end(number) == (-number if number == signal.SIGKILL else 0), running.text
+        return [event["attributes"] for event in events("ALTER")]
+
+    server.system.estate = altered
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}]
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}]
+    server.system.estate = as_before
+    assert run_and_kill(signal.SIGKILL) == [{"offld1_th": 60}, {"offld1_th": 70}]
+    assert run_and_kill(signal.SIGTERM) == [{"offld1_th": 60}, {"offld1_th": 70}]
+    times = [event["time"] for event in events("MEASURE")]
+    assert times == sorted(set(times))
 
 
 def test_the_limits_are_said_in_the_docs():

@@ -141,19 +141,19 @@ def test_the_feed_reads_what_it_answers(system, server):
         ("QMD1", text("DISPLAY QSTATUS(INVOICES) TYPE(QUEUE) ALL")),
         ("QMD1", display("qstatus", "INVOICES")),
     ]
-    found = {}
+    levels = {}
     for number, (qmgr, body) in enumerate(forms):
         answer = post(server, body, qmgr=qmgr)
         page = Page(answer.content, f"{server.url}/qmgr/{qmgr}/mqsc", NOON + number)
         for event in intake.account(feed.take(page)):
-            found[number, event["store"]] = event["measured"]
+            levels[number, event["store"]] = event["measured"]
     assert not intake.complaints
-    assert found[0, "QSG1/APP1"] == found[1, "QSG1/APP1"]
-    assert found[0, "QSG1/APP1"]["ents_used"] == 321
-    assert found[2, "QSG1/APP1"]["smds"]["QM01"] == system.levels["QSG1/APP1"]["smds"]["QM01"]
-    assert found[2, "QM01/PS04"]["pages_used"] == 78
-    assert found[3, "QMD1/INVOICES"] == found[4, "QMD1/INVOICES"]
-    assert found[3, "QMD1/INVOICES"]["file_bytes"] == 5 << 20
+    assert levels[0, "QSG1/APP1"] == levels[1, "QSG1/APP1"]
+    assert levels[0, "QSG1/APP1"]["ents_used"] == 321
+    assert levels[2, "QSG1/APP1"]["smds"]["QM01"] == system.levels["QSG1/APP1"]["smds"]["QM01"]
+    assert levels[2, "QM01/PS04"]["pages_used"] == 78
+    assert levels[3, "QMD1/INVOICES"] == levels[4, "QMD1/INVOICES"]
+    assert levels[3, "QMD1/INVOICES"]["file_bytes"] == 5 << 20
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,7 @@ def test_the_feed_reads_what_it_answers(system, server):
     [("qmgr", 1), ("qlocal", 4), ("cfstruct", 1), ("stgclass", 2), ("smds", 2), ("smdsconn", 2), ("cfstatus", 1)],
 )
 def test_the_definitions_are_those_of_the_estate(server, qualifier, count):
-    found = rows(post(server, display(qualifier)))
-    assert len(found) == count
+    assert len(rows(post(server, display(qualifier)))) == count
     words = f"DISPLAY {qualifier} ALL" if qualifier == "qmgr" else f"DISPLAY {qualifier}(*) ALL"
     (response,) = post(server, text(words)).json()["commandResponse"]
     assert len(response["text"]) == count + 2
@@ -320,18 +319,18 @@ def test_requests_that_nobody_waits_for_any_more_are_no_longer_counted(server):
 
 def test_an_outage_is_over_on_the_same_port(server):
     url = server.url
-    kept = httpx.Client()
+    client = httpx.Client()
     address = f"{url}/ibmmq/rest/v3/admin/action/qmgr/QM01/mqsc"
-    assert kept.post(address, json=display("qmgr"), headers=CSRF).status_code == 200
+    assert client.post(address, json=display("qmgr"), headers=CSRF).status_code == 200
     assert server.open_connections == 1
     server.stop()
     wait_until(lambda: server.open_connections == 0)
     with pytest.raises(httpx.HTTPError):
-        kept.post(address, json=display("qmgr"), headers=CSRF)
+        client.post(address, json=display("qmgr"), headers=CSRF)
     server.start()
     assert server.url == url
-    assert kept.post(address, json=display("qmgr"), headers=CSRF).status_code == 200
-    kept.close()
+    assert client.post(address, json=display("qmgr"), headers=CSRF).status_code == 200
+    client.close()
 
 
 def wait_until(condition):

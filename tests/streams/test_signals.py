@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from streams.host.signals import stop_requests
+from streams.host.signals import StopRequestedError, stop_requests
 
 ROOT = Path(__file__).resolve().parents[2]
 # A handler runs between two instructions of the main thread: here while that holds the lock of the event, as `wait`
@@ -40,6 +43,20 @@ def test_a_request_is_seen_at_once_and_by_whoever_waits():
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
         assert stop.wait(10)
+
+
+def test_a_block_that_waits_is_left_at_a_request_and_not_entered_after_it():
+    with stop_requests() as stop:
+        with stop.leaving():
+            pass
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        began_s = time.monotonic()
+        with pytest.raises(StopRequestedError), stop.leaving():
+            time.sleep(10)
+        assert time.monotonic() - began_s < 5
+        with pytest.raises(StopRequestedError), stop.leaving():
+            pytest.fail("it was entered")
+        assert stop.is_set()
 
 
 def test_a_second_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch):

@@ -33,7 +33,7 @@ class PlayedSystem(System):
     Args:
         estate: the estate.
         scenario: what is played.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
 
     Attributes:
         tables: the events so far, as tables of ARROW_SCHEMA, in order of time.
@@ -56,11 +56,11 @@ class PlayedSystem(System):
 
     @property
     def outcomes(self) -> Mapping[str, StoreOutcome]:
-        """What happened so far, by store."""
+        """Refused puts and peaks so far, by store."""
         return self._real.outcomes
 
     def play(self, until: int) -> None:
-        """Serve what is demanded before a time, microseconds, and set the state to that of then."""
+        """Serve what is demanded before a time, microseconds, and set the state to that of the time."""
         for piece in self._before(until):
             table = self._real.serve(piece)
             self.tables.append(table)
@@ -84,7 +84,9 @@ class PlayedSystem(System):
         """Keep depths, times and uncommitted messages: CURDEPTH has uncommitted puts and no uncommitted gets."""
         names = ("time", "qmgr", "op", "queue", "msgid", "uow", "reason")
         columns = [table.column(name).cast(pa.int64()) if name == "time" else table.column(name) for name in names]
-        for time, qmgr, op, name, message, unit, reason in zip(*(one.to_pylist() for one in columns), strict=True):
+        for time, qmgr, op, name, message, unit, reason in zip(
+            *(column.to_pylist() for column in columns), strict=True
+        ):
             if op in {"COMMIT", "BACKOUT"}:
                 self._end(qmgr, unit, is_backout=op == "BACKOUT")
             if op not in {"PUT", "GET"} or reason:

@@ -1,14 +1,10 @@
 """Queue managers that answer DISPLAY from a state that a test or a simulation sets: `System`, for `tests.mqweb`.
 
-The definitions are those of an estate, the levels those of `levels`, what is known of queues is in `queues`. Answers
-have the keywords of [IBM: MQ 9.4, DISPLAY QMGR, QLOCAL, QSTATUS, CFSTATUS, CFSTRUCT, STGCLASS, SMDS, SMDSCONN, USAGE,
-QMSTATUS]; replies of z/OS are one line an object between CSQN205I and CSQ9022I [IBM: MQ 9.3, Examples of commands and
-their replies]; those of runmqsc have one text an object.
-
-Assumed, because no page and no published answer shows it: the numbers of the messages CSQM4nnI other than CSQM401I,
-CSQM409I; the texts with which a command fails other than AMQ8147E, AMQ8405E and CSQM297I; that CSQN137I and CSQN121I
-come around the replies of a member that CMDSCOPE names, and CSQN132E for one that is not active; the layout of
-CSQE280I; that the JSON of QSTATUS names its queue `queue`; and that no key of JSON names the member that answered.
+The definitions are those of an estate, and answers have the keywords of [IBM: MQ 9.4, DISPLAY QMGR, QLOCAL, QSTATUS,
+CFSTATUS, CFSTRUCT, STGCLASS, SMDS, SMDSCONN, USAGE, QMSTATUS]: of z/OS a line of text for an object, between CSQN205I
+and CSQ9022I [IBM: MQ 9.3, Examples of commands and their replies], else a text as of runmqsc. Not seen anywhere, so
+assumed: messages CSQM4nnI but 401 and 409, error texts but AMQ8147E, AMQ8405E and CSQM297I, CSQN137I, CSQN121I and
+CSQN132E for CMDSCOPE, the columns of CSQE280I, and in JSON the key `queue` of QSTATUS, and no name of the member.
 """
 
 from __future__ import annotations
@@ -102,7 +98,7 @@ def parse(text: str) -> Command:
 
 @dataclass
 class Queue:
-    """What is known of a queue. Handles and uncommitted messages are by queue manager, times in microseconds."""
+    """State of a queue. Handles and uncommitted messages are by queue manager, times in microseconds."""
 
     depth: int = 0
     getters: dict[str, int] = field(default_factory=dict)
@@ -154,7 +150,7 @@ class System:
     def members_of(self, qmgr: str) -> list[str]:
         """Return the members of the queue manager's group, itself included."""
         group = self.estate.queue_managers[qmgr].queue_sharing_group
-        others = [name for name, one in self.estate.queue_managers.items() if one.queue_sharing_group == group]
+        others = [name for name, member in self.estate.queue_managers.items() if member.queue_sharing_group == group]
         return others if group else [qmgr]
 
     def owner(self, store: StoreConfig) -> str:
@@ -245,12 +241,12 @@ class System:
     # --- objects -----------------------------------------------------------------------------------------------------
 
     def _qmgr(self, qmgr: str, _command: Command) -> Iterator[Row]:
-        one = self.estate.queue_managers[qmgr]
-        level = int((one.version or "9.4").replace(".", "")) * 10
-        row: Row = {"QMNAME": qmgr, "PLATFORM": "MVS" if one.platform == "zos" else "UNIX", "CMDLEVEL": level}
+        config = self.estate.queue_managers[qmgr]
+        level = int((config.version or "9.4").replace(".", "")) * 10
+        row: Row = {"QMNAME": qmgr, "PLATFORM": "MVS" if config.platform == "zos" else "UNIX", "CMDLEVEL": level}
         row |= {"MONQ": "MEDIUM" if self.is_monitored else "OFF", "MAXUMSGS": 10000, "DESCR": "(an example)"}
-        if one.platform == "zos":
-            row["QSGNAME"] = one.queue_sharing_group or ""
+        if config.platform == "zos":
+            row["QSGNAME"] = config.queue_sharing_group or ""
             row["EXPRYINT"] = "OFF"
         yield row
 
@@ -269,8 +265,8 @@ class System:
             if self.is_zos(qmgr):
                 row["QSGDISP"] = "SHARED" if isinstance(store, Structure) else "QMGR"
                 row["CFSTRUCT"] = store.short_name if isinstance(store, Structure) else ""
-                shown = f"PS{store.psid:02d}" if isinstance(store, PageSet) else "DEFAULT"
-                row["STGCLASS"] = "" if isinstance(store, Structure) else shown
+                storage_class = f"PS{store.psid:02d}" if isinstance(store, PageSet) else "DEFAULT"
+                row["STGCLASS"] = "" if isinstance(store, Structure) else storage_class
             else:
                 row["MAXFSIZE"] = store.max_size // MIB if isinstance(store, QueueFile) else "DEFAULT"
             known = self.queues.get((owner, queue), Queue())
@@ -319,53 +315,65 @@ class System:
     def _of_group(self, qmgr: str) -> list[Structure]:
         group = self.estate.queue_managers[qmgr].queue_sharing_group
         stores = self.estate.stores.values()
-        return [one for one in stores if isinstance(one, Structure) and one.queue_sharing_group == group]
+        return [
+            structure
+            for structure in stores
+            if isinstance(structure, Structure) and structure.queue_sharing_group == group
+        ]
 
     def _structures(self, qmgr: str, _command: Command) -> Iterator[Row]:
-        for one in self._of_group(qmgr):
-            if one.is_administration:
+        for structure in self._of_group(qmgr):
+            if structure.is_administration:
                 continue
-            row: Row = {"CFSTRUCT": one.short_name, "DESCR": "", "CFLEVEL": one.cf_level, "RECOVER": "YES"}
-            row |= {"OFFLOAD": one.offload, "DSBLOCK": f"{one.ds_block // KIB}K", "DSBUFS": 100, "DSGROUP": ""}
-            row["DSEXPAND"] = "YES" if one.ds_expand else "NO"
-            for rule in one.rules:
+            row: Row = {"CFSTRUCT": structure.short_name, "DESCR": "", "CFLEVEL": structure.cf_level, "RECOVER": "YES"}
+            row |= {
+                "OFFLOAD": structure.offload,
+                "DSBLOCK": f"{structure.ds_block // KIB}K",
+                "DSBUFS": 100,
+                "DSGROUP": "",
+            }
+            row["DSEXPAND"] = "YES" if structure.ds_expand else "NO"
+            for rule in structure.rules:
                 size = f"{rule.sz // KIB}K" if rule.sz else "0K"
                 row |= {f"OFFLD{rule.number}TH": rule.th, f"OFFLD{rule.number}SZ": size}
             yield row
 
     def _structure_statuses(self, qmgr: str, command: Command) -> Iterator[Row]:
-        for one in self._of_group(qmgr):
-            levels = self.levels[one.name]
-            head: Row = {"CFSTATUS": one.short_name, "TYPE": command.type or "SUMMARY"}
+        for structure in self._of_group(qmgr):
+            levels = self.levels[structure.name]
+            head: Row = {"CFSTATUS": structure.short_name, "TYPE": command.type or "SUMMARY"}
             if command.type in {"", "SUMMARY"}:
-                used, most = levels.get("ents_used", 0), levels.get("ents_max", 0)
-                row = {**head, "CFTYPE": "ADMIN" if one.is_administration else "APPL", "STATUS": "ACTIVE"}
-                row["SIZEMAX"] = levels.get("size", one.size) // KIB
-                row["SIZEUSED"] = 100 * max(used, 1) // max(most, 1)
-                row |= {"ENTSMAX": most, "ENTSUSED": used, "FAILDATE": "", "FAILTIME": ""}
-                yield row | {"OFFLDUSE": one.offload if one.offload in {"SMDS", "DB2"} else "NONE"}
-            elif command.type == "SMDS" and one.offload == "SMDS":
-                for member in one.queue_managers:
+                used, maximum = levels.get("ents_used", 0), levels.get("ents_max", 0)
+                row = {**head, "CFTYPE": "ADMIN" if structure.is_administration else "APPL", "STATUS": "ACTIVE"}
+                row["SIZEMAX"] = levels.get("size", structure.size) // KIB
+                elements, most = levels.get("elems_used", 0), levels.get("elems_max", 0)
+                row["SIZEUSED"] = max(100 * used // max(maximum, 1), 100 * elements // max(most, 1))  # assumed
+                row |= {"ENTSMAX": maximum, "ENTSUSED": used, "FAILDATE": "", "FAILTIME": ""}
+                yield row | {"OFFLDUSE": structure.offload if structure.offload in {"SMDS", "DB2"} else "NONE"}
+            elif command.type == "SMDS" and structure.offload == "SMDS":
+                for member in structure.queue_managers:
                     yield head | {"SMDS": member, "ACCESS": "ENABLED", "STATUS": "ACTIVE", "RCVDATE": "", "RCVTIME": ""}
             elif command.type == "CONNECT":
-                for member in one.queue_managers:
+                for member in structure.queue_managers:
                     yield head | {"QMNAME": member, "SYSNAME": "MVS1", "STATUS": "ACTIVE", "FAILDATE": ""}
 
     def _offloading(self, qmgr: str, command: Command) -> list[Structure]:
         """Return the structures with data sets that the CFSTRUCT of a command names."""
         pattern = command.words.get("CFSTRUCT", "*")
-        stores = [one for one in self._of_group(qmgr) if one.offload == "SMDS" and one.holds_queues]
-        return [one for one in stores if _matches(pattern, one.short_name)]
+        stores = [
+            structure for structure in self._of_group(qmgr) if structure.offload == "SMDS" and structure.holds_queues
+        ]
+        return [structure for structure in stores if _matches(pattern, structure.short_name)]
 
     def _data_sets(self, qmgr: str, command: Command) -> Iterator[Row]:
-        for one in self._offloading(qmgr, command):
-            for member in one.queue_managers:
-                yield {"SMDS": member, "CFSTRUCT": one.short_name, "DSBUFS": "DEFAULT", "DSEXPAND": "DEFAULT"}
+        for structure in self._offloading(qmgr, command):
+            for member in structure.queue_managers:
+                yield {"SMDS": member, "CFSTRUCT": structure.short_name, "DSBUFS": "DEFAULT", "DSEXPAND": "DEFAULT"}
 
     def _connections(self, qmgr: str, command: Command) -> Iterator[Row]:
-        for one in self._offloading(qmgr, command):
-            for member in one.queue_managers:
-                row: Row = {"SMDSCONN": member, "CFSTRUCT": one.short_name, "STATUS": "OPEN", "AVAIL": "NORMAL"}
+        for structure in self._offloading(qmgr, command):
+            for member in structure.queue_managers:
+                row: Row = {"SMDSCONN": member, "CFSTRUCT": structure.short_name, "STATUS": "OPEN", "AVAIL": "NORMAL"}
                 yield row | {"OPENMODE": "UPDATE" if member == qmgr else "READONLY", "EXPANDST": "NORMAL"}
 
     def _qmgr_status(self, qmgr: str, _command: Command) -> Iterator[Row]:
@@ -405,23 +413,26 @@ class System:
 
     def _data_set_usage(self, qmgr: str) -> Iterator[str]:
         """Yield the data sets that the queue manager owns: the report has no others."""
-        stores = [one for one in self._of_group(qmgr) if qmgr in self.levels[one.name].get("smds", {})]
+        stores = [
+            structure for structure in self._of_group(qmgr) if qmgr in self.levels[structure.name].get("smds", {})
+        ]
         yield f"CSQE280I {qmgr} SMDS usage ..."
         yield "Application  Offloaded     Total Total data  Used data Used"
         yield "structure     messages    blocks     blocks     blocks part"
-        for one in stores:
-            levels = self.levels[one.name]["smds"][qmgr]
+        for structure in stores:
+            levels = self.levels[structure.name]["smds"][qmgr]
             total = levels.get("blocks_total", 0)
-            maps = -(-total // (one.ds_block - 4096 + 1))  # a byte of the map a data block
+            maps = -(-total // (structure.ds_block - 4096 + 1))  # a byte of the map a data block
             used = max(0, levels.get("blocks_used", 0) - maps)
             numbers = f"{levels.get('messages', 0):10}{total:10}{total - maps:11}{used:11}"
-            yield f"_{one.short_name:12}{numbers}{100 * used // max(1, total - maps):4}%"
+            yield f"_{structure.short_name:12}{numbers}{100 * used // max(1, total - maps):4}%"
         yield " End of SMDS usage report"
         yield f"CSQE285I {qmgr} SMDS buffer usage ..."
         yield "Application  Block  --------- Buffers ---------  Reads Lowest  Wait"
         yield "structure     size  Total In use  Saved   Empty  saved   free  rate"
-        for one in stores:
-            yield f"_{one.short_name:12}{one.ds_block // KIB:4}K    100      0      2      98     0%     98    0%"
+        for structure in stores:
+            size = f"{structure.ds_block // KIB}K"
+            yield f"_{structure.short_name:12}{size:>5}    100      0      2      98     0%     98    0%"
         yield " End of SMDS buffer usage report"
 
 

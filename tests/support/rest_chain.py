@@ -94,7 +94,7 @@ class Chain(Twins):
         answer_s: seconds of simulated time that an answer takes: what is shown later is newer.
 
     Attributes:
-        said: failures that the client complained of, (code, place, text).
+        complaints: failures that the client complained of, (code, place, text).
         events: those of the last round.
         pages: those of the last round.
     """
@@ -103,7 +103,7 @@ class Chain(Twins):
         self, server: MqwebServer, system: PlayedSystem, qmgrs: Sequence[str], *, answer_s: float = 0.0
     ) -> None:
         super().__init__(system.estate)
-        self.said: list[tuple[str, str, str]] = []
+        self.complaints: list[tuple[str, str, str]] = []
         self.events: list[Event] = []
         self.pages: list[Page] = []
         self.system = system
@@ -115,7 +115,7 @@ class Chain(Twins):
             qmgrs,
             HttpClient(),
             system.estate,
-            complain=lambda *complaint: self.said.append(complaint),
+            complain=lambda *complaint: self.complaints.append(complaint),
             clock=lambda: system.time,
         )
 

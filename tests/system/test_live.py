@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -24,6 +24,7 @@ from tests.mqweb import Certificates, MqwebServer, User
 from tests.support.chromium import CHROMIUM, QUIET
 from tests.support.processes import still_alive
 from tests.support.queue_managers import System
+from tests.support.surfaces import wait_until
 from twin import demo_estate
 
 pytestmark = [pytest.mark.nightly, pytest.mark.system]
@@ -149,38 +150,60 @@ def events_of(address: str) -> int:
     return latest.states[STORE].state.events
 
 
-def test_from_an_address_to_a_live_twin_that_survives_the_loss_of_each_part(site: Site, tmp_path: Path) -> None:
-    first = Started(site, tmp_path)
-    try:
-        broker = first.wait_for("broker up: ").rpartition(" ")[2]
-        address = first.wait_for("console up: ").rpartition(" ")[2]
-        first.wait_for("first state after ")
-        assert not any(SECRET in words_of(own) for own in [*first.family(), psutil.Process(first.process.pid)])
-        site.fill(0.93)
-        assert STORE in first.wait_for("first alert: ")
-        look_at(address)
-        for name, command in PARTS.items():
-            first.part(command).kill()
-            first.wait_for(f"{name}: it was killed by signal 9")
-            first.wait_for(f"{name} up again")
-        before = events_of(broker)
-        assert first.stop() < 30
-        assert "stopped; to continue, run" in first.lines[-2] and first.lines[-1].startswith("  mqtwin start --live")
-    finally:
-        first.end()
-    logs = "".join(path.read_text() for path in (tmp_path / "site" / "logs").iterdir())
-    assert SECRET not in logs and SECRET not in "".join(first.lines)
-    second = Started(site, tmp_path)
-    try:
-        assert second.wait_for("broker up: ").endswith(broker)
-        second.wait_for("first state after ")
-        assert events_of(broker) > before
-        second.stop()
-    finally:
-        second.end()
-    assert "restarting" not in logs
-    checkpoint = str(tmp_path / "site" / "checkpoint")
-    assert main(["state", "--checkpoint", checkpoint, "--estate", str(tmp_path / "site" / "estate.toml")]) == 0
+@pytest.fixture
+def start(site: Site, tmp_path: Path) -> Iterator[Callable[[], Started]]:
+    """A function that starts the command; what still runs at the end is killed."""
+    runs: list[Started] = []
+
+    def start() -> Started:
+        runs.append(Started(site, tmp_path))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.end()
+
+
+@pytest.mark.ci
+def test_from_an_address_to_a_live_twin_that_continues_after_ctrl_c(
+    site: Site, tmp_path: Path, start: Callable[[], Started]
+) -> None:
+    first, folder = start(), tmp_path / "site"
+    broker = first.wait_for("broker up: ").rpartition(" ")[2]
+    address = first.wait_for("console up: ").rpartition(" ")[2]
+    first.wait_for("first state after ")
+    assert not any(SECRET in words_of(own) for own in [*first.family(), psutil.Process(first.process.pid)])
+    site.fill(0.93)
+    assert STORE in first.wait_for("first alert: ")
+    look_at(address)
+    before = events_of(broker)
+    assert first.stop() < 30
+    assert "stopped; to continue, run" in first.lines[-2] and first.lines[-1].startswith("  mqtwin start --live")
+    assert SECRET not in "".join([*first.lines, *(path.read_text() for path in (folder / "logs").iterdir())])
+    second = start()
+    assert second.wait_for("broker up: ").endswith(broker)
+    second.wait_for("first state after ")
+    assert events_of(broker) > before
+    second.stop()
+    checkpoint = str(folder / "checkpoint")
+    assert main(["state", "--checkpoint", checkpoint, "--estate", str(folder / "estate.toml")]) == 0
+
+
+def test_each_part_that_is_killed_comes_back_and_the_twin_goes_on_living(
+    tmp_path: Path, start: Callable[[], Started]
+) -> None:
+    run = start()
+    broker = run.wait_for("broker up: ").rpartition(" ")[2]
+    run.wait_for("console up: ")
+    run.wait_for("first state after ")
+    for name, command in PARTS.items():
+        run.part(command).kill()
+        run.wait_for(f"{name}: it was killed by signal 9")
+        run.wait_for(f"{name} up again")
+    before = events_of(broker)
+    wait_until(lambda: events_of(broker) > before, PATIENCE_S)
+    run.stop()
+    assert not (tmp_path / "site" / "logs" / "job.log").read_text().count('"level":"error"')
 
 
 def look_at(address: str) -> None:

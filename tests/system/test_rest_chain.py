@@ -42,7 +42,7 @@ def test_rounds_become_alerts_and_states_in_the_stream(
                 stream.run()
         writer.flush()
     stream.run()
-    assert not chain.said
+    assert not chain.complaints
     assert stream.alerts() == by_id(chain.alerts)
     assert stream.states() == chain.player.states()
     assert not stream.letters()

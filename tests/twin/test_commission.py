@@ -89,7 +89,7 @@ def test_a_twentieth_of_the_puts_missing_is_not_fit_and_says_why_and_when(site: 
         "forecasts": Fitness.FIT,
     }
     reasons = {check.subject: check.reason for check in report.checks if check.verdict == Fitness.UNFIT}
-    assert "are missing by `seq`" in reasons["numbering"]
+    assert "events missing by `seq`" in reasons["numbering"]
     assert "found no message: their puts are missing" in reasons["coverage"]
     assert reasons["fidelity"].startswith("entries matched in")
     assert "apart in hours from 2026-11-20 01:00 to 2026-11-20 02:00" in reasons["fidelity"]

@@ -122,7 +122,7 @@ def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path
 
 def test_an_unknown_queue_is_coverage(tmp_path, estate):
     result = drift_of(tmp_path, estate, put(0, "OTHER"), measure(1, ents_used=0))
-    assert result.causes(STORE) == ["1 events of the recording name queues or stores not in the estate"]
+    assert result.causes(STORE) == ["1 event of the recording with a queue or store not in the estate"]
 
 
 def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from tests.naive.private_estates import page_set
 from tests.support.twin_driver import TwinDriver
 from twin.forecast.extension import Extension
-from twin.forecast.levels import last_peak
+from twin.forecast.levels import fall_of, last_peak
 
 MINUTE = 60.0
 LARGE = {"size": 64 << 20}
@@ -187,6 +187,27 @@ def test_an_alert_of_levels_that_fall_says_so_and_clears(kind: str) -> None:
     assert all(alert.severity in ("info", "warning") and "full in" not in alert.cause for alert in falling)
     assert top < falling[0].time < foreseen[-1].time
     assert foreseen[-1].change == "cleared"
+
+
+def test_a_resource_that_appears_leaves_the_levels_of_the_others() -> None:
+    """The first message offloaded ended every forecast for five levels, at the threshold at which it matters."""
+    driver = TwinDriver(**LARGE)
+    level_fed(driver, lambda minute: 0.012 * minute, 60)
+    driver.measure(resync=True, smds={"QM02": {"blocks_total": 1024, "blocks_used": 20, "messages": 4}})
+    forecasts = level_fed(driver, lambda minute: 0.72 + 0.012 * minute, 5)
+    assert all(forecast["resource"] == "elements" for forecast in forecasts)
+
+
+def test_equal_levels_of_a_whole_percentage_do_not_end_a_fall() -> None:
+    assert falling_at([0.5, 0.9, 0.88, 0.86]) == 1
+    assert falling_at([0.5, 0.9, 0.88, 0.88, 0.88]) == 1
+    assert falling_at([0.5, 0.9, 0.88, 0.88, 0.89]) is None
+    assert falling_at([0.5, 0.9, *[0.88] * 7]) is None  # it rests
+    assert falling_at([0.9]) is None
+
+
+def falling_at(shares: list[float]) -> int | None:
+    return fall_of(list(range(len(shares))), shares)
 
 
 @pytest.mark.parametrize(

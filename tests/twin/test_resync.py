@@ -38,6 +38,34 @@ def test_what_was_not_measured_stays_as_large_as_it_was():
     assert state["elems_used"] == before["elems_used"]
 
 
+def test_elements_that_were_not_measured_are_as_full_as_the_structure():
+    driver = TwinDriver()
+    most = driver.state()["elems_max"]
+    state = driver.measure(resync=True, ents_used=driver.state()["ents_max"] // 4, usage_pct=60)
+    assert state["elems_used"] == round(0.6 * most)
+    assert state["usage_pct"] == pytest.approx(60, abs=0.01)
+    state = driver.measure(resync=True, ents_used=0, elems_used=7, usage_pct=60)
+    assert state["elems_used"] == 7
+
+
+def test_elements_are_at_most_as_full_as_before_where_entries_are_the_fuller_ones():
+    driver = TwinDriver()
+    most, entries = driver.state()["elems_max"], driver.state()["ents_max"]
+    driver.measure(resync=True, ents_used=entries // 10, usage_pct=40)
+    state = driver.measure(resync=True, ents_used=entries // 2, usage_pct=50)
+    assert state["elems_used"] == round(0.4 * most)
+    state = driver.measure(resync=True, ents_used=entries // 5, usage_pct=20)
+    assert state["elems_used"] == round(0.2 * most)
+
+
+def test_a_share_in_use_tests_no_model_and_corrects_none_without_resync():
+    driver = TwinDriver()
+    driver.put(1_000, count=20)
+    before = driver.state()
+    state = driver.measure(ents_used=20, usage_pct=90)
+    assert (state["elems_used"], state["drift_pct"]) == (before["elems_used"], 0)
+
+
 def test_messages_of_open_units_of_work_stay():
     driver = TwinDriver()
     driver.put(1_000, count=3, uow="u")

@@ -86,6 +86,7 @@ class Message:
     is_numbered: bool | None = None  # whether its further lines carry its number; None: none came yet
     page: str = ""  # name of the page with its first line
     last: int = 0  # time of the page with its last line
+    size: int = 0  # characters of its lines
     has_end: bool = False  # its last line is marked as that
     is_released: bool = False  # it was yielded, what follows is not read
 
@@ -108,10 +109,11 @@ class ConsoleReader:
     first_day: date | None  # day of the first time, where no line has named one; None: that of the page
     zone: tzinfo  # zone of the times
     is_whole: Callable[[Message], bool] | None = None  # of a log as it is written: whether a message ends with its text
+    qmgr: str | None = None  # of messages that name none; whoever reads them keeps it here
     unjoined: int = 0  # number of lines that continue a message whose first line is missing
     first_unjoined: tuple[str, str] | None = None  # place and text of the first of these
     outside: int = 0  # number of lines that are of no message, blank ones and headings among them
-    lines: int = 0  # of the messages that wait
+    size: int = 0  # characters of the messages that wait
     _place: str = ""  # of the text, for complaints
     _page: Page = field(default_factory=lambda: Page(b"", ""))
     _clock: _Clock = field(init=False)
@@ -187,7 +189,7 @@ class ConsoleReader:
 
     def _release(self, message: Message) -> Message:
         self._waiting.remove(message)
-        self.lines -= 1 + len(message.body)
+        self.size -= message.size
         message.is_released = True
         return message
 
@@ -280,7 +282,7 @@ class ConsoleReader:
         if id_ == "CSQU001I":
             self._clock.print_at(message.head)
         self._waiting.append(message)
-        self.lines += 1
+        self._grow(message, line.text)
         if self.is_whole is not None:
             self._changed += [message] if self._current is None else [self._current, message]
         self._current = message
@@ -318,12 +320,20 @@ class ConsoleReader:
             return
         message.body.append(text.strip())
         message.last = max(message.last, self._page.time or 0)
-        self.lines += 1
+        self._grow(message, text)
         if self.is_whole is not None:
             self._changed.append(message)
 
+    def _grow(self, message: Message, text: str) -> None:
+        message.size += len(text)
+        self.size += len(text)
+
     def _continue(self, message: Message, text: str) -> None:
         """Add the rest of a line that was too long for SYSLOG."""
+        if message.is_released:
+            self.outside += 1
+            return
+        self._grow(message, text)
         if message.body:
             message.body[-1] += " " + text.strip()
         else:

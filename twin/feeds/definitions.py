@@ -18,12 +18,11 @@ _EXPECTED = "expected: this in the estate, as mqtwin estate import or mqtwin sta
 
 
 class Definitions:
-    """Definitions that were announced since the start. feed: makes the complaints."""
+    """Comparison with the estate and with what was announced. feed: makes the complaints, keeps what was announced."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._intake = feed.intake
-        self._announced: dict[str, dict[str, Any]] = {}  # attributes by structure, of those of the estate
 
     def changes(self, definitions: Iterable[Definition]) -> Iterator[Item]:
         """Yield the ALTERs of changed structures, once until they change again, and complaints about the rest.
@@ -47,7 +46,7 @@ class Definitions:
             )
         if not isinstance(config, Structure) or not config.holds_queues:
             return
-        announced = self._announced.get(store, {})
+        announced = self._announced(config)
         changed = {
             name: value
             for name, value in definition.values.items()
@@ -63,7 +62,9 @@ class Definitions:
             yield from self._feed.lasting(subject, Complaint("definition-changed", definition.place, str(error)))
             return
         yield from self._feed.lasting(subject, None)
-        self._announced[store] = announced | changed
+        self._feed.announced[store] = {
+            name: (value, getattr(config, name)) for name, value in (announced | changed).items()
+        }
         yield {
             "time": definition.time,
             "qmgr": definition.qmgr,
@@ -71,6 +72,11 @@ class Definitions:
             "store": store,
             "attributes": changed,
         }
+
+    def _announced(self, config: Structure) -> dict[str, Any]:
+        """Return what was announced of a structure, but for what the estate has otherwise since: the job takes it."""
+        before = self._feed.announced.get(config.name, {})
+        return {name: value for name, (value, described) in before.items() if described == getattr(config, name, None)}
 
     def _queue(self, definition: Definition) -> Iterator[Item]:
         estate = self._intake.estate

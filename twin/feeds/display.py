@@ -23,7 +23,7 @@ from kernels.page_set import allocated_pages
 from twin.estate import Structure
 from twin.events import Measured
 from twin.events.measured import DataSetMeasured
-from twin.feeds.console import MAX_MESSAGE_LINES, RUNMQSC, ConsoleReader, Message
+from twin.feeds.console import RUNMQSC, ConsoleReader, Message
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.log_texts import texts_of
 from twin.feeds.mqsc_objects import MqscObjects, pairs
@@ -52,7 +52,7 @@ _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure 
 _LINES = "line of other messages"
 _SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
 _LOOK_US = 1_000_000  # between two looks for messages of which no line came for a while
-_MAX_CONSOLES = 1000  # systems whose logs are read as they are written
+_MAX_CONSOLES, _MAX_SIZE = 1000, 64 << 20  # systems whose logs are read as they are written, and characters that wait
 _MAX_SHORT = 20  # lines of a message that is not a report
 
 
@@ -72,7 +72,7 @@ class DisplayFeed(Feed):
         self._qmgr: str | None = options.qmgr
         self.passed = NOT_BY_TIME
         self._consoles: OrderedDict[tuple[str, str], ConsoleReader] = OrderedDict()  # by stream and system
-        self._lines = 0  # of the messages that wait in these
+        self._size = 0  # characters of the messages that wait in these
         self._silent_at: dict[str, int] = {}  # by partition: the time at which a message that waits may be whole
         self._above: dict[str, tuple[int, Measured]] = {}  # threshold and counts of IXC585E, by store without queues
         self._readers: dict[str, Callable[[Message, str, int, str], Iterator[Item]]] = {
@@ -101,9 +101,9 @@ class DisplayFeed(Feed):
             if own.system not in consoles:
                 consoles[own.system] = self._new_console(page)
             console = consoles[own.system]
-            yield from self._messages(console.read(file_lines(own.data), page, own.place))
+            yield from self._messages(console, console.read(file_lines(own.data), page, own.place))
         for console in consoles.values():
-            yield from self._messages(console.finish())
+            yield from self._messages(console, console.finish())
             yield from self._left(console)
         yield from self.objects.measurements.events()
 
@@ -134,16 +134,16 @@ class DisplayFeed(Feed):
             key = page.stream, own.system
             console = self._consoles.pop(key, None) or self._new_console(page)
             self._consoles[key] = console
-            self._lines -= console.lines
+            self._size -= console.size
             before = console.begun_in
             messages = console.read(log_lines(own.data), page, own.place)
-            yield from self._messages(chain(messages, console.whole()) if own.is_whole else messages, is_at_once=True)
+            yield from self._messages(console, chain(messages, console.whole()) if own.is_whole else messages)
             yield from self._left(console)
             self.note_begun(before, console.begun_in)
-            self._lines += console.lines
+            self._size += console.size
             if (silent_at := console.silent_at) is not None:
                 self._silent_at.setdefault(partition_of(page.stream), silent_at)
-        while len(self._consoles) > _MAX_CONSOLES or self._lines > MAX_MESSAGE_LINES:
+        while self._consoles and (len(self._consoles) > _MAX_CONSOLES or self._size > _MAX_SIZE):
             _, console = self._consoles.popitem(last=False)
             yield from self._whole(console, console.whole())
 
@@ -164,10 +164,10 @@ class DisplayFeed(Feed):
 
     def _whole(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
         """Take messages of which nothing more is expected."""
-        before, lines = console.begun_in, console.lines
-        yield from self._messages(messages, is_at_once=True)
+        before, size = console.begun_in, console.size
+        yield from self._messages(console, messages)
         self.note_begun(before, console.begun_in)
-        self._lines += console.lines - lines
+        self._size += console.size - size
 
     def _is_whole(self, message: Message) -> bool:
         """Return True for a message that its text shows to be whole, and for one that is not read."""
@@ -182,18 +182,22 @@ class DisplayFeed(Feed):
     def _new_console(self, page: Page) -> ConsoleReader:
         zone = self.options.zone or UTC
         if not page.stream:
-            return ConsoleReader(self._first_day(page.time), zone)
+            return ConsoleReader(self._first_day(page.time), zone, qmgr=self._qmgr)
         day = None if self.options.date is None else date.fromisoformat(self.options.date)
-        return ConsoleReader(day, zone, self._is_whole)
+        return ConsoleReader(day, zone, self._is_whole, qmgr=self.options.qmgr)
 
-    def _messages(self, messages: Iterable[Message | Complaint], *, is_at_once: bool = False) -> Iterator[Item]:
+    def _messages(self, console: ConsoleReader, messages: Iterable[Message | Complaint]) -> Iterator[Item]:
+        """Take messages of a text; what those of a log as it is written measure is not held back."""
         for message in messages:
             if isinstance(message, Complaint):
                 yield message
                 continue
+            self._qmgr = console.qmgr
             yield from self._message(message)
-            if is_at_once or self.objects.measurements.is_full:
-                yield from self.objects.measurements.events(is_end=not is_at_once)
+            console.qmgr = self._qmgr
+            is_full = self.objects.measurements.is_full
+            if is_full or console.is_whole is not None:
+                yield from self.objects.measurements.events(is_end=is_full)
 
     def _left(self, console: ConsoleReader) -> Iterator[Item]:
         """Yield the lines of a page that are of no message, and forget them."""

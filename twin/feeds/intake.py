@@ -18,16 +18,17 @@ from twin.events.fields import FIELD
 from twin.events.measured import Measured, check_measured, contradiction
 from twin.feeds.facts import EstateFacts, is_dynamic
 from twin.feeds.intervals import IdleStores
-from twin.units import as_text
+from twin.units import as_count, as_text
 
 DYNAMIC = "event of dynamic queues"
+OF_SYSTEM = "event of queues of the system"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
 _SEND = "Send that line, without what is confidential, to the issues of mqtwin, so that it will be read"
 _MAX_WORDS = 2_000  # characters of a complaint
-_SYSTEM = "SYSTEM."  # queues that MQ itself defines
+_SYSTEM = "SYSTEM."  # begins the names of queues that MQ itself defines
 
 # Codes of complaints about what is not understood, each of one line or object, and whether `Feed.object_count` has it.
 NOT_UNDERSTOOD: Mapping[str, bool] = {
@@ -381,7 +382,7 @@ class Intake:
         return (config.queue_sharing_group if config else None) or self.facts.group_of(qmgr)
 
     def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
-        """Count a name that the estate lacks.
+        """Count a name that the estate lacks. Dynamic queues and those of the system are passed over.
 
         Args:
             qmgr: queue manager; "" if the data name none.
@@ -389,8 +390,8 @@ class Intake:
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
         """
-        if queue is not None and is_dynamic(queue):
-            self._note_passed(Passed(DYNAMIC, qmgr or "?"))  # each such name is a new one
+        if queue is not None and (queue.startswith(_SYSTEM) or is_dynamic(queue)):  # each dynamic name is a new one
+            self._note_passed(Passed(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return
         entry = self.unknown.get((qmgr, queue or store or ""))
         if entry is None:
@@ -405,15 +406,11 @@ class Intake:
         return [_passed_line(name, passed) for name, passed in sorted(self.passed_over.items())]
 
     def lines_for_unknown(self) -> list[str]:
-        """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it.
-
-        Queues of the system come last.
-        """
-        ordered = sorted(self.unknown.items(), key=lambda item: (item[0][1].startswith(_SYSTEM), item[0]))
-        return [self._line_for(unknown) for _, unknown in ordered]
+        """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it."""
+        return [self._line_for(unknown) for _, unknown in sorted(self.unknown.items())]
 
     def _line_for(self, unknown: UnknownName) -> str:
-        events = f"{unknown.events:,} events from {as_text(unknown.first)}"
+        events = f"{as_count(unknown.events, 'event')} from {as_text(unknown.first)}"
         return f"{unknown.label}: {events}; add {self.estate_line(unknown)}"
 
     def estate_line(self, unknown: UnknownName) -> str:

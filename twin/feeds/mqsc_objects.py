@@ -1,11 +1,11 @@
 """Objects and states that MQSC DISPLAY shows, as text or as JSON: measurements, and facts about the estate.
 
-SIZEMAX of CFSTATUS is in KB, SIZEUSED a percentage of bytes; elements are not fields. CURFSIZE and CURMAXFS of QSTATUS
-are in MB, rounded up. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of the queue manager
-that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or -1 is not known.
-KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may contain any
-brackets. A value ends at its own bracket; where they do not match, at the first one that another pair follows. A value
-cut by the end of a line is joined.
+SIZEMAX of CFSTATUS is in KB, SIZEUSED the percentage of the structure in use; elements are not fields. CURFSIZE and
+CURMAXFS of QSTATUS are in MB, rounded up. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of
+the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or
+-1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may
+contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
+follows. A value cut by the end of a line is joined.
 
 Sources:
     [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS, DISPLAY
@@ -161,6 +161,8 @@ class MqscObjects:
         if fields.get("SIZEMAX"):
             measured["size"] = parse_size(fields["SIZEMAX"], unit="K")
             self._intake.facts.add("structure", store, f"CFSTATUS, {place}", size=measured["size"])
+        if fields.get("SIZEUSED", "").strip():
+            measured["usage_pct"] = _number(fields["SIZEUSED"])
         self.measurements.add(qmgr, time, store, measured)
 
     def _state_of(self, name: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
@@ -233,7 +235,10 @@ class MqscObjects:
         """Return a local time of day as microseconds since 1970; None, with a complaint, of one after the answer."""
         zone = self._feed.options.zone
         if zone is None:
-            text = "its times are local; they are taken as UTC. Expected: --zone"
+            text = (
+                "its times are local, and no answer shows their zone; they are taken as UTC. Expected: --zone, that of"
+            )
+            text += " its system, such as --zone Europe/Berlin"
             yield from self._feed.once(Complaint("no-zone", place, text))
         moments = _moments(*local, zone or UTC)
         past = [moment for moment in moments if moment <= time + _AHEAD_US]

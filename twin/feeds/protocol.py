@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
 from importlib import import_module
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from twin.errors import UsageError
 from twin.feeds.intake import Complaint, Intake, Item
@@ -69,6 +69,7 @@ class Feed(ABC):
         passed: microseconds; no event up to here is held back.
         page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
         begun_in: names of the pages, of streams, in which something begins that is not whole yet, and how much.
+        announced: by store and attribute the value that an ALTER announced last, and that of the estate then.
     """
 
     reads: ClassVar[str]
@@ -81,6 +82,7 @@ class Feed(ABC):
         self.passed = 0
         self.page_latest = 0
         self.begun_in: Counter[str] = Counter()
+        self.announced: dict[str, dict[str, tuple[Any, Any]]] = {}
         self._complained: set[tuple[str, str]] = set()
         self._lasting: dict[str, str] = {}  # text of the complaint by subject
 

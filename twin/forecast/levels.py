@@ -28,6 +28,7 @@ from twin.state.arrays import Array
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
 _FOOT = 0.02  # of a rise, that its foot is high
+_SAME = 4  # levels [assumed]
 _MIN_GAPS = 3  # levels, from which the usual time between two is known
 _NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
@@ -99,14 +100,17 @@ class Levels(msgspec.Struct, kw_only=True):
         """
         levels = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
         self.rescale(fill)
-        if self.ticks and (tick < self.ticks[-1] or levels.keys() != self.shares.keys()):
+        if self.ticks and tick < self.ticks[-1]:
             self.ticks, self.shares = [], {}
         if self.ticks and tick == self.ticks[-1]:
             self.ticks.pop()
             for shares in self.shares.values():
                 shares.pop()
+        known = len(self.ticks)  # a resource that was not there before is as if it had been so
         self.ticks = [*self.ticks, tick][-MAX_LEVELS:]
-        self.shares = {name: [*self.shares.get(name, []), level][-MAX_LEVELS:] for name, level in levels.items()}
+        self.shares = {
+            name: [*self.shares.get(name, [level] * known), level][-MAX_LEVELS:] for name, level in levels.items()
+        }
 
 
 def look_ahead(
@@ -210,7 +214,7 @@ def falling_since(view: ForecastView, levels: Levels, resource: Resource, tick: 
         tick: the present.
     """
     if int(view.tables.store.scalars[0]["ages"]) == 0:
-        return _by_levels(levels.ticks, levels.shares.get(str(resource), []))
+        return fall_of(levels.ticks, levels.shares.get(str(resource), []))
     store = view.tables.store
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = tick - BINS + 1
@@ -247,8 +251,12 @@ def last_peak(held: list[float]) -> int:
     return place
 
 
-def _by_levels(ticks: list[int], shares: list[float]) -> int | None:
-    """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it."""
-    if len(shares) < 2 or shares[-1] >= shares[-2]:
+def fall_of(ticks: list[int], shares: list[float]) -> int | None:
+    """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it.
+
+    Up to `_SAME` equal levels are one, as SIZEUSED is a whole percentage.
+    """
+    before = next((share for share in shares[-2 : -_SAME - 2 : -1] if share != shares[-1]), None)
+    if before is None or shares[-1] > before:
         return None
     return ticks[last_peak(shares)]

@@ -40,7 +40,7 @@ from twin.playback.verdicts import (
 from twin.records import StateRecord
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.units import as_text
+from twin.units import as_count, as_text
 
 _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")
@@ -287,7 +287,7 @@ def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:
     if state.gaps:
         causes.append(f"{state.gaps:,} numbers of `seq` are missing: their events were lost")
     if unknown:
-        causes.append(f"{unknown:,} events of the recording name queues or stores not in the estate")
+        causes.append(f"{as_count(unknown, 'event')} of the recording with a queue or store not in the estate")
     worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
     for queue in sorted(seen.puts.keys() | seen.gets.keys()):
         puts, gets = seen.puts[queue], seen.gets[queue]

@@ -250,7 +250,7 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
         checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
     if unknown:
         verdict = _of_loss(unknown / (unknown + events), at_least=Fitness.LIMITED)
-        reason = f"{as_count(unknown, 'event')} of {unknown + events:,} name queues or stores that the estate lacks"
+        reason = f"{as_count(unknown, 'event')} of {unknown + events:,} with names that the estate lacks"
         remedy = "add them to the estate: `mqtwin estate import` writes it from the site's definitions"
         checks.append(Check(subject="coverage", verdict=verdict, reason=reason, remedy=remedy))
     return checks
@@ -306,7 +306,7 @@ def _check_numbering(store: StoreCommission) -> Check | None:
     if not store.gaps:
         return None
     share = store.gaps / (store.gaps + store.numbered)
-    reason = f"{store.gaps:,} events ({_pct(share)}) are missing by `seq`"
+    reason = f"{as_count(store.gaps, 'event')} missing by `seq` ({_pct(share)})"
     remedy = "look for errors of the producers, then resync the store"
     return _check("numbering", _of_loss(share, at_least=Fitness.LIMITED), reason, remedy)
 

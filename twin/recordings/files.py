@@ -29,6 +29,7 @@ from twin.events.refusals import RECORDING
 from twin.events.row_text import RowTexts
 from twin.events.values import scan_buffer
 from twin.outputs import Draft, unwritable
+from twin.units import as_count
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 
@@ -406,7 +407,7 @@ class CutCheck:
     def warn(self, events: int) -> None:
         """Warn if the end is missing. events: number of events read."""
         if self.is_cut:
-            text = f"{self.path} is cut off: {events:,} events were read, its end is missing"
+            text = f"{self.path} is cut off: {as_count(events, 'event')} could be read, its end is missing"
             warnings.warn(CutRecordingWarning(text), stacklevel=3)
 
 

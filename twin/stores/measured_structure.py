@@ -72,6 +72,10 @@ class MeasuredStructureTwin(StructureTwin):
             self.monitor.memory.levels = Levels()  # of other resources they begin again, too
 
     @override
+    def _elements_by_usage(self, measured: Measured) -> int | None:
+        return super()._elements_by_usage(measured) if "elems_max" in self.totals else None
+
+    @override
     def _set_baseline(self, measured: Measured) -> Baseline:
         baseline = super()._set_baseline({**measured, "messages": 0})
         return {**baseline, "smds": {}}

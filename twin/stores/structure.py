@@ -33,6 +33,7 @@ from twin.stores.structure_view import pools_pct, structure_resource
 
 _Total = Literal["ents_max", "elems_max", "size"]
 _TOTALS: tuple[_Total, ...] = ("ents_max", "elems_max", "size")
+_ROUNDED_PCT = 1.0  # by which SIZEUSED, a whole number, may differ from the share that it comes from
 _NET_PCT = 95  # of a pool whose level is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
 
 
@@ -352,6 +353,31 @@ class StructureTwin(MessageStore):
             levels = self.monitor.memory.levels
             self.above_since = min(levels.crossed_at(str(name), line, now, shares[name]) for name in above)
         self.is_unaltered = self.is_unaltered or now - self.above_since >= alteration.SEEN_AFTER_US
+
+    @override
+    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
+        """Take over a measurement; where it has no elements, they are as full as the structure.
+
+        DISPLAY CFSTATUS has entries, and SIZEUSED as `usage_pct`. A coupling facility counts entries and elements, no
+        bytes in use: SIZEUSED is the share of the elements, or of the fuller one of both [assumed]. Where it may be the
+        share of the entries, elements are at most as full as they were.
+        """
+        known = self._elements_by_usage(measured)
+        if known is not None:
+            measured, new_fields = {**measured, "elems_used": known}, new_fields | {"elems_used"}
+        return super()._resync(measured, new_fields)
+
+    def _elements_by_usage(self, measured: Measured) -> int | None:
+        """Return the elements in use by the share of the structure in use; None: it is not needed, or does not say."""
+        if "elems_used" in measured or "usage_pct" not in measured or self.is_counted:
+            return None
+        params, size = self.tables.store.params[0], measured.get("size") or self.allocation.size
+        elements = min(100.0, measured["usage_pct"]) / 100 * int(params["elems_max"]) * size / self.allocation.size
+        entries_pct = 100 * measured.get("ents_used", 0) / max(1, measured.get("ents_max") or int(params["ents_max"]))
+        if abs(measured["usage_pct"] - entries_pct) > _ROUNDED_PCT:
+            return round(elements)
+        used = read_usage(self.tables.store)["used"][STRUCTURE[Pool.ELEMENTS].row]
+        return min(int(used), round(elements))
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:

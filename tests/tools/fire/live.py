@@ -46,7 +46,7 @@ _STRUCTURES = 4
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What the collector used. seconds: since the run began; cpu_s, rounds, bytes: since the collector began."""
+    """Resources of the collector. seconds: since the run began; cpu_s, rounds, bytes: since the collector began."""
 
     seconds: float
     rss: int
@@ -66,7 +66,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct):
-    """A run. faults: by kind; unanswered: faults after which no round came; stderr_lines: of the collector."""
+    """A run. faults: by kind; unanswered: faults after which no round came; stderr_lines: lines of the collector."""
 
     seconds: float
     queues: int
@@ -287,13 +287,13 @@ class _Life:
             "CPU of a round": ("ms", rounds, lambda row: row.cpu_ms, 20),
             "bytes of a round": ("", rounds, lambda row: row.bytes, 10_000),
         }
-        figures = [figure_of(name, unit, part, value, most) for name, (unit, part, value, most) in slack.items()]
+        figures = [figure_of(name, unit, part, value, limit) for name, (unit, part, value, limit) in slack.items()]
         for figure in figures:
             result.growth[figure.name] = round(figure.first, 1), round(figure.last, 1)
         result.is_flat = all(figure.is_flat for figure in figures)
         if rounds:
-            result.cpu_ms_of_a_round = round(sum(one.cpu_ms for one in rounds) / len(rounds), 1)
-            result.bytes_of_a_round = round(sum(one.bytes for one in rounds) / len(rounds))
+            result.cpu_ms_of_a_round = round(sum(row.cpu_ms for row in rounds) / len(rounds), 1)
+            result.bytes_of_a_round = round(sum(row.bytes for row in rounds) / len(rounds))
         result.rounds_expected = int(result.seconds / result.interval_s)
         result.most_at_once = max(self._server.most_at_once.values(), default=0)
         result.logins = self._server.logins
@@ -337,7 +337,7 @@ def _count(kafka: str, topic: str) -> int:
 
 
 def estate_text(queues: int) -> str:
-    """Return an estate of so many queues: shared ones in four structures, private ones, and those with a file each."""
+    """Return an estate with a number of queues: shared ones in four structures, private ones, others in files."""
     shared, private = (int(queues * share) for share in _SHARES.values())
     lines = [
         "schema = 1",

@@ -31,7 +31,7 @@ PAGES_OF_4 = {
     "pages_used": 8,
     "expansions": 2,
 }
-ENTRIES = {"ents_max": 14599, "ents_used": 6372, "size": 1 << 30}
+ENTRIES = {"ents_max": 14599, "ents_used": 6372, "size": 1 << 30, "usage_pct": 17}
 
 
 def display(text, **options):

@@ -52,8 +52,8 @@ def test_events_of_unknown_names_are_put_aside_with_a_line_for_the_estate(estate
     assert (intake.events, intake.aside) == (1, 4)
     assert intake.lines_for_unknown() == [
         'QM01/NEW: 2 events from 2026-11-20T11:59:59.999999Z; add [queue."QSG1/NEW"] structure = "APP1"',
-        'QM01/QM01/PS04: 1 events from 2026-11-20T12:00:00.000000Z; add [page_set."QM01/4"] pages = ...',
-        'QM09/ORDERS: 1 events from 2026-11-20T12:00:00.000000Z; add [queue."QM09/ORDERS"] storage_class = "..."',
+        'QM01/QM01/PS04: 1 event from 2026-11-20T12:00:00.000000Z; add [page_set."QM01/4"] pages = ...',
+        'QM09/ORDERS: 1 event from 2026-11-20T12:00:00.000000Z; add [queue."QM09/ORDERS"] storage_class = "..."',
     ]
 
 

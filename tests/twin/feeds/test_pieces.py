@@ -293,6 +293,12 @@ class TestDisplay:
             assert events == first, seed
             assert (own.counts, feed.begun_in) == (intake.counts, {})
 
+    def test_lines_in_ebcdic_are_read(self, estate):
+        whole, _ = read("display", syslog(USAGE).encode(), estate=estate)
+        values = [line.encode("cp037") for line in syslog(USAGE).splitlines()]
+        events, _, _ = pieces("display", values, estate=estate)
+        assert merged(events) == merged(whole)
+
     @pytest.mark.parametrize("wrap", ["message", "log", "MESSAGE", "msg"])
     def test_lines_in_json_of_a_forwarder_are_read(self, estate, wrap):
         text = syslog(USAGE)
@@ -368,6 +374,13 @@ class TestDisplay:
         again, _, _ = pieces("display", values, estate=estate)
         assert again == events
 
+    def test_the_queue_manager_that_a_text_names_is_that_of_its_stream(self, estate):
+        texts = [RUNMQSC.splitlines(), RUNMQSC.replace("QMD1", "QMD2").splitlines()]
+        values = [(f"t/0/{key}", line.encode()) for lines in zip(*texts, strict=True) for key, line in enumerate(lines)]
+        events, intake, _ = pieces("display", values, second=0, estate=estate)
+        assert {event["qmgr"] for event in events} == {"QMD1"}
+        assert {qmgr for qmgr, _ in intake.unknown} == {"QMD2"}
+
     def test_a_structure_below_its_threshold_is_read_at_once(self, estate):
         """Of a structure that holds no queues; this one does, so that the message is passed over, not held."""
         _, intake, feed = pieces("display", [line_of(BELOW)], estate=estate, is_end=False)
@@ -395,10 +408,11 @@ class TestDisplay:
         events, _, feed = pieces("display", values, second=0, estate=estate, is_end=False)
         assert [event["measured"]["ents_max"] for event in events] == [20, 21]
         assert len(feed.begun_in) == 3
-        monkeypatch.setattr("twin.feeds.display.MAX_MESSAGE_LINES", 50)
-        endless = [("t/0/A", line) for line in syslog(SYSPRINT + "x\n" * 100).encode().splitlines()]
-        _, _, feed = pieces("display", endless, second=0, estate=estate, is_end=False)
-        assert feed._lines <= 50
+        monkeypatch.setattr("twin.feeds.display._MAX_SIZE", 5_000)
+        endless = syslog("CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\n" + "CFSTATUS(APP1)\n" * 500)
+        _, intake, feed = pieces("display", endless.encode().splitlines(), second=0, estate=estate, is_end=False)
+        assert feed._size <= 5_000
+        assert intake.counts["unjoined"] > 100
 
     def test_a_queue_manager_that_the_estate_lacks_is_counted(self, estate):
         _, intake, _ = pieces("display", [line_of(USAGE.replace("QM01", "QM77"))], estate=estate)

@@ -151,6 +151,7 @@ class TestRounds:
                 "ents_max": 14599,
                 "ents_used": 6372,
                 "size": 1 << 30,
+                "usage_pct": 17,
                 "smds": {"QM01": {"blocks_total": 9999, "blocks_used": 13, "messages": 123}},
                 "messages": 12,
                 "queues": [
@@ -291,7 +292,7 @@ class TestHandles:
         assert [len(event["measured"]["queues"]) for event in events] == [200, 200, 51]
         assert len({event["time"] for event in events}) == 1
         assert [event["measured"].keys() - {"queues", "asked"} for event in events] == [
-            {"ents_max", "ents_used", "size", "messages", "resync"},
+            {"ents_max", "ents_used", "size", "usage_pct", "messages", "resync"},
             set(),
             set(),
         ]

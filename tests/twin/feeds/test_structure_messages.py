@@ -9,7 +9,7 @@ from tests.twin.feeds.samples import numbered, responses
 from tests.twin.feeds.samples import syslog as as_syslog
 from tests.twin.feeds.test_live_formats import COLUMNS, answer, report, structure
 from twin.estate import Estate, load_estate
-from twin.feeds import Page
+from twin.feeds import Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 JANUARY = 1_706_550_234_000_000  # 2024-01-29T17:43:54Z
@@ -124,6 +124,22 @@ def test_back_below_is_three_points_below_where_nothing_else_says_so(site: Estat
     assert [(time, measured) for time, _, _, measured in events] == [(JANUARY, FULL), (JANUARY + 300_000_000, bound)]
 
 
+@pytest.mark.parametrize("wrap", [numbered, as_syslog])
+@pytest.mark.parametrize("layout", [older, newer])
+def test_live_both_are_measured_with_the_line_that_shows_them(site: Estate, layout, wrap) -> None:
+    intake = Intake(site)
+    feed = make_feed("display", intake)
+    full, back = (wrap(text("QSG1CSQ_ADMIN"), number).splitlines() for text, number in ((layout, 105), (below, 106)))
+    shown = []
+    for number, line in enumerate([*full, *back]):
+        events = list(intake.sift(feed.take(Page(line.encode(), f"t/0@{number}", JANUARY, stream="t/0/"))))
+        shown += [(line, event["measured"]["elems_used"]) for event in events]
+    first = next(line for line in full if "ELEMENTS" in line)
+    second = next(line for line in back if "IXC586I" in line)
+    assert shown == [(first, 82_490), (second, 82_500 * 82 // 100)]
+    assert not feed.begun_in
+
+
 def test_back_below_of_a_structure_with_queues_is_passed_over(site: Estate) -> None:
     events, intake = display(below("QSG1APP1"), site)
     assert events == []
@@ -147,7 +163,7 @@ def test_entries_of_cfstatus_are_measured_of_an_administration_structure_too(sit
         "CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\nCFSTATUS(CSQ_ADMIN)\nTYPE(SUMMARY)\nCFTYPE(ADMIN)\n"
         "STATUS(ACTIVE)\nSIZEMAX(65536)\nSIZEUSED(12)\nENTSMAX(41000)\nENTSUSED(5210)\n END CFSTATUS DETAILS\n"
     )
-    measured = {"ents_max": 41_000, "ents_used": 5210, "size": 64 << 20}
+    measured = {"ents_max": 41_000, "ents_used": 5210, "size": 64 << 20, "usage_pct": 12}
     assert display(text, site)[0] == [(NOON, "QM01", "QSG1/CSQ_ADMIN", measured)]
 
 

@@ -146,15 +146,14 @@ def test_points_of_other_objects_are_passed_over(site):
     assert intake.lines_for_passed_over() == ["1 point of other objects (1 of channel)"]
 
 
-def test_queues_of_the_system_come_last(site):
-    names = ("SYSTEM.DEAD", "ZEBRA", "ADA")
+def test_queues_of_the_system_are_passed_over_unless_the_estate_has_them(site):
+    """Of any format: names that begin with SYSTEM. are MQ's own [IBM: MQ, Rules for naming IBM MQ objects]."""
+    names = ("SYSTEM.DEAD", "SYSTEM.CLUSTER.TRANSMIT.QUEUE", "ZEBRA", "ADA")
     pages = [status("QM01").replace(b"NEW", name.encode()) for name in names]
     _, intake = read("display", Page(b"".join(pages), "file", NOON), estate=site)
-    assert [line.partition(":")[0] for line in intake.lines_for_unknown()] == [
-        "QM01/ADA",
-        "QM01/ZEBRA",
-        "QM01/SYSTEM.DEAD",
-    ]
+    first, second = intake.lines_for_unknown()
+    assert (first[:19], second[:22]) == ("QM01/ADA: 1 event f", "QM01/ZEBRA: 1 event fr")
+    assert intake.lines_for_passed_over() == ["2 events of queues of the system (2 of QM01)"]
 
 
 def test_a_message_of_statistics_for_an_unknown_distributed_queue_manager_is_a_queue_file(site):
