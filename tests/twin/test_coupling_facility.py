@@ -267,6 +267,13 @@ def test_a_measurement_of_the_free_storage_counts_what_others_have_taken(facilit
     assert facility.state().storage_measured == 300 * MIB
 
 
+def test_facts_of_queues_measure_nothing_of_a_facility(facility: Shared) -> None:
+    facility.reports(*both(1))
+    facility.event(15, "MEASURE", measured={"queues": [{"name": "ORDERS", "getters": 0}], "asked": ["QM01"]})
+    facility.reports(*both(2))
+    assert (facility.state().baseline, facility.state().storage_measured) == (None, None)
+
+
 def test_dump_space_is_not_free(tmp_path: Path) -> None:
     plain, dump = (
         Shared(shared_estate(tmp_path, ('size = "16G"', f'size = "16G"{more}')), "CF01").state()
