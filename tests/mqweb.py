@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -399,6 +399,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Listener
     timeout = 60.0  # of an idle connection
+    _counted = ExitStack()  # of a request that is posted
     disable_nagle_algorithm = True  # else each answer waits 40 ms for the acknowledgement of its headers
 
     def log_message(self, *_: Any) -> None:
@@ -436,7 +437,8 @@ class _Handler(BaseHTTPRequestHandler):
                 raise error or _RefusedError(400, "MQWB0117E", "The body of the request is not valid.")
             return _run(mqweb, qmgr, command, body, fault)
 
-        with mqweb.counted(qmgr):
+        with ExitStack() as self._counted:
+            self._counted.enter_context(mqweb.counted(qmgr))
             members = {qmgr} if command is None or not command.member else {qmgr, command.member}
             fault = mqweb.fault_of(members, "" if command is None else command.kind)
             if fault is None or not self._fail(fault):
@@ -519,6 +521,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "truncated":
             data = data[: len(data) * 2 // 3]
         self._note(status, len(data))
+        self._counted.close()  # a client that has the answer may ask on another connection at once
         self.send_response(status, HTTPStatus(status).phrase)
         usual = "text/plain; charset=utf-8" if what == "kind" else "application/json; charset=utf-8"
         self.send_header("Content-Type", kind or usual)
