@@ -140,8 +140,8 @@ class LiveTwin:
                         self._say(f"all alerts: {command_line(('mqtwin', 'alerts', *self._kafka.words))}")
                 if latest.states and not known:
                     seconds = time.monotonic() - self._began_s
-                    of = f"{len(latest.states)} of {as_count(self._settings.stores, 'store')}"
-                    self._say(f"first state after {seconds:.0f} s: {of}")
+                    stores = f"{len(latest.states)} of {as_count(self._settings.stores, 'store')}"
+                    self._say(f"first state after {seconds:.0f} s: {stores}")
 
     def _stop(self) -> None:
         """Stop what runs: the broker last, as the others write to it until their end. What does not end is killed."""

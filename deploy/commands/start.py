@@ -274,7 +274,7 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 
 
 class _Live(NamedTuple):
-    """What a live twin is of, by the command line."""
+    """A live twin as the command line describes it."""
 
     url: str
     files: tuple[str, ...]
@@ -338,7 +338,7 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
     estate = _live_estate(live, _ask_queue_managers(live))
     if estate is None:
         return _WRONG_USE
-    say(f"{estate.source}: {_found(estate.stores.values())}")
+    say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
     _begin_anew(live.output / POSITION, live.url, say)
     _prepare(live, say)
     resync = ("--resync",) if has_resync else ()
@@ -454,7 +454,7 @@ def _lacking(live: _Live, asked: _Asked, files: Sequence[SiteFile]) -> list[str]
     return lacking
 
 
-def _found(stores: Iterable[StoreConfig]) -> str:
+def _numbers_of(stores: Iterable[StoreConfig]) -> str:
     """Return how many stores of each kind there are, and queues: `3 structures, 2 page sets, 41 queues`."""
     numbers = Counter(store.kind.replace("_", " ") for store in stores)
     queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))

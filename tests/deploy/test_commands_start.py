@@ -25,7 +25,7 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
-from twin.feeds.protocol import FeedOptions, Shown
+from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
@@ -446,10 +446,10 @@ def test_the_commands_of_the_page_run(
     assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
     assert bool(runs) == ("--once" not in words)
     if runs and "policy.txt" not in words:
-        (found,) = [text for text in capsys.readouterr().out.splitlines() if "estate.toml: " in text]
-        assert found.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
+        (text,) = [own for own in capsys.readouterr().out.splitlines() if "estate.toml: " in own]
+        assert text.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
 
 
 def test_the_table_of_the_page_is_what_feeds_show():
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE[PAGE.index("## What it cannot know") :], re.MULTILINE)
-    assert set(Shown) - {Shown.READERS, Shown.PRIORITIES} <= set(rows)
+    assert set(FeedFact) - {FeedFact.READERS, FeedFact.PRIORITIES} <= set(rows)
