@@ -319,17 +319,11 @@ class MqwebServer:
 
     # --- counts ------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def counted(self, qmgr: str) -> Iterator[None]:
-        """Count a request of a queue manager while the block runs."""
+    def count(self, qmgr: str, step: int) -> None:
+        """Count a request of a queue manager that begins, 1, or that is answered, -1."""
         with self.lock:
-            self._at_once[qmgr] += 1
+            self._at_once[qmgr] += step
             self.most_at_once[qmgr] = max(self.most_at_once[qmgr], self._at_once[qmgr])
-        try:
-            yield
-        finally:
-            with self.lock:
-                self._at_once[qmgr] -= 1
 
     def note(self, request: Request, size: int) -> None:
         """Keep a request, with the bytes of its answer."""
@@ -400,6 +394,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Listener
     timeout = 60.0  # of an idle connection
     disable_nagle_algorithm = True  # else each answer waits 40 ms for the acknowledgement of its headers
+    _is_counted = False
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
@@ -436,11 +431,21 @@ class _Handler(BaseHTTPRequestHandler):
                 raise error or _RefusedError(400, "MQWB0117E", "The body of the request is not valid.")
             return _run(mqweb, qmgr, command, body, fault)
 
-        with mqweb.counted(qmgr):
-            members = {qmgr} if command is None or not command.member else {qmgr, command.member}
-            fault = mqweb.fault_of(members, "" if command is None else command.kind)
+        members = {qmgr} if command is None or not command.member else {qmgr, command.member}
+        fault = mqweb.fault_of(members, "" if command is None else command.kind)
+        mqweb.count(qmgr, 1)
+        self._is_counted = True
+        try:
             if fault is None or not self._fail(fault):
                 self._answer(answer, fault)
+        finally:
+            self._end_count()
+
+    def _end_count(self) -> None:
+        """Count the request as answered, before the client can have the answer and ask again."""
+        if self._is_counted:
+            self._is_counted = False
+            self.server.mqweb.count(self._asked.qmgr, -1)
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
@@ -519,6 +524,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "truncated":
             data = data[: len(data) * 2 // 3]
         self._note(status, len(data))
+        self._end_count()
         self.send_response(status, HTTPStatus(status).phrase)
         usual = "text/plain; charset=utf-8" if what == "kind" else "application/json; charset=utf-8"
         self.send_header("Content-Type", kind or usual)

@@ -155,9 +155,9 @@ def _check_bytes(name: str, sources: Mapping[str, object]) -> None:
     """Raise UsageError if a format has no files, or more than one of some sources is given, by option."""
     if not FORMATS[name].is_file or name in _INTERVALS_S:
         raise UsageError(f"{name} is not read from files; expected: no - and no --follow")
-    given = [option for option, value in sources.items() if value is not None]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)}: two sources; expected: one of them")
+    options = [option for option, value in sources.items() if value is not None]
+    if len(options) > 1:
+        raise UsageError(f"{' and '.join(options)}: two sources; expected: one of them")
 
 
 def _open_source(

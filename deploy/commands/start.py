@@ -26,7 +26,7 @@ from deploy.show.terminal import kinds, print_command, print_line, print_warning
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, EstateError, MessageStoreConfig, StoreConfig, load_estate
+from twin.estate import Estate, EstateError, MessageStoreConfig, PageSet, StoreConfig, Structure, load_estate
 from twin.feeds.estate_import import CFRM, REST
 from twin.feeds.importing import feed_events, recorded, sort_key
 from twin.feeds.intake import Intake
@@ -274,7 +274,7 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 
 
 class _Live(NamedTuple):
-    """What a live twin is of, by the command line."""
+    """A live twin as the command line describes it."""
 
     url: str
     files: tuple[str, ...]
@@ -338,7 +338,7 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
     estate = _live_estate(live, _ask_queue_managers(live))
     if estate is None:
         return _WRONG_USE
-    say(f"{estate.source}: {_found(estate.stores.values())}")
+    say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
     _begin_anew(live.output / POSITION, live.url, say)
     _prepare(live, say)
     resync = ("--resync",) if has_resync else ()
@@ -385,11 +385,11 @@ def _answering(answers: Iterable[Page]) -> set[str]:
     return {page.headers.get("mqweb.qmgr", "") for page in answers}
 
 
-def _provisional(live: _Live, answers: Sequence[Page]) -> Estate | None:
-    """Return the estate that answers alone show; None if it cannot be read."""
+def _provisional(live: _Live, answers: Sequence[Page], files: Sequence[SiteFile] = ()) -> Estate | None:
+    """Return the estate that answers and files show, without writing it; None if it cannot be read."""
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         path = Path(folder) / _ESTATE
-        path.write_text(see_estate((), Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        path.write_text(see_estate(files, Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
         try:
             return load_estate(path)
         except EstateError:
@@ -409,8 +409,9 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     site_files = _site_files(live.files, live.choices.feed_options(), has_events=False)
     folder = OwnFolder(live.output, [own.path for own in site_files])
     missing: tuple[str, ...] = ()
-    if asked.silent and described.is_file():
-        print_line(f"mqtwin: {', '.join(asked.silent)} did not answer: {described} of before stays")
+    lacking = _lacking(live, asked, site_files) if described.is_file() else []
+    if lacking:
+        print_line(f"mqtwin: {described} of before stays: {', '.join(lacking)}; remove it to begin anew")
     elif not asked.answers:
         raise asked.error()
     else:
@@ -439,7 +440,21 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
     return estate
 
 
-def _found(stores: Iterable[StoreConfig]) -> str:
+def _lacking(live: _Live, asked: _Asked, files: Sequence[SiteFile]) -> list[str]:
+    """Return what answers lack of the estate that is there, a text each: it may be that they failed."""
+    lacking = [f"{name} did not answer" for name in asked.silent]
+    seen = _provisional(live, asked.answers, files) if asked.answers else None
+    try:
+        before = load_estate(live.output / _ESTATE)
+    except EstateError:
+        return lacking
+    if seen is not None:  # queue files come and go with their queues
+        gone = [store.name for store in before.stores.values() if isinstance(store, Structure | PageSet)]
+        lacking += [f"no answer shows {name}" for name in gone if name not in seen.stores]
+    return lacking
+
+
+def _numbers_of(stores: Iterable[StoreConfig]) -> str:
     """Return how many stores of each kind there are, and queues: `3 structures, 2 page sets, 41 queues`."""
     numbers = Counter(store.kind.replace("_", " ") for store in stores)
     queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))

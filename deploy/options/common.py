@@ -47,7 +47,7 @@ def words_of(options: DataclassInstance) -> tuple[str, ...]:
         value, name = getattr(options, own.name), option_name(own.name, hints[own.name])
         if value != own.default:
             values = value if isinstance(value, tuple) else (value,)
-            words += (name if one is True else f"{name}={one}" for one in values)
+            words += (name if each is True else f"{name}={each}" for each in values)
     return tuple(words)
 
 

@@ -152,15 +152,15 @@ class FollowedFile(GrowingSource):
 
     @override
     def _more(self) -> tuple[bytes, bool]:
-        at, size = self._start + len(self._rest), os.fstat(self._file.fileno()).st_size
-        if size < at:
-            text = f"it has {size:,} bytes, {at:,} were read; expected: a file that grows. It is read from its start"
+        place, size = self._start + len(self._rest), os.fstat(self._file.fileno()).st_size
+        if size < place:
+            text = f"it has {size:,} bytes, {place:,} were read; expected: a file that grows. It is read from its start"
             self._complain("shorter", self.name, text)
             self._read_before.pop(self._own, None)
             self._begin(0)
-            at = 0
-        again = self._read_before.get(self._own, 0) - at  # bytes up to where new ones begin
-        self._file.seek(at)
+            place = 0
+        again = self._read_before.get(self._own, 0) - place  # bytes up to where new ones begin
+        self._file.seek(place)
         data = self._file.read(min(_READ_BYTES, again) if again > 0 else _READ_BYTES)
         if data:
             self._quiet = 0

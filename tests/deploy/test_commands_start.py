@@ -25,7 +25,7 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
-from twin.feeds.protocol import FeedOptions, Shown
+from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
@@ -262,9 +262,11 @@ def test_a_new_queue_is_in_the_estate_of_the_next_start(tmp_path: Path, mqweb: t
 
 
 def test_a_policy_beside_the_queue_managers_says_how_far_structures_grow(
-    tmp_path: Path, mqweb: tuple[str, ...], site: list[str]
+    tmp_path: Path, mqweb: tuple[str, ...], site: list[str], capsys: pytest.CaptureFixture[str]
 ):
-    assert once(*mqweb, site[2]) == 0
+    for _ in range(2):
+        assert once(*mqweb, site[2]) == 0
+        assert "of before stays" not in capsys.readouterr().err
     assert "init_size" in (tmp_path / "site" / "estate.toml").read_text()
     assert "CFRM policy: INITSIZE, SIZE, ALLOWAUTOALT and FULLTHRESHOLD of QSG1/APP1," not in (
         tmp_path / "site" / "missing.txt"
@@ -285,6 +287,17 @@ def test_a_queue_manager_that_does_not_answer_is_named_and_stays_in_an_estate(
     system.inactive = {"QM02"}
     assert once(*mqweb) == 0
     assert estate.read_text() == whole
+
+
+def test_a_structure_that_an_answer_lacks_stays_in_the_estate_of_before(
+    tmp_path: Path, mqweb: tuple[str, ...], system: System, capsys: pytest.CaptureFixture[str]
+):
+    assert once(*mqweb) == 0
+    before = (tmp_path / "site" / "estate.toml").read_text()
+    system.levels["QSG1/APP1"]["ents_used"] = system.levels["QSG1/APP1"]["ents_max"] + 1
+    assert once(*mqweb) == 0
+    assert (tmp_path / "site" / "estate.toml").read_text() == before
+    assert "estate.toml of before stays: no answer shows QSG1/APP1; remove it to begin anew" in capsys.readouterr().err
 
 
 def test_members_that_were_not_named_are_asked_through_one_that_was(
@@ -433,10 +446,10 @@ def test_the_commands_of_the_page_run(
     assert (tmp_path / "mqtwin-site" / "estate.toml").is_file()
     assert bool(runs) == ("--once" not in words)
     if runs and "policy.txt" not in words:
-        (found,) = [text for text in capsys.readouterr().out.splitlines() if "estate.toml: " in text]
-        assert found.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
+        (text,) = [own for own in capsys.readouterr().out.splitlines() if "estate.toml: " in own]
+        assert text.partition("  ")[2] == re.findall(r"Z  (mqtwin-site/estate.toml: .*)", PAGE)[0]
 
 
 def test_the_table_of_the_page_is_what_feeds_show():
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", PAGE[PAGE.index("## What it cannot know") :], re.MULTILINE)
-    assert set(Shown) - {Shown.READERS, Shown.PRIORITIES} <= set(rows)
+    assert set(FeedFact) - {FeedFact.READERS, FeedFact.PRIORITIES} <= set(rows)

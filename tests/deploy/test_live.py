@@ -111,7 +111,7 @@ class Run:
                 visitor(self)
             except BaseException as error:  # noqa: BLE001 -- raised again in the main thread
                 self.problem = error
-            self.left = psutil.Process().children(recursive=True)
+            self.left = running()
             os.kill(os.getpid(), signal.SIGTERM)
 
         thread = threading.Thread(target=visit)
@@ -133,9 +133,22 @@ class Run:
         return (self.folder / "starts").read_text().splitlines()
 
 
-def of(name: str) -> psutil.Process:
+def running() -> list[psutil.Process]:
+    """Return the processes of parts; others are of other tests, such as a broker."""
+    return [own for own in psutil.Process().children(recursive=True) if "MQTWIN_TEST_FOLDER" in "".join(words_of(own))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process, empty if it has ended since it was listed."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def process_of(name: str) -> psutil.Process:
     """Return the process of a part."""
-    (process,) = [own for own in psutil.Process().children(recursive=True) if name in own.cmdline()[3:4]]
+    (process,) = [own for own in running() if name in words_of(own)[3:4]]
     return process
 
 
@@ -175,7 +188,7 @@ def test_each_part_that_dies_comes_back_at_its_address(tmp_path: Path) -> None:
         run.wait_for("console up")
         run.wait_for("collector up")
         for name, command in names.items():
-            of(command).kill()
+            process_of(command).kill()
             run.wait_for(f"{name} up again")
 
     run = Run(tmp_path).visited_by(visit)
@@ -191,7 +204,7 @@ def test_a_part_that_is_used_wrongly_ends_all_with_its_words(tmp_path: Path) -> 
     run = Run(tmp_path)
     with pytest.raises(UsageError, match=r"^collector: --position is of another server; see .*collector\.log$"):
         run.twin.run()
-    assert psutil.Process().children() == []
+    assert [words_of(own)[-12:] for own in running()] == []
 
 
 def test_a_part_that_never_works_ends_all_after_three_starts(tmp_path: Path) -> None:
@@ -208,7 +221,7 @@ def test_a_part_that_has_worked_is_started_again_after_wrong_use(tmp_path: Path)
         run.wait_for("collector up")
         (tmp_path / "status").write_text("2")
         (tmp_path / "collect.fault").write_text("the file of certificates is missing")
-        of("collect").kill()
+        process_of("collect").kill()
         run.wait_for("collector: the file of certificates is missing; started again")
         (tmp_path / "collect.fault").unlink()
         run.wait_for("collector up again")
@@ -230,9 +243,9 @@ def test_of_many_warnings_of_a_code_three_are_shown_and_the_log_has_all_within_i
             time.sleep(0.02)
 
     run = Run(tmp_path).visited_by(visit)
-    shown = [line for line in run.lines if "number" in line]
-    assert shown[:2] == ["collector: number 0 (odd)", "collector: number 1 (odd)"]
-    assert shown[2:] == [f"collector: number 2 (odd); further ones are in {log}", "collector: number 200 (odd)"]
+    lines = [line for line in run.lines if "number" in line]
+    assert lines[:2] == ["collector: number 0 (odd)", "collector: number 1 (odd)"]
+    assert lines[2:] == [f"collector: number 2 (odd); further ones are in {log}", "collector: number 200 (odd)"]
     assert "collector: https://mqweb: QM01 answers again" in run.lines
     assert not any("(before)" in line for line in run.lines)
     assert all(path.stat().st_size <= 3000 for path in log.parent.glob("collector.log*"))
@@ -251,7 +264,7 @@ def test_a_second_signal_kills_what_does_not_end(tmp_path: Path, monkeypatch: py
     with pytest.raises(SystemExit):
         Run(tmp_path).visited_by(visit)
     assert time.monotonic() - began < live._STOP_SECONDS
-    assert psutil.Process().children() == []
+    assert [words_of(own)[-12:] for own in running()] == []
 
 
 def test_lines_have_a_time_and_survive_a_closed_output(
@@ -265,8 +278,8 @@ def test_lines_have_a_time_and_survive_a_closed_output(
 
 
 def test_a_port_that_is_taken_is_replaced_by_any_free_one() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        assert free_address("127.0.0.1", taken.getsockname()[1]) == "127.0.0.1:0"
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        own.listen()
+        assert free_address("127.0.0.1", own.getsockname()[1]) == "127.0.0.1:0"
     assert free_address("::1", 0) == "[::1]:0"

@@ -250,11 +250,11 @@ def test_a_file_that_grows_by_any_bytes_gives_the_events_of_the_whole(tmp_path, 
         path.write_bytes(b"")
         own = Intake(estate)
         feed = make_feed(name, own, FeedOptions(slice_s=3600.0))
-        source, events, at = FollowedFile(path, feed, Position(source=str(path)), own.complain), [], 0
-        while at < len(data):
+        source, events, written = FollowedFile(path, feed, Position(source=str(path)), own.complain), [], 0
+        while written < len(data):
             step = rng.choice((1, 7, 100, 400, 2000))
-            append(path, data[at : at + step])
-            at += step
+            append(path, data[written : written + step])
+            written += step
             for page in source.read():
                 events += own.sift(read_page(feed, page, "grows"))
                 source.note_taken(page, feed)

@@ -848,8 +848,8 @@ def test_a_killed_collector_goes_on_and_announces_each_change_once(server, kafka
     position = tmp_path / "position.json"
 
     def events(op):
-        found = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
-        return [event for event in found if event["op"] == op and event["store"] == "QSG1/APP1"]
+        every = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
+        return [event for event in every if event["op"] == op and event["store"] == "QSG1/APP1"]
 
     def run_and_kill(number):
         running = Running(kafka, topic_prefix, words, tmp_path / "estate.toml", position)

@@ -346,8 +346,8 @@ class System:
                 used, maximum = levels.get("ents_used", 0), levels.get("ents_max", 0)
                 row = {**head, "CFTYPE": "ADMIN" if structure.is_administration else "APPL", "STATUS": "ACTIVE"}
                 row["SIZEMAX"] = levels.get("size", structure.size) // KIB
-                elements, most = levels.get("elems_used", 0), levels.get("elems_max", 0)
-                row["SIZEUSED"] = max(100 * used // max(maximum, 1), 100 * elements // max(most, 1))  # assumed
+                elements, elements_max = levels.get("elems_used", 0), levels.get("elems_max", 0)
+                row["SIZEUSED"] = max(100 * used // max(maximum, 1), 100 * elements // max(elements_max, 1))  # assumed
                 row |= {"ENTSMAX": maximum, "ENTSUSED": used, "FAILDATE": "", "FAILTIME": ""}
                 yield row | {"OFFLDUSE": structure.offload if structure.offload in {"SMDS", "DB2"} else "NONE"}
             elif command.type == "SMDS" and structure.offload == "SMDS":

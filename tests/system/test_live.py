@@ -92,10 +92,10 @@ class Started:
     def wait_for(self, text: str) -> str:
         """Return the first line with a text."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := [line for line in self.lines if text in line]):
+        while not (lines := [line for line in self.lines if text in line]):
             assert time.monotonic() < deadline and self.process.poll() is None, (text, self.lines)
             time.sleep(0.1)
-        return found[0]
+        return lines[0]
 
     def family(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)

@@ -18,7 +18,7 @@ from tests.support.measured import (
     write_estate,
 )
 from tests.tools.degrade.statistics import degrade
-from twin.feeds.protocol import Shown
+from twin.feeds.protocol import FeedFact
 from twin.playback.commission import Commission
 from twin.playback.verdicts import (
     FIT_FIDELITY,
@@ -276,4 +276,4 @@ def test_measurements_of_queues_show_who_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "levels.ndjson"
     path.write_bytes(msgspec.json.encode(event) + b"\n")
     report = twin.commission(path, write_estate(tmp_path))
-    assert [own.what for own in report.not_shown] == [what for what in Shown if what != Shown.READERS]
+    assert [own.what for own in report.not_shown] == [what for what in FeedFact if what != FeedFact.READERS]

@@ -40,9 +40,9 @@ def test_what_was_not_measured_stays_as_large_as_it_was():
 
 def test_elements_that_were_not_measured_are_as_full_as_the_structure():
     driver = TwinDriver()
-    most = driver.state()["elems_max"]
+    maximum = driver.state()["elems_max"]
     state = driver.measure(resync=True, ents_used=driver.state()["ents_max"] // 4, usage_pct=60)
-    assert state["elems_used"] == round(0.6 * most)
+    assert state["elems_used"] == round(0.6 * maximum)
     assert state["usage_pct"] == pytest.approx(60, abs=0.01)
     state = driver.measure(resync=True, ents_used=0, elems_used=7, usage_pct=60)
     assert state["elems_used"] == 7
@@ -50,12 +50,12 @@ def test_elements_that_were_not_measured_are_as_full_as_the_structure():
 
 def test_elements_are_at_most_as_full_as_before_where_entries_are_the_fuller_ones():
     driver = TwinDriver()
-    most, entries = driver.state()["elems_max"], driver.state()["ents_max"]
+    maximum, entries = driver.state()["elems_max"], driver.state()["ents_max"]
     driver.measure(resync=True, ents_used=entries // 10, usage_pct=40)
     state = driver.measure(resync=True, ents_used=entries // 2, usage_pct=50)
-    assert state["elems_used"] == round(0.4 * most)
+    assert state["elems_used"] == round(0.4 * maximum)
     state = driver.measure(resync=True, ents_used=entries // 5, usage_pct=20)
-    assert state["elems_used"] == round(0.2 * most)
+    assert state["elems_used"] == round(0.2 * maximum)
 
 
 def test_a_share_in_use_tests_no_model_and_corrects_none_without_resync():

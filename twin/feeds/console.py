@@ -7,10 +7,9 @@ slides "MQ JES logs"]; others print a date and a time, or a time alone. A job lo
 its lines `---- MONDAY,     29 JAN 2024 ----` begin a day. A log is in order: where a clock is set back, a time before
 the previous one belongs to the second pass of that hour. A multi-line message has a number behind its first line, and
 in SYSLOG and job log before each further line, so that lines of other messages may come between. Elsewhere its lines
-follow without a number, or with the same time.
-
-Of a log that is read as it is written, a message is whole when its text says so, with its line of record type E, when
-another one begins and its own further lines would carry no number, or after 5 s without a line of it.
+follow without a number, or with the same time. Of a log that is read as it is written, a message is whole when its text
+says so, with its line of record type E, when another one begins and its own further lines would carry no number, or
+after 5 s without a line of it.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class ConsoleReader:
         Args:
             lines: the lines.
             page: their page.
-            place: of the first one, for complaints.
+            place: that of the first one, for complaints.
         """
         self._page, self._place = page, place
         self._clock.begin_page(place, page.time)

@@ -188,8 +188,8 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-class Shown(StrEnum):
-    """What feeds show of a store, beside what it holds."""
+class FeedFact(StrEnum):
+    """A kind of fact about a store that feeds may show, beside what it holds."""
 
     CALLS = "puts and gets"
     LENGTHS = "the length of each message"
@@ -198,12 +198,12 @@ class Shown(StrEnum):
     READERS = "who has queues open"
 
 
-SHOWN_BY: Mapping[Shown, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
-    Shown.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
-    Shown.LENGTHS: ("amqsevt", "otlp", "connect"),
-    Shown.PRIORITIES: ("amqsevt", "otlp", "connect"),
-    Shown.UNITS: ("amqsevt",),
-    Shown.READERS: ("display", "rest"),
+SHOWN_BY: Mapping[FeedFact, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
+    FeedFact.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
+    FeedFact.LENGTHS: ("amqsevt", "otlp", "connect"),
+    FeedFact.PRIORITIES: ("amqsevt", "otlp", "connect"),
+    FeedFact.UNITS: ("amqsevt",),
+    FeedFact.READERS: ("display", "rest"),
 }
 
 

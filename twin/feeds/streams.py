@@ -1,4 +1,4 @@
-"""What begins in a page of a stream and ends in a later one: records in segments, objects over several lines.
+"""Records in segments and objects over several lines, which begin in a page of a stream and end in a later one.
 
 Each stream keeps at most one, and what waits is bounded by its number, its bytes and its age by the times of the pages
 of its partition: the same pages in the same order give the same events, however far other partitions are read.
@@ -19,7 +19,7 @@ _MAX_AGE_US = 600 * 1_000_000
 
 
 class Begun(Protocol):
-    """What has begun in a stream."""
+    """A record or object that has begun in a stream."""
 
     begun_in: str  # name of the page in which it begins; "": nothing has begun that is not whole
 
@@ -36,7 +36,7 @@ _Item = TypeVar("_Item")
 
 
 class Streams(Generic[_Begun]):
-    """What has begun in each stream of a feed.
+    """Records and objects that have begun, by stream of a feed.
 
     Args:
         feed: the feed, which notes the pages in which something begins.
@@ -53,7 +53,7 @@ class Streams(Generic[_Begun]):
         """Yield what is whole with a page.
 
         Args:
-            page: of a stream, or one that stands alone.
+            page: a page of a stream, or one that stands alone.
             read: yields it, given what has begun in pages before.
         """
         partition, time = partition_of(page.stream), page.time or 0

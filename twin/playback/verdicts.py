@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from twin.feeds.protocol import SHOWN_BY, Shown
+from twin.feeds.protocol import SHOWN_BY, FeedFact
 from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
@@ -115,10 +115,10 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the feeds of stores do not show.
+    """A kind of fact that the feeds of stores do not show.
 
     Attributes:
-        what: it, as `twin.feeds.protocol.Shown`.
+        what: it, as `twin.feeds.protocol.FeedFact`.
         stores: names of the stores, sorted.
         effect: what the twin cannot say therefore.
         formats: those that show it, as on the command line.
@@ -166,11 +166,11 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EFFECTS = {
-    Shown.CALLS: "which queue fills a store, puts that are refused, what-if, advice",
-    Shown.LENGTHS: "elements and blocks but as an interval",
-    Shown.PRIORITIES: "which messages storage class memory takes",
-    Shown.UNITS: "what a backout gives back, messages that cannot be got yet",
-    Shown.READERS: "before a rise, that nobody reads the queue",
+    FeedFact.CALLS: "which queue fills a store, puts that are refused, what-if, advice",
+    FeedFact.LENGTHS: "elements and blocks but as an interval",
+    FeedFact.PRIORITIES: "which messages storage class memory takes",
+    FeedFact.UNITS: "what a backout gives back, messages that cannot be got yet",
+    FeedFact.READERS: "before a rise, that nobody reads the queue",
 }
 
 
@@ -185,10 +185,10 @@ def not_shown(stores: Iterable[StoreCommission]) -> list[NotShown]:
     return result
 
 
-def _is_shown(store: StoreCommission, what: Shown) -> bool:
-    if what == Shown.READERS:
+def _is_shown(store: StoreCommission, what: FeedFact) -> bool:
+    if what == FeedFact.READERS:
         return store.has_readers
-    return store.calls > (0 if what == Shown.CALLS else store.counted)
+    return store.calls > (0 if what == FeedFact.CALLS else store.counted)
 
 
 def worst(checks: Iterable[Check]) -> Fitness:

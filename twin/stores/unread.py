@@ -89,7 +89,7 @@ def _is_put_to(fact: QueueFact, row: Array, now: int) -> bool:
     lately = max(fact.unread_since or 0, now - _LATELY)
     is_put = int(row["puts"]) > max(fact.puts, int(row["puts_before"])) or (fact.last_put or 0) > lately
     depth = fact.depth or 0
-    is_deeper = depth > fact.unread_depth and any(time >= lately and depth > then for time, then in fact.samples)
+    is_deeper = depth > fact.unread_depth and any(time >= lately and depth > earlier for time, earlier in fact.samples)
     return (is_put or is_deeper) and _depth(fact, row) > 0
 
 

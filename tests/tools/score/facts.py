@@ -94,7 +94,7 @@ class FactsCase:
         lines: lead of a fixed line, seconds, by filling; None: it was not right.
         lasted: seconds of each filling.
         filled: by crossing of LINE_PCT, whether the store filled then.
-        seconds: of simulating and playing.
+        seconds: time of simulating and playing.
     """
 
     case: Recorded
@@ -105,7 +105,7 @@ class FactsCase:
     seconds: float
 
     @property
-    def wanted(self) -> list[float]:
+    def due_leads(self) -> list[float]:
         """Lead that a page should have, by filling: half an hour, that of the line if less, or most of a short one."""
         pairs = zip(self.lines, self.lasted, strict=True)
         return [min(WANTED_LEAD, SHORT * lasted, WANTED_LEAD if line is None else line) for line, lasted in pairs]
@@ -239,7 +239,7 @@ def brought(cases: Sequence[FactsCase], way: str) -> Brought:
 def _in_time(case: FactsCase, calls: StorePages) -> int:
     """Return the number of fillings that were called as early as wanted."""
     leads = map(_or_none, calls.leads)
-    return sum(lead >= want - _SAMPLE_S for lead, want in zip(leads, case.wanted, strict=True))
+    return sum(lead >= want - _SAMPLE_S for lead, want in zip(leads, case.due_leads, strict=True))
 
 
 def _or_none(lead: float | None) -> float:
@@ -381,14 +381,14 @@ def show(console: Console, cases: Sequence[FactsCase], *, each: bool) -> None:
         console.print(table)
     for case in cases if each else ():
         console.print(f"{case.case.number:4} {case.case.scenario} {case.case.store} {case.case.story}", soft_wrap=True)
-        wanted = ", ".join(map(span, case.wanted))
+        due = ", ".join(map(span, case.due_leads))
         for way, own in case.known.items():
             leads = ", ".join(span(lead) for lead in own.pages.leads)
             chances = ", ".join(number(chance) for chance in own.at_line)
             console.print(
                 f"     {way:14} pages {own.pages.pages} false {own.pages.false} open {own.open_at_end} "
                 f"[{', '.join(own.conditions)}] watches {own.watches.pages} unread {own.unread}; "
-                f"lead {leads} of {wanted}; P {chances}",
+                f"lead {leads} of {due}; P {chances}",
                 soft_wrap=True,
                 highlight=False,
                 markup=False,
@@ -396,7 +396,7 @@ def show(console: Console, cases: Sequence[FactsCase], *, each: bool) -> None:
 
 
 def _numbers(seeds: int) -> list[int]:
-    """Return the numbers of the cases. seeds: of each story, but fewer of those without an event."""
+    """Return the numbers of the cases. seeds: cases of each story, but fewer of those without an event."""
     count = len(NAMES)
     few = min(CALM_SEEDS, seeds)
     return [n for n in range(seeds * count) if n // count < few or NAMES[n % count] not in WITHOUT_EVENT]
@@ -417,8 +417,8 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(width=PIPE_WIDTH)
     folder = recordings_folder(fresh=False)
-    wanted = set(arguments.only or NAMES)
-    numbers = [number for number in _numbers(arguments.seeds) if NAMES[number % len(NAMES)] in wanted]
+    stories = set(arguments.only or NAMES)
+    numbers = [number for number in _numbers(arguments.seeds) if NAMES[number % len(NAMES)] in stories]
     began = time.monotonic()
     runs = [(facts_case, numbers)]
     if arguments.loads is not None and not arguments.only:

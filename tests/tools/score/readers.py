@@ -45,7 +45,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What is put and got, by minute: a row a queue (`RealLoad`), and the highest backlog."""
+    """Puts and gets by minute, a row a queue (`RealLoad`), and the highest backlog."""
 
     counts: tuple[Array, ...]
     readers: tuple[Reader, ...]
@@ -326,5 +326,5 @@ def _known(source: Path, *, by_levels: bool, facts: bool) -> Iterator[pa.Table]:
 
 def _part(text: str, levels: bool, facts: bool) -> str:
     measured: dict[str, Any] = msgspec.json.decode(text)
-    kept = {name: value for name, value in measured.items() if (facts if name in {"queues", "asked"} else levels)}
-    return msgspec.json.encode(kept).decode()
+    part = {name: value for name, value in measured.items() if (facts if name in {"queues", "asked"} else levels)}
+    return msgspec.json.encode(part).decode()

@@ -138,7 +138,7 @@ QUIET = case("bursts", [None, 0.0, 0.0, 0.0], lasted=0.0)
 
 
 def test_a_page_is_in_time_half_an_hour_ahead_or_like_the_line_or_most_of_a_short_filling() -> None:
-    assert [case.wanted for case in FILLED] == [[600.0], [1800.0], [480.0]]
+    assert [case.due_leads for case in FILLED] == [[600.0], [1800.0], [480.0]]
     shares = [brought(FILLED, way).in_time.value for way in WAYS]
     assert shares == pytest.approx([1 / 3, 3 / 3, 0 / 3, 2 / 3])
 

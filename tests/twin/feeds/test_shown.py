@@ -1,4 +1,4 @@
-"""What feeds show beside levels: the table that `mqtwin commission` prints, held against what readers yield."""
+"""Facts that feeds show beside levels: the table that `mqtwin commission` prints, held against what readers yield."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.twin.feeds.samples import PAGES
 from twin.estate import load_estate
 from twin.events import Event
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
-from twin.feeds.protocol import SHOWN_BY, Shown
+from twin.feeds.protocol import SHOWN_BY, FeedFact
 
 _OPTIONS = FeedOptions(qmgr="QM01", queue="ORDERS", late_s=0.0)
 _MINUTE = 60_000_000
@@ -30,30 +30,30 @@ def events_of(name: str, folder: Path) -> Iterator[Event]:
         yield from (item for item in feed.finish() if isinstance(item, dict))
 
 
-def shown_of(event: Event) -> Iterator[Shown]:
+def shown_of(event: Event) -> Iterator[FeedFact]:
     if event["op"] in {"PUT", "GET"}:
-        yield Shown.CALLS
+        yield FeedFact.CALLS
     if event["op"] == "PUT" and "length" in event and "count" not in event:
-        yield Shown.LENGTHS
+        yield FeedFact.LENGTHS
     if "priority" in event:
-        yield Shown.PRIORITIES
+        yield FeedFact.PRIORITIES
     if "uow" in event:
-        yield Shown.UNITS
+        yield FeedFact.UNITS
     if any("getters" in queue for queue in event.get("measured", {}).get("queues") or ()):
-        yield Shown.READERS
+        yield FeedFact.READERS
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Shown]]:
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[FeedFact]]:
     folder = tmp_path_factory.mktemp("shown")
     return {name: {what for event in events_of(name, folder) for what in shown_of(event)} for name in FORMATS}
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_a_reader_yields_is_in_the_table(name: str, shown: dict[str, set[Shown]]) -> None:
-    assert shown[name] <= {what for what, formats in SHOWN_BY.items() if name in formats}
+def test_what_a_reader_yields_is_in_the_table(name: str, facts: dict[str, set[FeedFact]]) -> None:
+    assert facts[name] <= {what for what, formats in SHOWN_BY.items() if name in formats}
 
 
-@pytest.mark.parametrize("what", Shown)
-def test_what_the_table_has_is_yielded(what: Shown, shown: dict[str, set[Shown]]) -> None:
-    assert {name for name, own in shown.items() if what in own} and set(SHOWN_BY[what]) <= FORMATS.keys()
+@pytest.mark.parametrize("what", FeedFact)
+def test_what_the_table_has_is_yielded(what: FeedFact, facts: dict[str, set[FeedFact]]) -> None:
+    assert {name for name, own in facts.items() if what in own} and set(SHOWN_BY[what]) <= FORMATS.keys()

@@ -130,13 +130,13 @@ def test_live_both_are_measured_with_the_line_that_shows_them(site: Estate, layo
     intake = Intake(site)
     feed = make_feed("display", intake)
     full, back = (wrap(text("QSG1CSQ_ADMIN"), number).splitlines() for text, number in ((layout, 105), (below, 106)))
-    shown = []
+    elements = []
     for number, line in enumerate([*full, *back]):
         events = list(intake.sift(feed.take(Page(line.encode(), f"t/0@{number}", JANUARY, stream="t/0/"))))
-        shown += [(line, event["measured"]["elems_used"]) for event in events]
+        elements += [(line, event["measured"]["elems_used"]) for event in events]
     first = next(line for line in full if "ELEMENTS" in line)
     second = next(line for line in back if "IXC586I" in line)
-    assert shown == [(first, 82_490), (second, 82_500 * 82 // 100)]
+    assert elements == [(first, 82_490), (second, 82_500 * 82 // 100)]
     assert not feed.begun_in
 
 
