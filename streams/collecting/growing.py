@@ -84,7 +84,9 @@ class StandardInput(GrowingSource):
         try:
             os.fstat(0)
         except OSError:
-            raise UsageError("standard input is closed; expected: a pipe or a file, such as amqsevt ... |") from None
+            raise UsageError(
+                "there is no standard input, it is closed; expected: a pipe or a file, such as amqsevt ... |"
+            ) from None
 
     @override
     def _more(self) -> tuple[bytes, bool]:

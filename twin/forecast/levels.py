@@ -29,6 +29,7 @@ MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
 _FOOT = 0.02  # of a rise, that its foot is high
 _SAME = 4  # levels [assumed]
+_STEP = 0.009  # share by which a level in whole percents falls at least
 _MIN_GAPS = 3  # levels, from which the usual time between two is known
 _NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
@@ -254,9 +255,9 @@ def last_peak(held: list[float]) -> int:
 def fall_of(ticks: list[int], shares: list[float]) -> int | None:
     """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it.
 
-    Up to `_SAME` equal levels are one, as SIZEUSED is a whole percentage.
+    Behind a fall of a percent up to `_SAME` equal levels are one, as SIZEUSED is a whole percentage.
     """
     before = next((share for share in shares[-2 : -_SAME - 2 : -1] if share != shares[-1]), None)
-    if before is None or shares[-1] > before:
+    if before is None or shares[-1] > before or (shares[-2] == shares[-1] and before - shares[-1] < _STEP):
         return None
     return ticks[last_peak(shares)]
