@@ -85,7 +85,7 @@ class StandardInput(GrowingSource):
             os.fstat(0)
         except OSError:
             raise UsageError(
-                "there is no standard input, it is closed; expected: a pipe or a file, such as amqsevt ... |"
+                "no standard input: it is closed; expected: a pipe or a redirected file, such as amqsevt ... |"
             ) from None
 
     @override
@@ -132,7 +132,7 @@ class FollowedFile(GrowingSource):
     def _open(path: Path) -> IO[bytes]:
         try:
             if not S_ISREG(path.stat().st_mode):
-                raise UsageError(f"--follow {path} is no file; expected: a file, or - for standard input")
+                raise UsageError(f"--follow {path} is not a file; expected: a file, or - for standard input")
             return path.open("rb")
         except OSError as error:
             raise UsageError(f"--follow {path} cannot be read: {error.strerror}; expected: a file") from None

@@ -226,7 +226,9 @@ def test_a_part_that_has_worked_is_started_again_after_wrong_use(tmp_path: Path)
         (tmp_path / "collect.fault").unlink()
         run.wait_for("collector up again")
 
-    Run(tmp_path).visited_by(visit)
+    run = Run(tmp_path)
+    run.visited_by(visit)
+    assert [line.partition(" ")[0] for line in run.starts()].count("collect") >= 3  # the first, the wrong one, the last
 
 
 def test_of_many_warnings_of_a_code_three_are_shown_and_the_log_has_all_within_its_bound(
