@@ -237,6 +237,7 @@ class _Part:
         self._log: _BoundedLog | None = None
         self._error: MqtwinError | None = None
         self._works = False  # since its last start
+        self._ended = threading.Event()
         self._warnings: Counter[str] = Counter()
         self._supervisor = Supervisor(
             lambda: (*_PROGRAM, *words()),
@@ -273,9 +274,9 @@ class _Part:
         self._supervisor.request_stop()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has ended for good."""
+        """Wait until it has ended for good: for an event, as a signal within `Thread.join` marks a thread as ended."""
         if self.is_started:
-            self._thread.join(max(0.0, seconds))
+            self._ended.wait(max(0.0, seconds))
 
     def kill(self) -> None:
         """Kill what still runs."""
@@ -291,6 +292,7 @@ class _Part:
         finally:
             if self._log is not None:
                 self._log.close()
+            self._ended.set()
 
     def _take(self, line: str) -> None:
         """Take a line that the part writes."""

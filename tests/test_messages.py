@@ -18,7 +18,7 @@ REMEDY = re.compile(
 )
 # The sentence of another error or check, which has what is expected.
 PASSED_ON = re.compile(
-    r"\{(?:error(?:\.detail)?|str\(error\).*|reason|problem|text|first|one_line\(error\)|_reason\(error\)|reject\.detail"
+    r"\{(?:error(?:\.detail)?|str\(error\).*|reason|problem|text|first|one_line\(error\)|cause|_reason\(error\)|reject\.detail"
     r"|[\w.]*(?:_hint|did_you_mean|missing_right|explain_failure|format_skips)\(.*\))\}"
 )
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -76,6 +77,7 @@ class ComplaintLetters:
         source: name of the source, a topic or address.
         send: takes the dead letters.
         monotonic: clock, seconds.
+        on_later: called with each complaint that is sent and that the intake no longer keeps.
     """
 
     def __init__(
@@ -84,10 +86,12 @@ class ComplaintLetters:
         source: str,
         send: Callable[[DeadLetter], None],
         monotonic: Callable[[], float] = time.monotonic,
+        on_later: Callable[[Complaint], None] = lambda _: None,
     ) -> None:
         self._intake = intake
         self._source = source
         self._send = send
+        self._on_later = on_later
         self._monotonic = monotonic
         self._counts: Counter[str] = Counter(intake.counts)
         self._sent: Counter[str] = Counter()
@@ -103,7 +107,10 @@ class ComplaintLetters:
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
                 if count > self._counts[code] and self._is_due(code):
-                    self._send(self._letter(self._intake.latest[code], count, page))
+                    complaint = _with_number(self._intake.latest[code], count)
+                    self._send(self._letter(complaint, page))
+                    if count > MAX_EXAMPLES:
+                        self._on_later(complaint)
             self._counts = Counter(self._intake.counts)
         if len(self._intake.unknown) == len(self._names):
             return
@@ -115,7 +122,7 @@ class ComplaintLetters:
                 f"{name} is not in the estate; expected: {line} there, as mqtwin estate import or mqtwin start --live"
             )
             text += " writes it, or no such data. A restarted job takes it"
-            letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page)
+            letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), page)
             # A page may have hundreds of names; it is sent with the first.
             self._send(msgspec.structs.replace(letter, value=b"") if number else letter)
 
@@ -127,13 +134,12 @@ class ComplaintLetters:
         self._sent_at[code] = now
         return True
 
-    def _letter(self, complaint: Complaint, count: int, page: Page | None) -> DeadLetter:
+    def _letter(self, complaint: Complaint, page: Page | None) -> DeadLetter:
         headers = page.headers if page is not None else {}
         value = bytes(page.data) if page is not None else b""
-        detail = f"{complaint.place}: {complaint.text}"
         return DeadLetter(
             reason=complaint.code,
-            detail=detail if count == 1 else f"{detail} ({count:,} such complaints so far)",
+            detail=f"{complaint.place}: {complaint.text}",
             topic=self._source,
             partition=int(headers.get("kafka.partition", -1)),
             offset=int(headers.get("kafka.offset", -1)),
@@ -141,6 +147,11 @@ class ComplaintLetters:
             value=value,
             length=len(value),
         )
+
+
+def _with_number(complaint: Complaint, count: int) -> Complaint:
+    """Return a complaint that says how many of its code there were so far, unless it is the first."""
+    return complaint if count == 1 else replace(complaint, text=f"{complaint.text} ({count:,} such complaints so far)")
 
 
 class Statistics:
@@ -207,7 +218,7 @@ def collect(
         statistics: scales spans by their coverage; None: events are taken as they are.
         stop: polled several times per second.
         leaving: returns a context, which a stop leaves by StopRequestedError, for the requests to a server.
-        on_complaint: called with each complaint that the intake keeps.
+        on_complaint: called with each complaint that the intake keeps, later with those of which a letter is sent.
         on_events: called with the number of events published, after each of several pages.
 
     Raises:
@@ -232,7 +243,7 @@ def collect(
         known = load_position(position_file, source.name).announced
         feed.announced = {store: own for store, own in known.items() if intake.estate and store in intake.estate.stores}
     reported = 0
-    letters = ComplaintLetters(intake, source.name, writer.send_letter)
+    letters = ComplaintLetters(intake, source.name, writer.send_letter, on_later=on_complaint)
     saved_s = time.monotonic()
     is_changed = False
     while not (stop() or source.is_ended):

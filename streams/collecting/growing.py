@@ -84,7 +84,9 @@ class StandardInput(GrowingSource):
         try:
             os.fstat(0)
         except OSError:
-            raise UsageError("standard input is closed; expected: a pipe or a file, such as amqsevt ... |") from None
+            raise UsageError(
+                "no standard input: it is closed; expected: a pipe or a redirected file, such as amqsevt ... |"
+            ) from None
 
     @override
     def _more(self) -> tuple[bytes, bool]:
@@ -130,7 +132,7 @@ class FollowedFile(GrowingSource):
     def _open(path: Path) -> IO[bytes]:
         try:
             if not S_ISREG(path.stat().st_mode):
-                raise UsageError(f"--follow {path} is no file; expected: a file, or - for standard input")
+                raise UsageError(f"--follow {path} is not a file; expected: a file, or - for standard input")
             return path.open("rb")
         except OSError as error:
             raise UsageError(f"--follow {path} cannot be read: {error.strerror}; expected: a file") from None

@@ -453,9 +453,10 @@ class MqwebSource(Source):
         position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
     """
 
+    is_asked = True
+
     def __init__(self, mqweb: Mqweb, interval_s: float, position: Position | None = None) -> None:
         self.name = mqweb.name
-        self.is_asked = True
         self._mqweb = mqweb
         mqweb.set_busy({} if position is None else position.busy)
         self._interval = round(interval_s * 1e6)

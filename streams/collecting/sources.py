@@ -219,6 +219,8 @@ class HttpSource(Source):
         complain: called with the code, place and text of a failure.
     """
 
+    is_asked = True
+
     def __init__(
         self,
         name: str,
@@ -229,7 +231,6 @@ class HttpSource(Source):
         complain: Callable[[str, str, str], None],
     ) -> None:
         self.name = name
-        self.is_asked = True
         self._client = client
         self._requests = requests
         self._interval_s = interval_s

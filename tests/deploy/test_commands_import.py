@@ -45,7 +45,7 @@ def test_an_import_reports_coverage_and_unknown_names_on_standard_error(folder, 
 def test_an_imported_recording_is_one_of_mqtwin_replay(folder, capsys):
     assert run_import(folder, "smf", "DIR/day.smf") == 0
     assert run(folder, "replay", "DIR/out.ndjson", "--estate", "DIR/estate.toml") == 0
-    assert "25 events, 0 dead letters" in capsys.readouterr().err
+    assert "26 events, 0 dead letters" in capsys.readouterr().err
 
 
 def test_peaks_that_a_queue_manager_saw_are_reported(folder, capsys):

@@ -204,7 +204,7 @@ def test_a_part_that_is_used_wrongly_ends_all_with_its_words(tmp_path: Path) -> 
     run = Run(tmp_path)
     with pytest.raises(UsageError, match=r"^collector: --position is of another server; see .*collector\.log$"):
         run.twin.run()
-    assert running() == []
+    assert [words_of(own)[-12:] for own in running()] == []
 
 
 def test_a_part_that_never_works_ends_all_after_three_starts(tmp_path: Path) -> None:
@@ -226,7 +226,9 @@ def test_a_part_that_has_worked_is_started_again_after_wrong_use(tmp_path: Path)
         (tmp_path / "collect.fault").unlink()
         run.wait_for("collector up again")
 
-    Run(tmp_path).visited_by(visit)
+    run = Run(tmp_path)
+    run.visited_by(visit)
+    assert [line.partition(" ")[0] for line in run.starts()].count("collect") >= 3  # the first, the wrong one, the last
 
 
 def test_of_many_warnings_of_a_code_three_are_shown_and_the_log_has_all_within_its_bound(
@@ -264,7 +266,7 @@ def test_a_second_signal_kills_what_does_not_end(tmp_path: Path, monkeypatch: py
     with pytest.raises(SystemExit):
         Run(tmp_path).visited_by(visit)
     assert time.monotonic() - began < live._STOP_SECONDS
-    assert running() == []
+    assert [words_of(own)[-12:] for own in running()] == []
 
 
 def test_lines_have_a_time_and_survive_a_closed_output(

@@ -406,8 +406,8 @@ def spans(*numbers, second=0):
 
 def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_file):
     intake = Intake(load_estate(estate_file))
-    sent, now = [], [0.0]
-    letters = ComplaintLetters(intake, "spans", sent.append, lambda: now[0])
+    sent, later, now = [], [], [0.0]
+    letters = ComplaintLetters(intake, "spans", sent.append, lambda: now[0], later.append)
     page = Page(b"x", "spans/3@7", headers={"kafka.partition": "3", "kafka.offset": "7"})
     for number in range(200):
         now[0] = number
@@ -420,6 +420,7 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
     assert details[0] == "place 0: tells no size"
     assert [detail.partition(":")[0] for detail in details[20:]] == ["place 79", "place 139", "place 199"]
     assert details[-1].endswith("(200 such complaints so far)")
+    assert [str(complaint).partition(":")[0] for complaint in later] == ["place 79", "place 139", "place 199"]
     assert {(letter.partition, letter.offset, letter.value) for letter in sent} == {(3, 7, b"x")}
 
 

@@ -266,7 +266,7 @@ def test_a_file_that_grows_by_any_bytes_gives_the_events_of_the_whole(tmp_path, 
         assert own.counts.keys() == intake.counts.keys()
 
 
-@pytest.mark.parametrize(("path", "text"), [("none", "cannot be read: No such file"), (".", "is no file")])
+@pytest.mark.parametrize(("path", "text"), [("none", "cannot be read: No such file"), (".", "is not a file")])
 def test_what_cannot_be_followed_is_wrong_use(tmp_path, path, text):
     with pytest.raises(UsageError, match=text):
         FollowedFile(tmp_path / path, make_feed("smf", Intake()), Position(source="x"), print)

@@ -203,6 +203,8 @@ def test_equal_levels_of_a_whole_percentage_do_not_end_a_fall() -> None:
     assert falling_at([0.5, 0.9, 0.88, 0.88, 0.88]) == 1
     assert falling_at([0.5, 0.9, 0.88, 0.88, 0.89]) is None
     assert falling_at([0.5, 0.9, *[0.88] * 7]) is None  # it rests
+    assert falling_at([0.5, 0.9, 0.899]) == 1
+    assert falling_at([0.5, 0.9, 0.899, 0.899]) is None  # a message less, counted exactly
     assert falling_at([0.9]) is None
 
 

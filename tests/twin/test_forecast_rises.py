@@ -315,6 +315,14 @@ def test_a_rise_is_past_a_threshold_that_it_began_below(
     assert past_threshold(store, (ENTRIES,), 80) == (((ENTRIES, 7),) if is_past else ())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("top", [1.0, 1.2])
+def test_a_store_with_overfull_puts_is_full_whatever_its_rises_reached(top: float) -> None:
+    store = Store(*[(140, 0.1, top, 0) for _ in range(3)])
+    store.tides[ENTRIES]["rising"] = 1
+    store.tides[ENTRIES]["share"] = store.tides[ENTRIES]["top"] = top + 0.1
+    assert chance_beyond_past(store, ENTRIES) == 1.0  # type: ignore[arg-type]
+
+
 def test_rises_turn_back_where_more_did_than_ended_in_2192() -> None:
     turned = (140, 0.1, 0.9, 0)
     refused = (141, 0.1, 1.0, 5)

@@ -173,54 +173,42 @@ def away(fact: QueueFact, begin: int, minutes: int, **last: Any) -> None:
     measured(fact, begin + minutes, getters=1, **last)
 
 
-def test_a_queue_whose_getters_were_away_twice_is_read_on_a_timetable() -> None:
+def test_a_queue_that_is_mostly_closed_is_read_on_a_timetable_once_three_absences_are_known() -> None:
     fact = QueueFact(START_US)
     measured(fact, 0, getters=1)
-    away(fact, 1, 60)
-    assert fact.usual_absence is None
-    away(fact, 70, 55)
-    assert fact.usual_absence == 60 * 60 * SECOND_US
-    measured(fact, 130, getters=0)
-    for minute in range(131, 210):
+    for number in range(3):
+        assert fact.usual_absence is None
+        away(fact, 1 + 60 * number, 50 + number)
+    assert fact.usual_absence == 52 * 60 * SECOND_US
+    assert not fact.is_steady
+    for minute in range(180, 300):
         measured(fact, minute, getters=0)
-        assert fact.may_return(fact.measured_at) == (minute - 130 <= 60 * 1.25)
+        assert fact.may_return(fact.measured_at) == (minute - 180 <= 52 * 1.5)
 
 
-def read(fact: QueueFact, begin: int, end: int, getters: int = 1) -> None:
-    """Measure a queue every two minutes."""
-    for minute in range(begin, end, 2):
-        measured(fact, minute, getters=getters)
-
-
-def test_a_job_that_runs_for_hours_every_night_is_no_steady_reader() -> None:
-    """It is away for 270 minutes before the first run, then for 22 hours."""
+def test_a_steady_reader_is_away_for_longer_than_usual_after_a_restart() -> None:
     fact = QueueFact(START_US)
-    for day in range(3):
-        read(fact, 1440 * day, 1440 * day + 270, getters=0)
-        assert fact.may_return(fact.measured_at)
-        read(fact, 1440 * day + 270, 1440 * day + 390)
-        read(fact, 1440 * day + 390, 1440 * (day + 1), getters=0)
-        assert fact.may_return(fact.measured_at)
-
-
-def test_a_steady_reader_that_was_restarted_is_missed_after_that_long() -> None:
-    fact = QueueFact(START_US)
-    for begin in (0, 200):
-        read(fact, begin, begin + 190)
-        read(fact, begin + 190, begin + 200, getters=0)
-    read(fact, 400, 600)
-    for minute in range(600, 660, 2):
-        measured(fact, minute, getters=0)
-        assert fact.may_return(fact.measured_at) == (minute - 600 <= 12)
+    for minute in range(60):
+        measured(fact, minute, getters=1)
     assert fact.is_steady
-
-
-def test_a_restart_takes_up_to_five_minutes() -> None:
-    fact = QueueFact(START_US)
-    read(fact, 0, 60)
+    assert fact.usual_absence == 0
     for minute in range(60, 70):
         measured(fact, minute, getters=0)
-        assert fact.may_return(fact.measured_at) == (minute < 65)
+        assert fact.may_return(fact.measured_at) == (minute - 60 <= 5)
+    measured(fact, 70, getters=1)
+    assert (fact.is_steady, fact.usual_absence) == (True, 0)
+    away(fact, 71, 4)
+    assert (fact.is_steady, fact.usual_absence) == (True, 4 * 60 * SECOND_US)
+
+
+def test_a_job_that_has_the_queue_open_for_hours_is_no_steady_reader() -> None:
+    fact = QueueFact(START_US)
+    away(fact, 0, 270)
+    for minute in range(271, 390):
+        measured(fact, minute, getters=1)
+    for minute in range(390, 1500):
+        measured(fact, minute, getters=0)
+        assert fact.may_return(fact.measured_at)
 
 
 def test_a_queue_that_was_not_read_for_a_whole_day_has_no_timetable() -> None:
@@ -367,9 +355,9 @@ def test_it_does_not_open_for_a_queue_read_on_a_timetable_until_that_is_exceeded
         driver.go_on(10, getters=1, gets=6)
     assert driver.watches() == []
     since = round((driver.time - START_US) / 60 / SECOND_US)
-    driver.go_on(70, getters=0)
+    driver.go_on(85, getters=0)
     ((change, minute),) = driver.watches()
-    assert (change, 60 <= minute - since <= 64) == ("opened", True)
+    assert (change, 72 <= minute - since <= 77) == ("opened", True)
 
 
 def test_a_store_with_an_open_watch_continues_from_its_state() -> None:

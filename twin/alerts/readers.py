@@ -26,12 +26,13 @@ _ABSENCES = 8  # that are kept of a queue's getters: the longest
 _LEAST_ABSENCE = 60 * SECOND  # that is kept
 _ABSENCE_FOR = 15 * 86_400 * SECOND  # for which it is kept: two weeks, so that weekends are among them
 _RESTARTED_FOR = 300 * SECOND  # for which an application that is restarted is away [assumed]
-_STEADY_FOR = 1800 * SECOND  # for which a queue was read without a break that has a steady reader [assumed]
-_MOSTLY = 0.5  # share of the time for which such a queue was read [assumed]
-_DAY = 86_400 * SECOND  # for which a queue is unread at most that is read on a timetable not known yet [assumed]
-_TIMETABLE = 2  # absences that ended by themselves, from which a queue counts as read on a timetable [assumed]
+_STEADY_FOR = 1800 * SECOND  # for which a queue that has a steady reader was read, at least [assumed]
+_STEADY_SHARE = 0.75  # of the time, likewise [assumed]
+_HALVED_AFTER = 7 * 86_400 * SECOND  # what was long ago counts less
+_TIMETABLE = 3  # absences that ended by themselves, from which a timetable is known [assumed]
+_DAY = 86_400 * SECOND  # for which a queue that has one not known yet is unread, at most [assumed]
 _SILENT_FOR = 180 * SECOND  # without a get, while handles are open: as long as for getters that stopped
-LONGER = 1.25  # times the usual absence, from which one is longer than usual [assumed]
+LONGER = 1.5  # times the usual absence, from which one is longer than usual [assumed]
 
 
 class QueueFact(msgspec.Struct, array_like=True):
@@ -45,13 +46,12 @@ class QueueFact(msgspec.Struct, array_like=True):
         asked: queue managers that answered about its handles then.
         gets: messages that events had got by then.
         watched_since: first of the measurements of `getters` of which each was recent at the next.
-        read_since: first of those in a row that found one; None: the last found none.
-        read_for: the longest time for which these found one.
+        watched: time between these, in all; halved after a week.
+        read: the part of it in which it was read.
         unread_since: first of those in a row that found no getter, while nothing was got; None: the last found one.
         puts, unread_depth: messages put by events, and depth, as of `unread_since`.
         absences: (beginning, end) of absences of getters that ended before the store was full, the longest ones.
         samples: (time, depth) of earlier measurements, the oldest first.
-        read_in: time since `watched_since` in which it was read.
     """
 
     measured_at: int
@@ -67,14 +67,13 @@ class QueueFact(msgspec.Struct, array_like=True):
     uncommitted: int | None = None
     gets: int = 0
     watched_since: int = 0
-    read_since: int | None = None
-    read_for: int = 0
+    watched: int = 0
+    read: int = 0
     unread_since: int | None = None
     puts: int = 0
     unread_depth: int = 0
     absences: list[tuple[int, int]] = []
     samples: list[tuple[int, int]] = []
-    read_in: int = 0
 
     def counts(self, now: int, time: int | None = None) -> bool:
         """Return True if what was measured then, or last, is recent enough at `now`."""
@@ -101,35 +100,35 @@ class QueueFact(msgspec.Struct, array_like=True):
         return bool(self.getters) and last_got > 0 and self.getters_at - last_got >= _SILENT_FOR
 
     @property
-    def usual_absence(self) -> int | None:
-        """Length of the usual absence of getters of a queue that is read on a timetable; None: it has none known.
-
-        It is the longest; of a steady reader the second longest, as one may have been a failure.
-        """
-        lengths = sorted(end - begin for begin, end in self.absences)
-        if len(lengths) < _TIMETABLE:
-            return None
-        return lengths[-_TIMETABLE] if self.is_steady else lengths[-1]
+    def is_steady(self) -> bool:
+        """True if its reader is steady: before it went away, it had the queue open most of the time."""
+        absent = 0 if self.unread_since is None else self.getters_at - self.unread_since
+        return self.read >= max(_STEADY_FOR, _STEADY_SHARE * (self.watched - absent))
 
     @property
-    def is_steady(self) -> bool:
-        """True if its reader is steady: it was read most of the time, and for long without a break."""
-        watched = (self.getters_at if self.unread_since is None else self.unread_since) - self.watched_since
-        return self.read_for >= _STEADY_FOR and self.read_in >= _MOSTLY * watched
+    def usual_absence(self) -> int | None:
+        """Length of the absence of getters that is the longest usual one; None: it is not known.
+
+        Of a steady reader it is the second longest, as one may have been a failure; of a job on a timetable it is
+        the longest.
+        """
+        lengths = sorted(end - begin for begin, end in self.absences)
+        if self.is_steady:
+            return lengths[-2] if len(lengths) > 1 else 0
+        return lengths[-1] if len(lengths) >= _TIMETABLE else None
 
     def may_return(self, now: int) -> bool:
         """Return True if the getters of an unread queue may be away no longer than usual.
 
-        Those of a queue read on a timetable are, until it is longer than usual; an application that is restarted is
-        away for a short while. A queue that was never read for long may have a timetable that is not known yet, for a
-        day.
+        An application that is restarted is away for a short while. A queue that has no steady reader may be read on a
+        timetable that is not known yet, for a day.
         """
-        if self.unread_since is None or now - self.unread_since < _RESTARTED_FOR:
-            return True
         usual = self.usual_absence
+        if self.unread_since is None:
+            return True
         if usual is None:
-            return not self.is_steady and now - self.unread_since < _DAY
-        return now - self.unread_since <= LONGER * usual
+            return now - self.unread_since < _DAY
+        return now - self.unread_since <= max(_RESTARTED_FOR, LONGER * usual)
 
     def grown_since(self, time: int) -> int:
         """Return by how much it has become deeper since a time, as far back as its depths are known."""
@@ -167,16 +166,22 @@ class QueueFact(msgspec.Struct, array_like=True):
         if self.unread_since is not None and was_recent and (getters or was_got):
             self._end_absence(time if getters else max(self.unread_since, self.last_get or time), refused_at)
         if not was_recent:
-            self.watched_since, self.read_since, self.read_in = time, None, 0
-        if getters and self.read_since is not None:
-            self.read_in += time - self.getters_at
+            self.watched_since, self.watched, self.read = time, 0, 0
+        else:
+            self._note_watched(time)
         if getters:
-            self.unread_since, self.read_since = None, time if self.read_since is None else self.read_since
-            self.read_for = max(self.read_for, time - self.read_since)
+            self.unread_since = None
         elif self.unread_since is None or was_got or not was_recent:
             self.unread_since, self.puts, self.unread_depth = time, put, self.depth or 0
-            self.read_since = None
         self.getters, self.getters_at, self.gets, self.asked = getters, time, got, list(asked)
+
+    def _note_watched(self, time: int) -> None:
+        """Count the time since the last measurement of the handles. time: the present one, microseconds."""
+        self.watched += time - self.getters_at
+        if self.getters:
+            self.read += time - self.getters_at
+            if self.watched > _HALVED_AFTER:
+                self.watched, self.read = self.watched // 2, self.read // 2
 
     def _end_absence(self, end: int, refused_at: int | None) -> None:
         """Keep the absence of getters that ends, unless puts were refused in it."""

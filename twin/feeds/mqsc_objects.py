@@ -51,7 +51,7 @@ _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN",
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
 _MAX_MEASURES = 100_000  # stores and times, or definitions, that wait for the end of a page or a round
 _MAX_STATUSES = 500_000  # states of queues, likewise
-_AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
+AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
 _KEY = re.compile(r"(?<![A-Z0-9])([A-Z][A-Z0-9]{1,19})\(")
@@ -241,7 +241,7 @@ class MqscObjects:
             text += " its system, such as --zone Europe/Berlin"
             yield from self._feed.once(Complaint("no-zone", place, text))
         moments = _moments(*local, zone or UTC)
-        past = [moment for moment in moments if moment <= time + _AHEAD_US]
+        past = [moment for moment in moments if moment <= time + AHEAD_US]
         if not past:
             text = (
                 f"{queue}: {' '.join(local)} is after the answer, {as_text(time)}; expected: --zone, that of its system"
@@ -473,18 +473,30 @@ class Measurements:
             return
         time, qmgr, _ = used[-1]
         members = () if config is None else config.queue_managers
-        ordered = sorted(facts)
-        for start in range(0, max(1, len(ordered)), MAX_QUEUES):
-            names = ordered[start : start + MAX_QUEUES]
-            asked = {
-                name for queue in names for name, own in facts[queue].items() if {"getters", "putters"} & own.keys()
-            }
-            if names:
-                measured["queues"] = [_queue_measured(queue, facts[queue], members) for queue in names]
-            if asked:
-                measured["asked"] = sorted(asked)[:MAX_ASKED]
-            yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
-            measured = {}
+        yield from measures_of({"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store}, facts, members, measured)
+
+
+def measures_of(
+    base: Event, facts: Mapping[str, Mapping[str, QueueStatus]], members: Iterable[str], measured: Measured
+) -> Iterator[Event]:
+    """Yield the measurement of a store with the facts of its queues, and further ones of more than `MAX_QUEUES`.
+
+    Args:
+        base: its fields beside `measured`.
+        facts: what queue managers show, by queue and queue manager, the latest answer last.
+        members: queue managers that have the queues.
+        measured: what else the first one has.
+    """
+    ordered = sorted(facts)
+    for start in range(0, max(1, len(ordered)), MAX_QUEUES):
+        names = ordered[start : start + MAX_QUEUES]
+        asked = {name for queue in names for name, own in facts[queue].items() if {"getters", "putters"} & own.keys()}
+        if names:
+            measured["queues"] = [_queue_measured(queue, facts[queue], members) for queue in names]
+        if asked:
+            measured["asked"] = sorted(asked)[:MAX_ASKED]
+        yield {**base, "measured": measured}
+        measured = {}
 
 
 def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None:

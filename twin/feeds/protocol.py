@@ -203,7 +203,7 @@ SHOWN_BY: Mapping[FeedFact, tuple[str, ...]] = {  # formats; a test holds them a
     FeedFact.LENGTHS: ("amqsevt", "otlp", "connect"),
     FeedFact.PRIORITIES: ("amqsevt", "otlp", "connect"),
     FeedFact.UNITS: ("amqsevt",),
-    FeedFact.READERS: ("display", "rest"),
+    FeedFact.READERS: ("smf", "display", "rest"),
 }
 
 

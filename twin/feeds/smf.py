@@ -2,7 +2,8 @@
 
 - QIS1 (115/201): MEASURE of a page set. QESD (115/2): MEASURE of a shared message data set. QPST (115/215): the usage
   of a buffer pool, measured for the page sets that use it.
-- QQST (115/216), or with `flows="accounting"` WQ (116 class 3): puts, gets and bytes per queue.
+- QQST (115/216), or with `flows="accounting"` WQ (116 class 3): puts, gets and bytes per queue. QQST since MQ 9.3.1:
+  what DISPLAY QSTATUS shows of queues, a MEASURE of each store and record.
 - QEST (115/2): peaks of entries and elements. They come from the list calls of one queue manager only, so 0 says
   nothing and another value is a lower bound: never a measurement.
 - QMST (115/2): calls of the queue manager, to compare with the sum of its queues.
@@ -15,14 +16,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
 from hashlib import blake2b
+from typing import cast
 
 from typing_extensions import override
 
 from kernels.page_set import allocated_pages
 from twin.events import Event, Measured
-from twin.events.measured import DataSetMeasured
+from twin.events.measured import MEASURED_QUEUE, DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
+from twin.feeds.mqsc_objects import AHEAD_US, QueueStatus, measures_of
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
     QEST,
@@ -30,6 +33,7 @@ from twin.feeds.smf_layout import (
     QEST_SLOT,
     QQST_PARTIAL,
     QQST_SHARED,
+    QQST_UNCOMMITTED,
     SECTIONS,
     WQ_NO_MINIMUM,
     BufferPool,
@@ -43,11 +47,13 @@ from twin.feeds.smf_layout import (
 )
 from twin.feeds.smf_records import Segments, SmfRecord, records, whole_records
 from twin.feeds.streams import Streams
+from twin.units import FIRST_SECOND
 
 _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_EXPAND_USER ...]
 _MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes
 _MAX_DIGESTS = 200_000  # of records, to notice a second copy
 _MAX_POOLS = 10_000  # (queue manager, pool) of which the page sets are known
+_NO_AGE = 0xFFFFFFFF  # of the oldest message: not known
 _STATUS = {1: "defined and never used", 2: "offline", 3: "not defined", 4: "suspended"}  # QIS1 [IBM: MQUSAGE_PS_...]
 
 
@@ -63,6 +69,7 @@ class SmfFeed(Feed):
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
+        self._statuses: dict[tuple[str, str], dict[str, tuple[int, QueueStatus]]] = {}  # by queue of the estate, member
         self._accounted = False  # records of the other source of puts and gets were seen
 
     @override
@@ -113,6 +120,7 @@ class SmfFeed(Feed):
 
     def _events(self, record: SmfRecord) -> Iterator[Item]:
         task: TaskTimes | None = None
+        queues: list[QueueStatistics] = []
         for eyecatcher, data in record.sections:
             if eyecatcher == QEST:
                 self._note_peaks(record, data)
@@ -128,6 +136,9 @@ class SmfFeed(Feed):
                 task = values
             else:
                 yield from self._read(record, values, task, len(data))
+            if isinstance(values, QueueStatistics):
+                queues.append(values)
+        yield from self._queue_states(record, queues)
 
     def _read(self, record: SmfRecord, values: SectionValues, task: TaskTimes | None, length: int) -> Iterator[Item]:
         """Yield the events of a section. task: the one before it; length: bytes of the section."""
@@ -232,6 +243,34 @@ class SmfFeed(Feed):
             store = f"{record.qmgr}/PS{number:02d}"
             if estate is None or store in estate.stores:
                 yield self._measure(record, store, {"buffer_pool": pool, "buffer_pool_pct": pct})
+
+    def _queue_states(self, record: SmfRecord, queues: list[QueueStatistics]) -> Iterator[Event]:
+        """Yield what a record shows of queues of the estate, each queue once an interval.
+
+        Handles, ages and times of a shared queue are those of one member: those of the others count as of their last
+        interval, if it ends within two intervals of this one. The depth is that of the queue, as in QSTATUS.
+        """
+        estate, duration = self.intake.estate, record.duration_us or 0
+        within = 2 * duration if duration <= _MAX_INTERVAL_US else 0
+        facts: dict[str, dict[str, dict[str, QueueStatus]]] = {}  # by store, queue and queue manager
+        for values in queues:
+            route = None if estate is None else estate.queue_routes.get((record.qmgr, values.queue))
+            if estate is None or route is None or values.input_handles is None:
+                continue
+            store, queue = estate.routes[route].store, str(estate.routes[route].queue)
+            members = self._statuses.setdefault((store, queue), {})
+            before, _ = members.pop(record.qmgr, (0, None))
+            known = {name: status for name, (end, status) in members.items() if abs(end - record.end) <= within}
+            status = _status_of(values, values.input_handles, record.end)
+            members[record.qmgr] = record.end, status
+            if before == record.end:
+                continue
+            if values.depth >= 0 and not values.flags & QQST_PARTIAL:
+                status = {**status, "depth": values.depth}
+            facts.setdefault(store, {})[queue] = {**known, record.qmgr: status}
+        for store, by_queue in facts.items():
+            base: Event = {"time": record.end, "qmgr": record.qmgr, "op": "MEASURE", "store": store}
+            yield from measures_of(base, by_queue, estate.stores[store].queue_managers if estate else (), {})
 
     def _note_peaks(self, record: SmfRecord, data: bytes) -> None:
         group = self._group(record)
@@ -362,6 +401,27 @@ class SmfFeed(Feed):
     @staticmethod
     def _measure(record: SmfRecord, store: str, measured: Measured) -> Event:
         return {"time": record.end, "qmgr": record.qmgr, "op": "MEASURE", "store": store, "measured": measured}
+
+
+def _status_of(values: QueueStatistics, getters: int, end: int) -> QueueStatus:
+    """Return what a section shows of its queue beside the depth; what cannot be is not known.
+
+    An age of 0 is not known: it is 0 in a partial record too [IBM: MQ 9.4, Queue data records].
+
+    Args:
+        values: the section.
+        getters: its input handles.
+        end: end of the interval, microseconds since 1970.
+    """
+    facts = {"getters": getters, "putters": values.output_handles}
+    if values.oldest_age not in {0, _NO_AGE} and not values.flags & QQST_PARTIAL:
+        facts["oldest_s"] = values.oldest_age
+    if not values.flags & (QQST_PARTIAL | QQST_UNCOMMITTED):
+        facts["uncommitted"] = 0
+    facts = {name: value for name, value in facts.items() if value <= MEASURED_QUEUE[name]}
+    times = {"last_put": values.last_put, "last_get": values.last_get}
+    facts |= {name: time for name, time in times.items() if FIRST_SECOND * 1_000_000 <= time <= end + AHEAD_US}
+    return cast("QueueStatus", facts)
 
 
 def _split(total: int, counts: tuple[int, ...]) -> list[int]:

@@ -175,6 +175,12 @@ class QueueStatistics(msgspec.Struct, frozen=True):
     page_set: Annotated[int, 60, "h"]
     group: Annotated[str, 64, "t4"]
     structure: Annotated[str, 68, "t12"]
+    depth: Annotated[int, 80, "i"]
+    output_handles: Annotated[int, 84, "I"]
+    input_handles: Annotated[int | None, 88, "I"]
+    oldest_age: Annotated[int, 92, "I"]
+    last_put: Annotated[int, 104, "clock"]
+    last_get: Annotated[int, 112, "clock"]
     puts: Annotated[int | None, 128, "Q"]
     puts_np: Annotated[int, 144, "Q"]
     puts_p: Annotated[int, 152, "Q"]
@@ -195,7 +201,7 @@ class QueueStatistics(msgspec.Struct, frozen=True):
 
 
 QQST = Section("QQST", QueueStatistics, min_bytes=84)
-QQST_SHARED, QQST_PARTIAL = 0x80000000, 0x40000000
+QQST_SHARED, QQST_PARTIAL, QQST_UNCOMMITTED = 0x80000000, 0x40000000, 0x20000000
 
 
 # fixture: TEST116.dat

@@ -17,7 +17,7 @@ from kernels.clock import MINUTE_TICKS, TICK
 from kernels.meter_rows import BINS, CLASSES, RISE
 from kernels.rise_laws import SIMILAR
 from twin.conditions import ENTRIES, Resource
-from twin.forecast.extension import Extension, known_levels, last_fall
+from twin.forecast.extension import MIN_LEVELS, Extension, known_levels, last_fall
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
@@ -29,6 +29,7 @@ MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
 _FOOT = 0.02  # of a rise, that its foot is high
 _SAME = 4  # levels [assumed]
+_STEP = 0.009  # share by which a level in whole percents falls at least
 _MIN_GAPS = 3  # levels, from which the usual time between two is known
 _NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
@@ -38,7 +39,7 @@ class Levels(msgspec.Struct, kw_only=True):
 
     Attributes:
         ticks: ticks of the measurements.
-        shares: by name of a resource, its use at each tick, as a share of what it holds.
+        shares: by name of a resource, its use at each tick since it is there, as a share of what it holds.
         totals: what each held when they were last in use as shares of it.
     """
 
@@ -49,7 +50,8 @@ class Levels(msgspec.Struct, kw_only=True):
     @property
     def known(self) -> int:
         """Number of levels that can be extended, of the present rise where there is one; at most `MIN_LEVELS`."""
-        return min((known_levels(shares) for shares in self.shares.values()), default=0)
+        enough = min(MIN_LEVELS, len(self.ticks))  # fewer are of a resource that is new, beside which others are known
+        return min((known_levels(shares) for shares in self.shares.values() if len(shares) >= enough), default=0)
 
     @property
     def rise_began(self) -> int:
@@ -59,7 +61,7 @@ class Levels(msgspec.Struct, kw_only=True):
             return 0
         rise, shares = max(rises)
         line = shares[-1] - (1.0 - _FOOT) * rise
-        return next((tick for tick, share in zip(self.ticks[::-1], shares[::-1], strict=True) if share <= line), 0)
+        return next((tick for tick, share in zip(self.ticks[::-1], shares[::-1], strict=False) if share <= line), 0)
 
     def are_recent(self, tick: int) -> bool:
         """Return True if the last level is not old, by the usual time between two."""
@@ -106,11 +108,8 @@ class Levels(msgspec.Struct, kw_only=True):
             self.ticks.pop()
             for shares in self.shares.values():
                 shares.pop()
-        known = len(self.ticks)  # a resource that was not there before is as if it had been so
         self.ticks = [*self.ticks, tick][-MAX_LEVELS:]
-        self.shares = {
-            name: [*self.shares.get(name, [level] * known), level][-MAX_LEVELS:] for name, level in levels.items()
-        }
+        self.shares = {name: [*self.shares.get(name, []), level][-MAX_LEVELS:] for name, level in levels.items()}
 
 
 def look_ahead(
@@ -128,7 +127,11 @@ def look_ahead(
     """
     levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
-    fits = {number: fit for number in shares if (fit := Extension.fit(levels.ticks, shares[number])) is not None}
+    fits = {
+        number: fit
+        for number in shares
+        if (fit := Extension.fit(levels.ticks[-len(shares[number]) :], shares[number])) is not None
+    }
     if not fits or not levels.are_recent(tick):
         return None
     doubts = np.empty((PATHS, 3))
@@ -254,9 +257,9 @@ def last_peak(held: list[float]) -> int:
 def fall_of(ticks: list[int], shares: list[float]) -> int | None:
     """Return the tick of the level from which levels fall; None: the last one is not lower than the one before it.
 
-    Up to `_SAME` equal levels are one, as SIZEUSED is a whole percentage.
+    Behind a fall of a percent up to `_SAME` equal levels are one, as SIZEUSED is a whole percentage.
     """
     before = next((share for share in shares[-2 : -_SAME - 2 : -1] if share != shares[-1]), None)
-    if before is None or shares[-1] > before:
+    if before is None or shares[-1] > before or (shares[-2] == shares[-1] and before - shares[-1] < _STEP):
         return None
-    return ticks[last_peak(shares)]
+    return ticks[-len(shares) :][last_peak(shares)]

@@ -147,8 +147,8 @@ def chance_beyond_past(store: Store, resource_tide: int) -> float:
     tide, tops = store.tides[resource_tide], _tops(store)
     if not tide["rising"] or tops.size < _MIN_KNOWN or tide["share"] <= tops.max() + _BEYOND:
         return 0.0
-    seen = max(_SELDOM, float(tops.max()))
-    return min(1.0, max(0.0, (float(tide["share"]) - seen) / (1.0 - seen)))
+    seen, share = max(_SELDOM, float(tops.max())), float(tide["share"])
+    return 1.0 if share >= 1.0 else max(0.0, (share - seen) / (1.0 - seen))
 
 
 def _tops(store: Store) -> Array:

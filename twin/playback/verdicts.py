@@ -166,7 +166,7 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _EFFECTS = {
-    FeedFact.CALLS: "which queue fills a store, puts that are refused, what-if, advice",
+    FeedFact.CALLS: "which queue fills a store but by depths, puts that are refused, what-if, advice",
     FeedFact.LENGTHS: "elements and blocks but as an interval",
     FeedFact.PRIORITIES: "which messages storage class memory takes",
     FeedFact.UNITS: "what a backout gives back, messages that cannot be got yet",

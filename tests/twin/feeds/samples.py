@@ -235,7 +235,9 @@ SMF = (
     record(201, [section(QIS1, 104, page_set=4, buffer_pool=3, total=100, unused=90, persistent=10)])
     + record(2, [data_set(blocks_total=100, blocks_used=30, blocks_free=70)])
     + record(215, [section(QPST, 104, pool=3, buffers=50_000, stealable=10_000)])
-    + segmented(record(216, [queue_statistics(fast_puts=4), queue_statistics(queue="OTHER")]), 200, 400)
+    + segmented(
+        record(216, [queue_statistics(fast_puts=4, input_handles=1), queue_statistics(queue="OTHER")]), 200, 400
+    )
     + record(1, [section(WTAS, 2800, start=1), section(WQ, 2800, base_name="ORDERS")], smf_type=116)
     + record(2, [section(QMST, 328, puts=7)])
 )

@@ -327,7 +327,7 @@ def test_queues_of_page_sets_belong_to_the_queue_manager(estate):
 @pytest.mark.parametrize("values", [{"gets": 1 << 63}, {"puts_np": 1 << 40}, {"put_bytes_p": 1 << 50}])
 def test_counts_that_cannot_be_are_one_complaint(estate, values):
     events, intake = read("smf", record(216, [queue_statistics(**values)]), estate=estate)
-    assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
+    assert ({event["op"] for event in events}, dict(intake.counts)) == ({"MEASURE"}, {"bad-value": 1})
 
 
 def test_an_unknown_queue_is_kept_aside_with_its_structure(estate):
@@ -336,6 +336,125 @@ def test_an_unknown_queue_is_kept_aside_with_its_structure(estate):
     assert intake.aside > 0
     (line,) = intake.lines_for_unknown()
     assert line.endswith('add [queue."QSG1/NEW"] structure = "APP1"')
+
+
+# --- states of queues: made-up records -------------------------------------------------------------------------------
+
+PRIVATE = {"queue": "LOCAL", "flags": 0, "page_set": 4, "group": "", "structure": ""}
+UNCOMMITTED, PARTIAL = 0x20000000, 0x40000000
+
+
+def states(events):
+    """Return the measurements with facts of queues: time, queue manager, store, facts and who was asked."""
+    return [
+        (e["time"], e["qmgr"], e["store"], e["measured"]["queues"], e["measured"].get("asked"))
+        for e in events
+        if e["op"] == "MEASURE" and e["measured"].keys() <= {"queues", "asked"}
+    ]
+
+
+def facts(events):
+    """Return the facts of the only queue of each measurement, without its name and depth."""
+    return [
+        {name: value for name, value in queue.items() if name not in {"name", "depth"}}
+        for *_, (queue,), _ in states(events)
+    ]
+
+
+def shared(qmgr, minute=0, **values):
+    return record(216, [queue_statistics(**values)], qmgr=qmgr, end=END + minute * MINUTE)
+
+
+def test_the_state_of_a_private_queue_is_measured(estate):
+    values = {"depth": 12, "input_handles": 0, "output_handles": 3, "oldest_age": 17}
+    times = {"last_put": END - 1_000_000, "last_get": END - 60_000_000}
+    events, _ = read("smf", record(216, [queue_statistics(**PRIVATE, **values, **times)]), estate=estate)
+    queue = {
+        "name": "LOCAL",
+        "depth": 12,
+        "getters": 0,
+        "putters": 3,
+        "uncommitted": 0,
+        "oldest_s": 17,
+        "last_get": "2026-11-20T11:59:00.000000Z",
+        "last_put": "2026-11-20T11:59:59.000000Z",
+    }
+    assert states(events) == [(END, "QM01", "QM01/PS04", [queue], ["QM01"])]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"flags": UNCOMMITTED},
+        {"oldest_age": 0xFFFFFFFF},
+        {"last_put": END + 3_600_000_000, "last_get": 1_000_000},
+        {"depth": -1},
+    ],
+    ids=["zeros", "uncommitted", "no age", "times that cannot be", "no depth"],
+)
+def test_what_a_record_does_not_know_of_a_queue_is_absent(estate, values):
+    events, _ = read("smf", record(216, [queue_statistics(**(PRIVATE | values))]), estate=estate)
+    (queue,) = facts(events)
+    assert queue == {"getters": 0, "putters": 0} | ({} if "flags" in values else {"uncommitted": 0})
+
+
+def test_a_partial_record_has_no_depth_and_no_age(estate):
+    values = PRIVATE | {"flags": PARTIAL, "depth": 4, "oldest_age": 9, "input_handles": 2}
+    events, intake = read("smf", record(216, [queue_statistics(**values)]), estate=estate)
+    assert states(events)[0][3] == [{"name": "LOCAL", "getters": 2, "putters": 0}]
+    assert dict(intake.counts) == {"partial": 1}
+
+
+def test_handles_of_a_shared_queue_are_those_of_all_members(estate):
+    """The first member alone says nothing about 0; the depth is that of the queue, not of a member."""
+    data = shared("QM01", depth=5, oldest_age=3) + shared("QM02", depth=7, input_handles=2, output_handles=1)
+    events, _ = read("smf", data + shared("QM01", 1, depth=9), estate=estate)
+    assert states(events) == [
+        (END, "QM01", "QSG1/APP1", [{"name": "ORDERS", "depth": 5, "oldest_s": 3}], ["QM01"]),
+        (
+            END,
+            "QM02",
+            "QSG1/APP1",
+            [{"name": "ORDERS", "depth": 7, "getters": 2, "putters": 1, "uncommitted": 0, "oldest_s": 3}],
+            ["QM01", "QM02"],
+        ),
+        (
+            END + MINUTE,
+            "QM01",
+            "QSG1/APP1",
+            [{"name": "ORDERS", "depth": 9, "getters": 2, "putters": 1, "uncommitted": 0}],
+            ["QM01", "QM02"],
+        ),
+    ]
+
+
+def test_nobody_reads_only_if_each_member_said_so_within_two_intervals(estate):
+    data = b"".join([shared("QM02"), *(shared("QM01", minute) for minute in range(1, 4))])
+    none = {"getters": 0, "putters": 0, "uncommitted": 0}
+    events, _ = read("smf", data, estate=estate)
+    assert facts(events) == [{}, none, none, {}]
+    assert [asked for *_, asked in states(events)] == [["QM02"], ["QM01", "QM02"], ["QM01", "QM02"], ["QM01"]]
+
+
+def test_a_queue_is_measured_once_an_interval_and_all_of_a_record_together(estate):
+    both = record(216, [queue_statistics(), queue_statistics(**PRIVATE), queue_statistics(queue="NEW")])
+    again = record(216, [queue_statistics(input_handles=4)])
+    events, _ = read("smf", both + again, estate=estate)
+    assert [(store, [queue["name"] for queue in queues]) for _, _, store, queues, _ in states(events)] == [
+        ("QSG1/APP1", ["ORDERS"]),
+        ("QM01/PS04", ["LOCAL"]),
+    ]
+    assert states(read("smf", both)[0]) == []
+
+
+@pytest.mark.parametrize("flows", ["statistics", "accounting"])
+def test_pages_of_a_record_measure_what_a_data_set_does(estate, flows):
+    whole = [shared(qmgr, minute, input_handles=minute) for minute in range(5) for qmgr in ("QM01", "QM02")]
+    imported, _ = read("smf", b"".join(whole), estate=estate, flows=flows)
+    live, _ = read("smf", *whole, estate=estate, flows=flows)
+    assert states(live) == states(imported)
+    assert len(states(imported)) == 10
 
 
 def test_statistics_and_accounting_of_a_queue_are_not_added_up(estate):
