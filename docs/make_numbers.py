@@ -84,7 +84,7 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
     first_2192 = re.findall(rf"^{STORE} +(?:recorded|this estate) +[\d,]+ +(\S+Z)", demanded, re.MULTILINE)
     refused = re.search(r"\(([\d,]+) puts refused\)", simulated)
     assert refused is not None
-    leads = [_between(change.record.data.time, first_2192[0]) for change in by_call]
+    lead = _between(by_call[1].record.data.time, first_2192[0])
     thresholds = [next(record for record in _records(path) if _is_threshold(record)) for path in (alerts, later)]
     return [
         Passage(README, r"then `(\d+) puts refused with 2192`", refused[1].replace(",", "")),
@@ -93,8 +93,7 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
             r"^```text\n( (?:warning|critical|full)  .*?)\n```$",
             _to_first_action(incident_block(by_call[1], _COLUMNS).plain),
         ),
-        Passage(ALERTS, r"stopped: a watch (\S+ \S+) before", as_span(leads[0])),
-        Passage(ALERTS, r"and this page (\S+ \S+) before", as_span(leads[1])),
+        Passage(ALERTS, r"stopped: this page comes (\S+ \S+) before", as_span(lead)),
         Passage(QUICK_START, r"^\$ mqtwin simulate [^\n]*\n(.*?), peak usage", simulated.partition(", peak usage")[0]),
         Passage(QUICK_START, r"--state state\.ndjson\n(.*?)\n```$", replayed),
         Passage(QUICK_START, r"--demands\n(.*?)\n```$", demanded),

@@ -193,7 +193,7 @@ def test_the_mail_of_the_page_is_sent_once_an_incident_and_escalation(
     assert run_alerts(outage, "--exec", f"{sys.executable} {tmp_path}/mail_alert.py") == 0
     subjects, threads = zip(*(line.split(" | ") for line in mails.read_text().splitlines()), strict=True)
     assert [subject.partition(": SMDS blocks of QM01 for QSG1/APP1, ")[0] for subject in subjects] == [
-        "[warning] full ~02:01 (in 20 min)",
+        "[warning] full ~02:10 (in 55 min)",
         "[critical] full ~02:01 (in 10 min)",
         "[full] full now",
         "[warning] puts succeed again",

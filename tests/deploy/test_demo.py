@@ -136,7 +136,7 @@ def test_what_is_full_has_no_time_left_and_no_probability() -> None:
 def test_the_picture_shows_the_forecast_of_each_store_and_when_it_is_full_by_its_alert(story: Story) -> None:
     text = printed(picture(story.states, foreseen(story.alerts)[:1], story.outcome.events, 240.0))
     assert re.search(r"forecast +smds/QM01 full in \d+ min \(\d+ to \d+ min, probability \d+ %\)", text)
-    assert re.search(r"watch +QSG1/APP1 smds/QM01 +full-forecast ~\d\d:\d\d ", text)
+    assert re.search(r"(watch|warning) +QSG1/APP1 smds/QM01 +full-forecast ~\d\d:\d\d ", text)
     assert max(map(len, text.splitlines())) <= 80
 
 

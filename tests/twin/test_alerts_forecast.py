@@ -42,6 +42,18 @@ class Story(TwinDriver):
         return (ENTRIES - self.state()["ents_used"]) / 60
 
 
+class RecordedStory(Story):
+    """A story that keeps its events."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.events: list[dict[str, Any]] = []
+
+    def apply(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        super().apply(event)
+
+
 def test_nothing_is_foreseen_while_gets_keep_up() -> None:
     story = Story()
     story.go_on(60, puts=40, gets=40)
@@ -78,7 +90,7 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", INFO)
     assert opened.data().level == "watch"
     assert opened.time_to_full_s is not None
-    assert 30 * 60 <= opened.time_to_full_s.p50 <= 38 * 60
+    assert 40 * 60 <= opened.time_to_full_s.p50 <= 46 * 60
     assert opened.time_to_full_s.p10 <= opened.time_to_full_s.p50 <= opened.time_to_full_s.p90
     assert opened.full_probability is not None
     assert opened.full_probability >= 0.5
@@ -143,18 +155,18 @@ def test_horizon_lead_and_probability_are_the_estates() -> None:
     watch, page, *_ = (alert.time_to_full_s for alert in story.foreseen())
     assert watch is not None and page is not None
     assert 18 * 60 <= watch.p50 <= 20 * 60
-    assert 15 * 60 <= page.p50 <= 16 * 60
+    assert 7 * 60 <= page.p50 <= 8 * 60
 
 
 def test_a_page_comes_when_a_person_has_to_act_and_a_watch_long_before() -> None:
     story = Story()
     story.go_on(30, puts=2, gets=2)
-    story.go_on(450, puts=2, gets=0)
+    story.go_on(480, puts=2, gets=0)
     watch, page, *_ = story.foreseen()
     assert (watch.severity, page.severity) == (INFO, WARNING)
     assert watch.time_to_full_s is not None and page.time_to_full_s is not None
     assert 70 * 60 <= watch.time_to_full_s.p50 <= 100 * 60
-    assert 50 * 60 <= page.time_to_full_s.p50 <= 60 * 60
+    assert 28 * 60 <= page.time_to_full_s.p50 <= 30 * 60
 
 
 def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> None:
@@ -180,7 +192,7 @@ def test_of_a_full_store_an_action_says_when_it_is_full_again_or_nothing(puts: i
     [expand] = [action for action in last.actions if action.startswith("Expand the structure")]
     assert "gets/s more; at the present rate it stays full)" in getters and "full again" not in getters
     assert "instead of" not in expand
-    assert bool(re.search(r"\(then full again in (59|60) s\)", expand)) == has_room
+    assert bool(re.search(r"\(then full again in [5-7]\d s\)", expand)) == has_room
     assert ("full" in expand) == has_room
 
 
@@ -236,3 +248,43 @@ def test_a_filling_that_a_line_at_80_percent_predicts_is_not_paged_later(puts: i
     paged = next(alert.time for alert in story.foreseen() if alert.severity != INFO)
     assert passed is not None
     assert paged <= passed + MINUTE_US
+
+
+def first_rise() -> RecordedStory:
+    """A first rise becomes half as fast: where it passes 80 %, it has gone on for three times as long as is left."""
+    story = RecordedStory()
+    story.go_on(20, puts=2, gets=2)
+    story.go_on(50, puts=8, gets=0)
+    while story.state()["ents_used"] < 0.82 * ENTRIES:
+        story.go_on(1, puts=4, gets=0)
+    return story
+
+
+def test_a_first_rise_is_asked_once_where_it_passes_80_percent_and_paged_if_full_is_likely() -> None:
+    story = first_rise()
+    [page] = [alert for alert in story.foreseen() if alert.severity != INFO]
+    assert page.usage_pct is not None and page.full_probability is not None and page.time_to_full_s is not None
+    assert 80.0 <= page.usage_pct < 80.1
+    assert 0.7 <= page.full_probability < 0.77
+    assert 30 * 60 < page.time_to_full_s.p50 <= 60 * 60
+
+
+def test_a_sawtooth_above_80_percent_is_paged_at_its_first_tooth_at_most() -> None:
+    """The first one rises like what fills, and the second while the alert about it is open."""
+    story = Story()
+    for _ in range(7):
+        story.go_on(10, puts=88, gets=0)
+        story.go_on(10, puts=2, gets=90)
+    assert len({alert.alert_id for alert in story.foreseen() if alert.severity != INFO}) == 1
+    assert story.alerts[-1].change == CLEARED and story.alerts[-1].time < story.time - 80 * MINUTE_US
+
+
+@pytest.mark.parametrize("size", [7, 400])
+def test_neither_cuts_nor_restarts_change_when_it_is_asked(size: int) -> None:
+    story, again = first_rise(), Story()
+    for start in range(0, len(story.events), size):
+        block, _ = again.decoding.block(story.events[start : start + size])
+        again.alerts += again.twin.apply(block)
+        if size > 100:
+            again.reopen()
+    assert [alert.record() for alert in again.alerts] == [alert.record() for alert in story.alerts]

@@ -16,7 +16,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.naive.outcomes import DAY_US, NaiveAlert, NaiveOutcomes, NaiveTurn
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
-from tests.twin.test_alerts_forecast import MINUTE_US, SECOND_US, Story
+from tests.twin.test_alerts_forecast import MINUTE_US, SECOND_US, RecordedStory, Story
 from tests.twin.test_forecast_levels import LARGE, level_fed
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING
@@ -379,18 +379,6 @@ def test_a_store_scores_itself_as_a_list_of_its_looks_and_alerts(spied: NaiveOut
     assert [event.alert_id for event in spied.events if isinstance(event, NaiveAlert) and event.alert_id] == [
         alert.alert_id for alert in story.alerts
     ]
-
-
-class RecordedStory(Story):
-    """A story that keeps its events."""
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        self.events: list[dict[str, Any]] = []
-
-    def apply(self, event: dict[str, Any]) -> None:
-        self.events.append(event)
-        super().apply(event)
 
 
 def test_however_events_are_cut_and_whenever_the_store_is_opened_again_the_scores_are_the_same() -> None:

@@ -24,6 +24,7 @@ from twin.forecast.rises import (
     kept_rises,
     kept_rows,
     past_of,
+    past_threshold,
 )
 from twin.state.arrays import Array
 
@@ -52,6 +53,12 @@ def rise(age: float, height: float, low: float = 0.1) -> Rise:
 
 def test_without_precedent_a_rise_lasts_twice_as_long_as_it_has_with_a_probability_of_one_half() -> None:
     assert chance(Store(), rise(60, 0.5), 60.0, 120.0) == pytest.approx([0.5, 1 / 3])
+
+
+def test_without_precedent_a_rise_lasts_longer_where_a_getter_has_stopped() -> None:
+    young, past = rise(60, 0.5), past_of(Store(), rise(60, 0.5))  # type: ignore[arg-type]
+    chances = goes_on(young, past, young.pace, 60, np.array([60.0, 180.0]), np.array([0.9, 1.7]), has_stopped=True)
+    assert chances == pytest.approx([0.5**0.5, 0.5])
 
 
 def test_a_rise_that_became_faster_is_as_old_as_its_present_pace() -> None:
@@ -286,6 +293,26 @@ def test_the_further_a_store_is_beyond_every_rise_it_knows_the_less_likely_it_tu
     store = Store(*[(140, 0.1, 0.5, 0) for _ in range(rises)])
     store.tides[ENTRIES]["rising"], store.tides[ENTRIES]["share"], store.tides[ENTRIES]["top"] = 1, share, share
     assert chance_beyond_past(store, ENTRIES) == pytest.approx(chance)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rising", "low", "share", "top", "is_past"),
+    [
+        (1, 0.1, 0.8, 0.8, True),
+        (1, 0.1, 0.79, 0.79, False),
+        (1, 0.1, 0.79, 0.81, True),  # the same rise as before, a little lower
+        (1, 0.8, 0.9, 0.9, False),  # it began above
+        (0, 0.1, 0.8, 0.8, False),
+    ],
+)
+def test_a_rise_is_past_a_threshold_that_it_began_below(
+    rising: int, low: float, share: float, top: float, is_past: bool
+) -> None:
+    store = Store()
+    store.tides[ENTRIES] = store.tides[TOTAL_TIDE]
+    for name, value in {"rising": rising, "began": 7, "low": low, "share": share, "top": top}.items():
+        store.tides[ENTRIES][name] = value
+    assert past_threshold(store, (ENTRIES,), 80) == (((ENTRIES, 7),) if is_past else ())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("top", [1.0, 1.2])

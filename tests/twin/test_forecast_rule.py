@@ -44,8 +44,8 @@ def test_a_page_is_surer_where_the_store_is_low_or_rises_like_this_one_have_turn
     sure, likely = (page(probability, usage=usage, turned_before=turned) for probability in (0.92, 0.91))
     assert is_worth_a_page(sure, CONFIG)
     assert not is_worth_a_page(likely, CONFIG)
-    assert is_worth_a_page(page(0.8), CONFIG)
-    assert not is_worth_a_page(page(0.79), CONFIG)
+    assert is_worth_a_page(page(0.75), CONFIG)
+    assert not is_worth_a_page(page(0.74), CONFIG)
 
 
 def test_a_page_is_for_what_fills_within_the_time_that_a_person_needs() -> None:
@@ -58,11 +58,15 @@ def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> No
     assert is_worth_a_page(page(0.95, 300.0, ends_soon=0.1), CONFIG)
 
 
-def test_a_store_as_full_as_never_before_is_a_page_within_twice_that_time() -> None:
-    assert is_worth_a_page(page(0.77, 3600.0, ends_soon=0.1, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.77, 3601.0, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.76, 3600.0, is_unusual=True), CONFIG)
-    assert not is_worth_a_page(page(0.77, 900.0, is_unusual=True, turned_before=True), CONFIG)
+def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -> None:
+    asked = page(0.65, 3600.0, ends_soon=0.1, usage=0.7, turned_before=True, is_asked=True)
+    assert is_worth_a_page(asked, CONFIG)
+    for other in (
+        asked._replace(probability=0.64),
+        asked._replace(times=(3600.0, 3601.0, 7200.0)),
+        asked._replace(is_asked=False),
+    ):
+        assert not is_worth_a_page(other, CONFIG)
 
 
 def page(
@@ -71,10 +75,10 @@ def page(
     ends_soon: float = 0.01,
     usage: float = 0.9,
     turned_before: bool = False,
-    is_unusual: bool = False,
+    is_asked: bool = False,
 ) -> Danger:
     times = (left, left, 2 * left)
-    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_unusual=is_unusual)
+    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_asked=is_asked)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Regime:
         put: messages put in a bin on average, those that did not stay included.
         lasts: bins that flows stay as they are, on average; inf: they have not changed.
         whole: f8[m, 3 * CLASSES], the bins of the rise; None: flows have not changed in it, or the store does not rise.
+        has_stopped: True if a getter has stopped, whose gets are not in the bins.
     """
 
     bins: Array
@@ -74,6 +75,7 @@ class Regime:
     put: float = 0.0
     lasts: float = np.inf
     whole: Array | None = None
+    has_stopped: bool = False
 
 
 def present(
@@ -119,6 +121,7 @@ def present(
         put=put,
         lasts=lasts,
         whole=flows if has_changed else None,
+        has_stopped=bool(stops) and not service,
     )
 
 

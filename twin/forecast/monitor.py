@@ -69,6 +69,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         outcomes: outcomes of the forecasts, and of the store's pages.
         puts: messages put in the last days, by half hours.
         stops: getters that stopped.
+        asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
     """
 
     next_look: int = 0
@@ -84,6 +85,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     outcomes: Outcomes = msgspec.field(default_factory=Outcomes)
     puts: Puts = msgspec.field(default_factory=Puts)
     stops: tuple[Stop, ...] = ()
+    asked: tuple[tuple[int, int], ...] = ()
 
 
 class _Summary(NamedTuple):
@@ -94,11 +96,12 @@ class _Summary(NamedTuple):
     probability: float
     times: tuple[float, float, float] | None
     first: int  # resource most likely to be full first, -1: none
+    is_asked: bool = False  # see `rule.Danger`
 
     @classmethod
-    def from_outlook(cls, outlook: Outlook, tick: int) -> Self:
+    def from_outlook(cls, outlook: Outlook, tick: int, *, is_asked: bool = False) -> Self:
         """Return the summary of an outlook as of a tick."""
-        return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first)
+        return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first, is_asked)
 
     @property
     def resource(self) -> Resource:
@@ -207,7 +210,11 @@ class ForecastMonitor:
         outlook = self._look(view, tick)
         if outlook is None:
             return self._review_levels(view, episode, tick)
-        summary = _Summary.from_outlook(outlook, tick)
+        threshold = (view.config.full_threshold if isinstance(view.config, Structure) else 0) or _THRESHOLD
+        asked = rises.past_threshold(store, outlook.fill.tides, threshold)
+        is_asked = not set(asked) <= set(self.memory.asked) and not is_full(outlook.fill)
+        summary = _Summary.from_outlook(outlook, tick, is_asked=is_asked)
+        self.memory.asked = asked
         self._note_look(view, summary)
         self.memory.last = _forecasts(view.name, summary, self.memory.outcomes)
         self.forecasts += self.memory.last
@@ -309,14 +316,15 @@ class ForecastMonitor:
     def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
         memory, config, times = self.memory, view.config, summary.times
         soon = summary.outlook.probability_within(rule.SOON_S)
-        if times is None or not rule.is_danger(summary.probability, soon, times, config):
+        is_page = summary.is_asked and times is not None and rule.is_worth_a_page(_danger(summary, times), config)
+        if times is None or not (is_page or rule.is_danger(summary.probability, soon, times, config)):
             memory.danger_since = None
             return []
         if self.falling_since(view, summary.resource, summary.tick) is not None:
             return []  # no danger while it empties
         if memory.danger_since is None:
             memory.danger_since = summary.tick
-        if (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):
+        if not is_page and (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):
             return []
         memory.danger_since = memory.calm_since = None
         return view.episodes.open(self._finding(view, summary, times, None), summary.tick * TICK)
@@ -459,7 +467,7 @@ class ForecastMonitor:
             before: severity of the last record; None: there is none. A critical alert is a warning again at three
                 times as much time left.
         """
-        if before in (None, INFO) and not rule.is_worth_a_page(_danger(view, summary, times), view.config):
+        if before in (None, INFO) and not rule.is_worth_a_page(_danger(summary, times), view.config):
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
         return CRITICAL if times[1] <= until else WARNING
@@ -470,20 +478,16 @@ def _named(summary: _Summary, episode: Episode) -> Resource:
     return episode.last_finding().resource if summary.first < 0 else summary.resource
 
 
-def _danger(view: ForecastView, summary: _Summary, times: tuple[float, float, float]) -> rule.Danger:
+def _danger(summary: _Summary, times: tuple[float, float, float]) -> rule.Danger:
     """Return what decides whether an outlook is a page. times: seconds until full (p10, p50, p90)."""
     outlook = summary.outlook
-    fill, number = outlook.fill, fullest(outlook.fill)
-    used = usage(fill, number)
-    threshold = view.config.full_threshold if isinstance(view.config, Structure) else 0
-    is_beyond = rises.is_beyond_past(view.tables.store, fill.tides[number], known=0)
     return rule.Danger(
         summary.probability,
         times,
         outlook.ends_soon,
-        usage=used,
+        usage=usage(outlook.fill, summary.first),
         turned_before=outlook.past.turns_back and not outlook.is_unread,
-        is_unusual=is_beyond and 100 * used >= (threshold or _THRESHOLD),
+        is_asked=summary.is_asked,
         is_unread=outlook.is_unread,
     )
 

@@ -176,7 +176,7 @@ def look_ahead(
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
-    beyond = max(unread, chance_beyond_past(store, fill.tides[fullest(fill)]))
+    beyond = np.array([max(unread, chance_beyond_past(store, tide)) for tide in fill.tides])
     weights, courses = np.zeros(PATHS), {}
     for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
@@ -185,8 +185,9 @@ def look_ahead(
         else:
             left = 1.0 - float(store.tides[tide]["share"])
             growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
-        courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
-        weights[paths] = beyond + (1.0 - beyond) * courses[tide].chances
+        courses[tide] = _course(store, tick, tide, pace, now, full_at[paths], growth)
+        chance = beyond[full_of[paths]]
+        weights[paths] = chance + (1.0 - chance) * courses[tide].chances
     first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
     course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
@@ -199,7 +200,7 @@ def look_ahead(
         weights,
         course.rise,
         course.past,
-        (1.0 - beyond) * course.ends_soon,
+        (1.0 - float(beyond[first])) * course.ends_soon,
         _rests_at(fill, now),
         unread=unread,
     )
@@ -222,7 +223,7 @@ class _Course(NamedTuple):
     ends_soon: float
 
 
-def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_at: Array, growth: Array) -> _Course:
+def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_at: Array, growth: Array) -> _Course:
     """Return how the rise of a row of `tides` may continue.
 
     Args:
@@ -230,7 +231,7 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
         tick: the present.
         tide: the row.
         pace: utilisation a tick from now on.
-        steady: ticks for which the flows have been as they are.
+        now: the present regime.
         full_at: f8[n], ticks until paths are full.
         growth: f8[n], utilisation that they add until then.
     """
@@ -238,7 +239,7 @@ def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_a
     past = past_of(store, rise, tide)
     pace = max(pace, rise.pace / _MAX_SLOWER)
     ahead, heights = _with(full_at, MINUTE_TICKS), rise.height + _with(growth, pace * MINUTE_TICKS)
-    chances = goes_on(rise, past, pace, steady, ahead, heights)
+    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead, heights, has_stopped=now.has_stopped)
     return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
 
 

@@ -3,7 +3,7 @@
 A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
 (`kernels.usage`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts as
 one that continued. Half a rise of a kind not seen yet is added to those seen; it is expected to last as long again as
-it has so far.
+it has so far, or three times as long where a getter has stopped.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [as
 _BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
 _TURNED = 0.3  # past rises, by weight, from which rises like them turn back [assumed]
 _SELDOM = 0.6  # share of a resource in use, up to which any store may turn back [fitted]
+_STOPPED = 0.5  # exponent of the chance that a rise without precedent continues, where a getter has stopped [fitted]
 _WEEK = 7 * 86_400 * SECOND
 
 
@@ -118,18 +119,19 @@ def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
     return np.asarray(rows[rows["tide"] == tide_row])
 
 
-def is_beyond_past(store: Store, resource_tide: int, known: int = _MIN_KNOWN) -> bool:
-    """Return True if a resource rises, and is clearly fuller than the store was at the end of every rise that it keeps.
+def past_threshold(store: Store, resource_tides: Sequence[int], percent: float) -> tuple[tuple[int, int], ...]:
+    """Return the rises under way that began below a threshold and have reached it: row of `tides`, tick of beginning.
 
     Args:
         store: the arrays.
-        resource_tide: row of `tides` of the resource.
-        known: number of rises that must be known; with fewer, nothing counts as unusual.
+        resource_tides: rows of `tides` of the resources.
+        percent: the threshold.
     """
-    tide, tops = store.tides[resource_tide], _tops(store)
-    if not tide["rising"] or tide["share"] < tide["top"]:
-        return False
-    return tops.size >= known and float(tide["share"]) > float(tops.max(initial=0.0)) + _BEYOND
+    tides = store.tides[list(resource_tides)]
+    reached = 100.0 * np.maximum(tides["share"], tides["top"])
+    is_past = (tides["rising"] == 1) & (100.0 * tides["low"] < percent) & (reached >= percent)
+    rows = np.array(resource_tides)[is_past].tolist()
+    return tuple(zip(rows, tides["began"][is_past].tolist(), strict=True))
 
 
 def chance_beyond_past(store: Store, resource_tide: int) -> float:
@@ -160,7 +162,9 @@ def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
 
 
-def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
+def goes_on(
+    rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array, *, has_stopped: bool = False
+) -> Array:
     """Return f8[n], the probability that a rise continues for `ahead` more ticks.
 
     Args:
@@ -170,9 +174,10 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
         steady: ticks for which the flows have been as they are.
         ahead: f8[n], ticks.
         heights: f8[n], utilisation reached then.
+        has_stopped: True if a getter has stopped, so that nothing but its return ends the rise.
     """
     lasted = _lasted_at(rise, pace, steady)
-    prior = lasted / (lasted + ahead)
+    prior = (lasted / (lasted + ahead)) ** (_STOPPED if has_stopped else 1.0)
     if not past.rows.size:
         return prior
     places, unseen = np.empty((2, 1 + ahead.size)), np.empty(1 + ahead.size)

@@ -23,11 +23,11 @@ _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it full is too far off to matter
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_S = 60.0
-PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
+PAGE_PROBABILITY = 0.75  # of full, from which a watch may become a page [fitted]
 SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned back before [fitted]
-_LOW = 0.75  # share of the fullest resource in use, below which a page has to be as sure, too [fitted]
-UNUSUAL_PROBABILITY = 0.77  # of full, from which a store as full as never before is a page [fitted]
-_UNUSUAL_RATIO = 2.0  # of the lead of a page, within which it is
+_LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
+ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
+_ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
 _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
 _MAX_WORTH = 10.0  # of a minute of lead
 
@@ -39,11 +39,10 @@ class Danger(NamedTuple):
         probability: probability of full within the horizon.
         times: seconds until full (p10, p50, p90).
         ends_soon: probability that the rise ends within a minute.
-        usage: share of the fullest resource in use.
+        usage: share in use of the resource that is full first.
         turned_before: True if rises like the present one have turned back before: a false call at one more of them
             costs trust, so it has to be surer.
-        is_unusual: True if the store has passed its threshold and is fuller than it ever was, so that waiting teaches
-            little.
+        is_asked: True if a resource passes its threshold just now, which is asked once in a rise.
         is_unread: True if most of the rise is due to queues that nobody reads: it does not end by itself.
     """
 
@@ -52,7 +51,7 @@ class Danger(NamedTuple):
     ends_soon: float
     usage: float = 1.0
     turned_before: bool = False
-    is_unusual: bool = False
+    is_asked: bool = False
     is_unread: bool = False
 
 
@@ -96,16 +95,14 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
 def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     """Return True if people must act now to be in time, and waiting another minute would cost more than a page now.
 
-    A store that is fuller than ever before is a page as soon as full is likely and not far off: no correct fixed
-    threshold may page earlier.
+    Where a threshold is passed just now, a fixed one would page: then it is enough that full is likely and not far off.
 
     Args:
         danger: the danger.
         config: settings of the store's forecasts.
     """
     probability, (p10, p50, _) = danger.probability, danger.times
-    is_near = p50 <= _UNUSUAL_RATIO * config.forecast_page_lead_s
-    if danger.is_unusual and not danger.turned_before and is_near and probability >= UNUSUAL_PROBABILITY:
+    if danger.is_asked and probability >= ASKED_PROBABILITY and p50 <= _ASKED_RATIO * config.forecast_page_lead_s:
         return True
     is_doubtful = not danger.is_unread and (danger.turned_before or danger.usage < _LOW)
     worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))

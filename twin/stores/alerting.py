@@ -2,9 +2,8 @@
 
 Kernels mark in `fired` which conditions have begun, and each is marked once until it is armed again: when its alert is
 cleared. A tick runs the forecast and reviews the open alerts. A threshold that is passed only informs, because the
-forecast is the better judge of whether the store will be full. It is a page where there is no forecast, and where a
-structure has passed FULLTHRESHOLD, rises, and is fuller than ever at the end of a rise: docs/alerts.md, "Which alerts
-are pages".
+forecast is the better judge of whether the store will be full. It is a page where there is no forecast: docs/alerts.md,
+"Which alerts are pages".
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
 from twin.conditions import CRITICAL, INFO, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
-from twin.forecast import remedies, rises
+from twin.forecast import remedies
 from twin.forecast.monitor import ForecastMonitor
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Filler
 from twin.stores import depth, in_doubt, unread
-from twin.stores.resources import DATA_SET, STRUCTURE
+from twin.stores.resources import DATA_SET
 from twin.units import as_microseconds, as_span
 
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
@@ -42,8 +41,6 @@ _INFORMING = (  # about the way to full, of which the forecast knows more
 )
 _OF_FILLING = (Condition.FULL, *_INFORMING)  # what is over, or less urgent, once the store empties
 _GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
-# Rows of `tides` of what FULLTHRESHOLD watches
-_TIDES = {Resource(pool): spec.row for pool, spec in STRUCTURE.items() if spec.threshold_pct is None}
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
 
@@ -196,7 +193,7 @@ def _severity(
     """Return the severity of a condition that holds: info where it informs only. A page does not become a watch."""
     before = None if episode is None else episode.severity
     is_page = before not in (None, INFO)
-    if condition in _INFORMING and not is_page and not _is_page_by_itself(view, condition, resources[0], now):
+    if condition in _INFORMING and not is_page and view.monitor.can_foresee(view, now // clock.TICK):
         return INFO
     severity = max((view.view(resource).severity(condition, before) for resource in resources), key=SEVERITIES.index)
     if condition == Condition.FULL and _refuses_no_more(view, resources, now):
@@ -254,18 +251,6 @@ def _headed(finding: Finding, words: str) -> Finding:
     headline = finding.headline.partition(": ")[2] or finding.cause.partition(". ")[0]
     cause = f"{words[0].upper()}{words[1:]}. {finding.cause}"
     return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")
-
-
-def _is_page_by_itself(view: AlertedStore, condition: str, resource: Resource, now: int) -> bool:
-    """Return True if no forecast judges a threshold that is passed, or if the store was never as full."""
-    tick = now // clock.TICK
-    if not view.monitor.can_foresee(view, tick):
-        return True
-    if condition != Condition.THRESHOLD or resource not in _TIDES:
-        return False
-    of_resource = view.view(resource)
-    is_beyond = rises.is_beyond_past(view.tables.store, _TIDES[resource])
-    return is_beyond and of_resource.usage_pct >= of_resource.threshold_pct
 
 
 def arm(view: AlertedStore, condition: str, resource: Resource) -> None:
