@@ -124,13 +124,14 @@ def _windows(series: Mapping[str, Array], count: int, slots: int, rng: Rng) -> t
 # --- ordinary readers ------------------------------------------------------------------------------------------------
 
 
-def _hourly(counts: Array) -> Array:
+def hourly(counts: Array) -> Array:
+    """Return the mean of every 60 minutes of counts by minute."""
     return np.convolve(counts, np.full(60, 1 / 60), "valid")
 
 
 def follow(counts: Array, rng: Rng) -> Array:
     """Return the pace of a reader that keeps up with every hour."""
-    return np.full(counts.size, rng.uniform(1.2, 2.5) * _hourly(counts).max())
+    return np.full(counts.size, rng.uniform(1.2, 2.5) * hourly(counts).max())
 
 
 def restarting(counts: Array, rng: Rng) -> Reader:
@@ -143,7 +144,7 @@ def restarting(counts: Array, rng: Rng) -> Reader:
 
 def bounded(counts: Array, rng: Rng) -> Reader:
     """Return a reader with a limit that the highest hours exceed."""
-    return Reader(np.full(counts.size, np.quantile(_hourly(counts), rng.uniform(0.88, 0.99))))
+    return Reader(np.full(counts.size, np.quantile(hourly(counts), rng.uniform(0.88, 0.99))))
 
 
 def visiting(counts: Array, rng: Rng) -> Reader:
@@ -373,7 +374,7 @@ def draw_story(class_: Law, number: int, series: Mapping[str, Array], rng: Rng) 
         slots = round(draw_in(_HOURS, rng) * HOUR / STEP_S)
         first, names, windows = _windows(series, count, slots, rng)
         parts = [makes[name](windows[0], rng), *(Part(own, ordinary(own, rng)) for own in windows[1:])]
-        parts = _weighed(parts, rng)
+        parts = weighed(parts, rng)
         if _is_odd(parts):
             return Story(name, draw_in(_FULL if fills else _HARMLESS, rng), first, names, parts)
     raise UsageError(f"{class_} {number} has no odd event in {_TRIES} draws; expected: other series")
@@ -424,7 +425,7 @@ def write_case(case: Recorded, text: str, scenario: RealLoad) -> None:
             writer.write(table)
 
 
-def _weighed(parts: Sequence[Part], rng: Rng) -> list[Part]:
+def weighed(parts: Sequence[Part], rng: Rng) -> list[Part]:
     """Return the parts with weights of chance, the first of at least a fifth."""
     weights = rng.dirichlet(np.full(len(parts), 3.0))
     weights[0] = max(weights[0], 0.2)
