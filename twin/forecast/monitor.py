@@ -1,8 +1,8 @@
 """From forecasts to alerts: when to look ahead, when to alert, when the danger is over.
 
 An alert opens as a watch when full is likely enough and near enough, and stays so for a hold time. It becomes a page
-when waiting longer would cost more than a false call: the chance of full, times what a minute of lead is worth, is
-compared with the chance that the next minute shows the rise to be harmless. It is updated when something a person would
+when people must act to be in time, and full is as likely as the situation asks: whether rises like it have turned back,
+and whether the queue that fills the store is read. It is updated when something a person would
 act on has changed, and cleared when it has been unlikely, or far off, for longer. While gets exceed puts, or full is
 unlikely, no record has a time until full, none is critical, and none asks for an action already taken. A store has one
 alert of this condition at a time, about the resource that is full first: that resource may change, the episode does
@@ -33,8 +33,8 @@ from twin.forecast.levels import Levels, falling_since
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.rates import Puts, trust, wandering
+from twin.forecast.reading import Reading, how_read, unread_share
 from twin.forecast.refusals import full_now, refusing
-from twin.forecast.unread import unread_share
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, MeasuredLevels, ResourceForecast, StateForecast
 from twin.units import as_text
@@ -290,8 +290,8 @@ class ForecastMonitor:
         """Return the outlook of a store from its measured levels."""
         horizon = int(view.config.forecast_horizon_s / SECONDS)
         levels = self.memory.levels
-        unread = unread_share(view, tick, levels.rise_began)
-        return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, unread)
+        reading = Reading(unread_share(view, tick, levels.rise_began))
+        return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, reading)
 
     def turn_back(self, before: int, now: int) -> None:
         """Continue from an earlier time; predictions are forgotten.
@@ -484,11 +484,11 @@ def _danger(summary: _Summary, times: tuple[float, float, float]) -> rule.Danger
     return rule.Danger(
         summary.probability,
         times,
-        outlook.ends_soon,
         usage=usage(outlook.fill, summary.first),
-        turned_before=outlook.past.turns_back and not outlook.is_unread,
+        turned_before=outlook.past.turns_back,
         is_asked=summary.is_asked,
-        is_unread=outlook.is_unread,
+        is_clear=outlook.is_clear,
+        keeps_up=outlook.keeps_up,
     )
 
 
@@ -522,7 +522,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         longer=flows.LONGER,
         trusted=trust(counts),
         wanders=wandering(counts),
-        unread=unread_share(view, tick),
+        reading=how_read(view, tick),
     )
 
 
