@@ -277,7 +277,7 @@ def test_a_sawtooth_above_80_percent_is_paged_at_its_first_tooth_at_most() -> No
         story.go_on(10, puts=2, gets=90)
     assert len({alert.alert_id for alert in story.foreseen() if alert.severity != INFO}) == 1
     assert story.alerts[-1].change == CLEARED
-    later = [alert for alert in story.foreseen() if alert.time > story.time - 110 * MINUTE_US]
+    later = [alert for alert in story.foreseen() if alert.time > story.time - 109 * MINUTE_US]
     assert all(alert.time_to_full_s is None for alert in later), "from the third tooth on no time is said"
 
 
