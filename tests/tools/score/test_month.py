@@ -24,7 +24,7 @@ MONTH = DAYS * DAY
 
 def load(days: int, seed: int = 0) -> str:
     """Return a file of counts by the hour, half as many on Saturdays and Sundays."""
-    rng, begin = np.random.default_rng(seed), datetime(2015, 3, 3)
+    rng, begin = np.random.default_rng(seed), datetime.fromisoformat("2015-03-03")
     rows = []
     for slot in range(days * SLOTS + 1):
         time = begin + timedelta(minutes=5 * slot)
@@ -74,10 +74,7 @@ def test_pages_are_counted_by_month_and_those_for_nothing_apart() -> None:
     text = section(months, "the command")
     rows = {cells[1].strip(): cells[2].strip() for row in text.splitlines() if len(cells := row.split("|")) > 4}
     assert (rows["pages a store and month"], rows["of these for nothing"]) == ("0.75", "0.50")
-    assert (rows["pages a store in which nothing fills"], rows["fillings"], rows["fillings unheard"]) == (
-        "0.33",
-        "1",
-        "0",
-    )
+    assert rows["pages a store in which nothing fills"] == "0.33"
+    assert (rows["fillings"], rows["fillings unheard"]) == ("1", "0")
     assert "4 stores of 30 days each, 1,000 events a month" in text
     assert "a store has 0.75 pages, 0.50 of them for nothing" in readme_line(months)
