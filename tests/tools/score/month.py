@@ -322,15 +322,15 @@ Counted by `{command}` on {dt.datetime.now(dt.UTC).date().isoformat()}.
 
 
 def readme_line(months: Sequence[CountedMonth]) -> str:
-    """Return the sentence of README.md about an ordinary month."""
+    """Return the sentence of README.md about an ordinary month, in a line that other text may begin."""
     own, line = (counted(months, method) for method in (TWIN, LINE))
     calls = [MONTH_ROWS[name] for name in ("pages a store and month", "of these for nothing")]
     twin, fixed = ([make(counts) for make in calls] for counts in (own, line))
     return (
-        f"{BEGIN}\nIn an ordinary month a store has {twin[0]} pages, {twin[1]} of them for nothing;\n"
+        f"{BEGIN}In an ordinary month a store has {twin[0]} pages, {twin[1]} of them for nothing; "
         f"with a fixed line at 80 % {fixed[0]} and {fixed[1]} "
         f"([{as_count(own.stores, 'store')}](docs/foresight.md#an-ordinary-month), "
-        f"{as_count(own.fillings, 'filling')}).\n{END}"
+        f"{as_count(own.fillings, 'filling')}).{END}"
     )
 
 
