@@ -182,6 +182,16 @@ class ForecastMonitor:
         params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
         params["seen_full_puts"] = memory.full_puts
 
+    def take_puts(self, params: np.void) -> None:
+        """Take the puts by half hours that the event loop has noted in a row of PARAMS."""
+        noted = int(params["noted"])
+        if not noted:
+            return
+        if self.enabled:
+            for tick, puts in zip(params["noted_ticks"][:noted].tolist(), params["noted_puts"].tolist(), strict=False):
+                self.memory.puts.note(tick, puts)
+        params["noted"] = 0
+
     def look_soon(self) -> None:
         """Look again at the next tick."""
         self.memory.next_look = 0
@@ -190,7 +200,7 @@ class ForecastMonitor:
         """Act at a tick that has been metered: look ahead where it is time; return the alerts.
 
         A tick at which there is no open alert about the forecast, nothing for `attend` to stop at and no put was
-        refused since the last one may be left out, unless it is the first of a half hour.
+        refused since the last one may be left out; of the first of a half hour the puts are noted (`take_puts`).
         """
         store = view.tables.store
         full_puts = int(store.scalars["full_puts"][0])
