@@ -165,6 +165,13 @@ OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 OTHERS |= {"--interval"}  # of make live-life
+OTHERS |= {
+    "--release",
+    "--fire-minutes",
+    "--only",
+    "--skip",
+    "--python",
+}  # of make bench and releases
 
 
 OPTIONS = {name for _, app in commands() for own in arguments(app) for name in own.names if name.startswith("--")}
