@@ -233,5 +233,5 @@ def test_a_wheel_needs_a_bill_of_its_version(bill, problem, tmp_path, monkeypatc
         if bill is not None:
             own = {"metadata": {"component": {"version": version}}}
             wheel.writestr(f"mqtwin-{version}.dist-info/sboms/mqtwin.cdx.json", json.dumps({**own, **bill}))
-    found = release.bill_problem()
-    assert (problem in found) if problem else found == ""
+    seen = release.bill_problem()
+    assert (problem in seen) if problem else seen == ""
