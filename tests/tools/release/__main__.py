@@ -261,7 +261,7 @@ def main(words: Sequence[str] | None = None) -> int:
     left_out = [
         Outcome(name, "skipped", 0.0, "not asked for") for name in names if name not in options.only - options.skip
     ]
-    show([*outcomes, *left_out], terminal)
+    show(sorted([*outcomes, *left_out], key=lambda outcome: names.index(outcome.name)), terminal)
     return int(any(outcome.result == "failed" for outcome in outcomes))
 
 
