@@ -1,4 +1,4 @@
-"""The numbers of README.md, the quick start and the pages of alerts, written by the runs that these pages describe.
+"""The numbers of README.md, the quick start, gallery and alerts, written by the runs that these pages describe.
 
 `make numbers` writes them and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a
 Chromium). tests/test_docs.py compares the pages and the pictures of terminals with the output.
@@ -15,13 +15,14 @@ from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 from deploy.cli import main as mqtwin
 from deploy.show.alerts import incident_block
 from deploy.show.demo import compare, comparison_lines
-from docs import make_pictures, make_screenshots
+from docs import make_gallery, make_pictures, make_screenshots
+from docs.passages import Passage
 from twin.conditions import PAGE
 from twin.estate import load_estate
 from twin.records import AlertRecord, IncidentChange, Incidents, read_alert_record
@@ -37,34 +38,8 @@ _COLUMNS = 110
 _TERMINAL = {"COLUMNS": str(_COLUMNS), "TERM": "xterm", "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0"}  # no live progress
 
 
-class Passage(NamedTuple):
-    """A passage of a page that a run writes.
-
-    Attributes:
-        page: the page.
-        pattern: regular expression that fits the page once; its group is the passage.
-        text: the passage, as the run has it.
-    """
-
-    page: Path
-    pattern: str
-    text: str
-
-    def current(self) -> str:
-        """Return the passage that the page has."""
-        [passage] = re.findall(self.pattern, self.page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        return str(passage)
-
-    def write(self) -> None:
-        """Write the passage into the page."""
-        page = self.page.read_text(encoding="utf-8")
-        match = re.search(self.pattern, page, re.MULTILINE | re.DOTALL)
-        assert match is not None, f"{self.page.name} lacks {self.pattern}"
-        self.page.write_text(page[: match.start(1)] + self.text + page[match.end(1) :], encoding="utf-8")
-
-
 def passages() -> list[Passage]:
-    """Return the passages of all pages, after the runs that write them."""
+    """Return the passages of all pages but the gallery, after the runs that write them."""
     with tempfile.TemporaryDirectory() as folder:
         return [*_of_the_quick_start(Path(folder)), *_of_the_demo(Path(folder))]
 
@@ -193,7 +168,7 @@ def _entry(value: object) -> str:
 
 def main() -> int:
     """Write the passages, and draw the pictures."""
-    for passage in passages():
+    for passage in (*passages(), *map(make_gallery.passage, make_gallery.incidents())):
         passage.write()
         print(f"{passage.page.relative_to(ROOT)}: {passage.text.splitlines()[0]}")
     make_pictures.main()

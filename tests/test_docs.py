@@ -18,11 +18,12 @@ import pytest
 
 from deploy.cli import COMMANDS, main
 from deploy.metrics.catalogue import RESOURCE, STORE
-from docs import make_feeds
+from docs import make_feeds, make_gallery
 from docs.make_commands import MARK, arguments, commands, reference
-from docs.make_numbers import Passage, passages
+from docs.make_numbers import passages
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
+from docs.passages import Passage
 from kernels import OPS, pools
 from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
@@ -420,6 +421,27 @@ def test_the_numbers_of_a_page_are_those_of_the_run(name, written):
     own = [passage for passage in written if passage.page.name == name]
     assert own
     assert [passage.current() for passage in own] == [passage.text for passage in own]
+
+
+QUICK = "smds-cannot-expand"  # of the incidents; the others take up to six seconds each
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [name if name == QUICK else pytest.param(name, marks=pytest.mark.nightly) for name in make_gallery.incidents()],
+)
+def test_an_incident_of_the_gallery_is_that_of_its_run(scenario):
+    """`make numbers` writes it."""
+    passage = make_gallery.passage(scenario)
+    assert passage.current() == passage.text
+
+
+def test_the_gallery_has_incidents_in_which_the_twin_is_no_better():
+    tables = re.findall(r"<!-- make numbers: \S+ -->\n(.*?)<!-- end -->", PAGES["gallery.md"], re.DOTALL)
+    assert len(tables) == 8
+    called = [[(row[1], row[3]) for row in rows(table) if "line" in row[1] or "page" in row[1]] for table in tables]
+    assert sum(("**mqtwin, page**", "false") in own for own in called) >= 2
+    assert sum(own[0][0] == "line" and own[0][1] != "false" for own in called) >= 2  # the line was first, and right
 
 
 @pytest.mark.parametrize("name", PAGES)
