@@ -27,11 +27,13 @@ from twin.conditions import PAGE
 from twin.estate import load_estate
 from twin.records import AlertRecord, IncidentChange, Incidents, read_alert_record
 from twin.simulation import SideBySide, demo_estate_text, side_by_side_estate_text, simulate
+from twin.sizing import ClusterLoad, plan_cluster
 from twin.units import as_span
 
 ROOT = Path(__file__).parents[1]
 README, QUICK_START = ROOT / "README.md", ROOT / "docs" / "quick-start.md"
 ALERTS, INCIDENTS = ROOT / "docs" / "alerts.md", ROOT / "docs" / "incidents.md"
+CAPACITY = ROOT / "docs" / "capacity.md"
 STORE = "QSG1/APP1"  # of the quick start
 SEED = 1  # of the quick start, and the default of `mqtwin demo`
 _COLUMNS = 110
@@ -41,7 +43,7 @@ _TERMINAL = {"COLUMNS": str(_COLUMNS), "TERM": "xterm", "FORCE_COLOR": "1", "TTY
 def passages() -> list[Passage]:
     """Return the passages of all pages but the gallery, after the runs that write them."""
     with tempfile.TemporaryDirectory() as folder:
-        return [*_of_the_quick_start(Path(folder)), *_of_the_demo(Path(folder))]
+        return [*_of_the_quick_start(Path(folder)), *_of_the_demo(Path(folder)), _cores()]
 
 
 def _of_the_quick_start(folder: Path) -> list[Passage]:
@@ -91,6 +93,20 @@ def _of_the_demo(folder: Path) -> list[Passage]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
     return [Passage(README, r"^```text\n(in this run.*?)\n```$", "\n".join("  ".join(row).rstrip() for row in table))]
+
+
+def _cores() -> Passage:
+    """Return the table of cores, by the plans of `mqtwin size cluster`."""
+    stores, formats = (10, 100, 1_000, 10_000), ("json", "arrow")
+    lines = [
+        f"| events/s | {' | '.join(f'{number:,} stores' for number in stores)} |",
+        f"| ---: |{' ---: |' * len(stores)}",
+    ]
+    for rate in (1_000, 10_000, 100_000, 1_000_000):
+        plans = [[plan_cluster(ClusterLoad(rate, number, name)).cores for name in formats] for number in stores]
+        cells = (f"{json:,}" if json == arrow else f"{json:,}; Arrow {arrow:,}" for json, arrow in plans)
+        lines.append(f"| {rate:,} | {' | '.join(cells)} |")
+    return Passage(CAPACITY, r"<!-- make numbers: cores -->\n\n(.*?)\n\n<!-- end -->", "\n".join(lines))
 
 
 def _printed(*arguments: object) -> str:
