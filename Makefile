@@ -58,8 +58,9 @@ release-check: setup                         ## run all that a release must pass
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-commands: $(MADE)/mqtwin                     ## write the reference of docs/commands.md again, by the help of the commands
+commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, and docs/llms.txt
 	$(BIN)/python -m docs.make_commands
+	$(BIN)/python -m docs.make_llms
 
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
