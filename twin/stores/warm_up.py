@@ -23,7 +23,7 @@ from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_TWINS, open_message_store
 from twin.stores.structure import StructureTwin
 
-COMPILING = "compiling kernels, once for this version: two to five minutes"
+COMPILING = "compiling kernels, once for this version: one to three minutes"
 _QMGR, _QUEUE = "QM", "Q"
 _STORES = [twin.example(_QMGR, _QUEUE) for twin in MESSAGE_TWINS.values()]
 _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
