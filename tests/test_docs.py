@@ -129,8 +129,8 @@ def test_links_of_the_readme_lead_somewhere():
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(name):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
-    named = set(re.findall(r"make ([a-z]+)\b", TEXTS[name].replace("and make", "")))
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"make ([a-z]+(?:-[a-z]+)*)", TEXTS[name].replace("and make", "")))
     assert {"demo", "test"} & named
     assert named <= targets
 
@@ -168,6 +168,13 @@ OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 OTHERS |= {"--interval"}  # of make live-life
+OTHERS |= {
+    "--release",
+    "--fire-minutes",
+    "--only",
+    "--skip",
+    "--python",
+}  # of make bench and releases
 
 
 OPTIONS = {name for _, app in commands() for own in arguments(app) for name in own.names if name.startswith("--")}
