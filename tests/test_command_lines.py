@@ -135,7 +135,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "twin" / "simulation", folder / "twin" / "simulation")
     shutil.copy(ROOT / "twin" / "simulation" / "demo.toml", folder / "estate.toml")
-    for name in ("friday.arrow", "friday.ndjson.zst", "friday-measured.ndjson"):
+    for name in ("friday.arrow", "friday.ndjson.zst", "friday-measured.ndjson", "events.ndjson.zst"):
         out = str(folder / name)
         assert (
             main(["simulate", "getter-outage", "--estate", str(folder / "estate.toml"), "-o", out, "--seed", "1"]) == 0
