@@ -390,11 +390,6 @@ def test_the_rules_beside_the_twin():
     assert first_codes(section("scorecard.md", "The other rules")) == [rule.name for rule in BASELINES]
 
 
-def test_the_changelog_begins_with_this_version():
-    versions = re.findall(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
-    assert versions[0] == PROJECT["project"]["version"]
-
-
 # --- messages, length, navigation ------------------------------------------------------------------------------------
 
 
