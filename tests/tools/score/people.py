@@ -21,12 +21,11 @@ from rich.console import Console
 from tests.tools.score.bootstrap import RESAMPLES
 from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages
-from tests.tools.score.loads import CASES, SERIES, recorded_load
 from tests.tools.score.measures import PageCounts, count_pages
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
 from tests.tools.score.score import PAGING_METHODS
 from tests.tools.score.table import PAGE_ROWS, markdown, page_rows, page_table, percent
-from tests.tools.score.work import OfCase, classes, cores, score_all, scored_case, show_progress
+from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
@@ -213,13 +212,13 @@ def show(console: Console, cases: Sequence[CountedCase]) -> None:
 
 
 def _show_loads(console: Console, source: Path | None, folder: Path) -> None:
-    """Count the class real, too, where there are loads; say why if there are none."""
+    """Count the sets of real loads, too, where there are loads; say why if there are none."""
     if source is None or not source.is_dir():
         console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
         return
-    for split in SERIES:
-        cases = [_count(recorded_load(number, split, folder, source)) for number in range(CASES)]
-        console.print(f"real loads, {split} set: {as_count(len(cases), 'recording')}")
+    for title, own in LOAD_SETS.items():
+        cases = [_count(own.record(number, own.split, folder, source)) for number in range(own.cases)]
+        console.print(f"{title}: {as_count(len(cases), 'recording')}")
         show(console, cases)
 
 

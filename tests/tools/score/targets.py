@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.tools.score.cases import Split
 from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE
 from tests.tools.score.people import counted
@@ -13,8 +12,9 @@ from tests.tools.score.score import TWIN_WATCH
 from tests.tools.score.table import bounds_text, error, inside, number, number_of, percent, percent_end, share_of, span
 from tests.tools.score.work import (
     LINE,
-    REAL_TITLES,
+    LOAD_SETS,
     CaseScore,
+    Loads,
     cold_and_warm,
     measured,
     scenarios,
@@ -26,7 +26,7 @@ from twin.playback.pages import TWIN
 from twin.units import as_count
 
 RECALL, CALM, LEAD, NAMED = 1.0, 0.98, 0.95, 0.95
-REAL = tuple(REAL_TITLES.values())
+REAL = tuple(LOAD_SETS)
 WIDE = ("all", *REAL)  # sets that cover everything
 PRECISION_AND_F1 = {"steady": 0.95, "hard": 0.92, "held out": 0.90, **dict.fromkeys(REAL, 0.90)}
 WATCH_PRECISION, FALSE_WATCHES = 0.65, 0.3  # false ones a store-day
@@ -65,8 +65,8 @@ Sets = Mapping[str, Mapping[str, Measures]]
 """Measures by set of recordings, then by method."""
 
 
-def targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> list[Target]:
-    """Return those of what was scored; a class, set or scenario without cases has none. loads: real ones, by set."""
+def targets(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
+    """Return those of what was scored; a class, set or scenario without cases has none."""
     by_set = {name: some for name, some in sets_of(scores, loads).items() if some}
     sets = {name: measured(some) for name, some in by_set.items()}
     wide = {name: own for name, own in sets.items() if name in WIDE}
