@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tools.score import ablation, people, probabilities
+from tests.tools.score import ablation, month, people, probabilities
 from tests.tools.score.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
@@ -63,9 +63,14 @@ def write(
     docs: Path,
     loads: Loads,
 ) -> Path:
-    """Write the page and its appendix; return the path of the page. `tests.tools.score.pictures` draws its pictures."""
+    """Write the page and its appendix; return the path of the page. `tests.tools.score.pictures` draws its pictures.
+
+    The section about an ordinary month, which another command writes, stays.
+    """
     docs.mkdir(parents=True, exist_ok=True)
-    page = [_head(run, scores), people.section(scores, run.command), _forecast(scores, loads), _foot(run)]
+    path = docs / "foresight.md"
+    page = [_head(run, scores), people.section(scores, loads, run.command)]
+    page += [people.part_between(path, month.BEGIN, month.END), _forecast(scores, loads), _foot(run)]
     appendix = [
         _APPENDIX_HEAD,
         _targets(scores, loads),
@@ -83,7 +88,6 @@ def write(
         _ablation(run),
         _foot(run),
     ]
-    path = docs / "foresight.md"
     for target, parts in ((path, page), (docs / APPENDIX, appendix)):
         target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
     return path

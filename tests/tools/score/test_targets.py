@@ -12,6 +12,7 @@ from tests.support.by_hand import STORE, alarm, line
 from tests.tools.score import page
 from tests.tools.score.ablation import PARTS, switched_off
 from tests.tools.score.judge import judge, judge_pages
+from tests.tools.score.month import BEGIN, END
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.recordings import Recorded, read_note
 from tests.tools.score.samples import filling, predict, series
@@ -69,6 +70,8 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     scores = [case_score(180, 160), case_score(150, 160)] * 6
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
     loads = dict.fromkeys(("real, tuning series", "laws, held-out series"), scores)
+    month = f"{BEGIN}\na month\n{END}"
+    (tmp_path / "foresight.md").write_text(f"old\n{month}\nold\n", encoding="utf-8")
     path = page.write(run, scores, tmp_path, loads)
     text = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
@@ -80,6 +83,7 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
         assert f"\n{heading}\n" in text
     assert "### Real loads\n\na table" in text
     assert "| Laws, held-out series | 12 | 12 | 100 % |" in path.read_text(encoding="utf-8")
+    assert f"\n\n{month}\n\n" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", PARTS)
