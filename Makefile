@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench fire live-life score matrix release-check numbers commands schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire live-life score matrix release-check numbers commands schemas lint format docs wheel setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -65,10 +65,11 @@ commands: $(MADE)/test                       ## write docs/commands.md again, by
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
 
-lint: $(MADE)/lint                           ## check rules, format, spelling, language, types, direction of imports
+lint: $(MADE)/lint                           ## check rules, format, spelling, Dockerfile, language, types, direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/typos
+	$(BIN)/hadolint deploy/images/Dockerfile
 	$(BIN)/python tests/language.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -79,6 +80,9 @@ format: $(MADE)/lint                         ## format the code and fix what ruf
 
 docs: $(MADE)/docs                           ## build the site into site/; a warning is an error
 	$(BIN)/mkdocs build --strict
+
+wheel: $(MADE)/release                       ## build wheel and source archive into dist/: the same bytes for the same commit
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build -d dist
 
 setup: $(MADE)/test $(MADE)/lint $(MADE)/docs $(MADE)/bench $(MADE)/matrix $(MADE)/jars
 
@@ -112,7 +116,7 @@ $(MADE)/mqtwin: $(MADE)/packages
 	echo "==> kernels: a minute or two on one core, the first time" && wait $$kernels
 	@touch $@
 
-$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs $(MADE)/matrix: $(MADE)/%: $(MADE)/mqtwin
+$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs $(MADE)/matrix $(MADE)/release: $(MADE)/%: $(MADE)/mqtwin
 	@echo "==> dependencies of make $*"
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@

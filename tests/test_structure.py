@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -86,8 +87,7 @@ def test_spark_and_its_connector_are_of_one_minor_version():
     assert connector[:2] == pins()["pyspark"].split(".")[:2]
 
 
-def test_the_container_runs_the_broker_that_the_tests_run():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+def test_the_container_runs_the_broker_that_the_tests_run(services):
     assert services["kafka"]["image"].partition(":")[2] == jar_versions("kafka-broker")["kafka_2.13"]
 
 
@@ -104,33 +104,72 @@ def test_compose_file_keeps_the_compose_specification():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_the_compose_file_mounts_is_there():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+def test_what_the_compose_file_mounts_is_there(services):
     mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
     mounted = [source for source in (volume.partition(":")[0] for volume in mounts) if source.startswith("./")]
     assert len(mounted) >= 5
     assert not [source for source in mounted if not (ROOT / source).exists()]
 
 
-def test_the_commands_of_the_compose_file_are_read_by_the_command_line():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
-    own = {name: service["command"] for name, service in services.items() if service.get("image") == "mqtwin"}
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    """The services of the compose file, with the defaults of variables."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))["services"]
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def own(services: dict[str, Any]) -> dict[str, Any]:
+    return {name: service for name, service in services.items() if service["image"] == "mqtwin"}
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> str:
+    return (ROOT / "deploy" / "images" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_compose_file_are_read_by_the_command_line(own):
     assert set(own) == {"job", "exporter", "bridge", "console"}
-    for name, command in own.items():
-        _, bound, _ = _new_app().parse_args(command, exit_on_error=False, print_error=False)
-        kafka = "localhost:29092" if services[name].get("network_mode") == "host" else "kafka:9092"
+    for service in own.values():
+        _, bound, _ = _new_app().parse_args(service["command"], exit_on_error=False, print_error=False)
+        kafka = "localhost:29092" if service.get("network_mode") == "host" else "kafka:9092"
         assert bound.arguments["kafka"].bootstrap_servers == kafka
 
 
-def test_each_own_service_of_the_compose_file_has_a_memory_limit_and_those_with_health_are_checked():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
-    own = {name: service for name, service in services.items() if service.get("image") == "mqtwin"}
+def test_the_job_runs_without_a_profile_and_each_other_service_with_one_of_its_own(services):
+    profiles = {name: service.get("profiles") for name, service in services.items()}
+    assert profiles == {
+        "kafka": ["broker"],
+        "job": None,
+        "exporter": ["prometheus", "grafana"],
+        "bridge": ["alerts"],
+        "console": ["console"],
+        "prometheus": ["prometheus", "grafana"],
+        "alertmanager": ["alerts"],
+        "grafana": ["grafana"],
+    }
+    assert services["job"]["depends_on"]["kafka"]["required"] is False, "or the job would need the profile broker"
+
+
+def test_each_own_service_of_the_compose_file_has_a_memory_limit_and_those_with_health_are_checked(own, dockerfile):
     assert all("mem_limit" in service for service in own.values())
-    assert {name for name, service in own.items() if "healthcheck" in service} == {"job", "exporter", "console"}
+    assert {name for name, service in own.items() if "healthcheck" in service} == {"exporter", "console"}
+    [status_file] = [part for part in own["job"]["command"] if part.startswith("--status-file=")]
+    health = dockerfile.partition("HEALTHCHECK")[2].partition("ENTRYPOINT")[0]
+    assert f"find {status_file.partition('=')[2]} -mmin" in health, "the image's health is the job's"
 
 
-def test_the_console_of_the_compose_file_listens_for_this_machine_only():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+def test_own_services_of_the_compose_file_write_to_volumes_only(own):
+    for service in own.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        mounts = [volume.split(":")[1] for volume in service.get("volumes", [])]
+        assert "/tmp" in [*mounts, *service.get("tmpfs", [])]
+
+
+def test_the_console_of_the_compose_file_listens_for_this_machine_only(services):
     _, bound, _ = _new_app().parse_args(services["console"]["command"], exit_on_error=False, print_error=False)
     assert "host" not in bound.arguments, "its default is the loopback address"
 
@@ -141,40 +180,85 @@ def kubernetes() -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(text))
 
 
+@pytest.fixture(scope="module")
+def settings() -> dict[str, str]:
+    """The defaults of the settings that the manifest reads."""
+    text = (ROOT / "deploy" / "kubernetes" / "kustomization.yaml").read_text(encoding="utf-8")
+    [generator] = yaml.safe_load(text)["configMapGenerator"]
+    return dict(literal.split("=", 1) for literal in generator["literals"])
+
+
 def test_the_kubernetes_manifest_keeps_the_schemas_of_kubernetes(kubernetes):
+    assert [resource["kind"] for resource in kubernetes] == ["Service", "StatefulSet", "PodDisruptionBudget"]
     for resource in kubernetes:
         kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_the_commands_of_the_kubernetes_manifest_are_read_by_the_command_line(kubernetes, tmp_path):
+def test_the_commands_of_the_kubernetes_manifest_are_read_by_the_command_line(kubernetes, settings, tmp_path):
     (tmp_path / "client.properties").write_text("", encoding="utf-8")
     pod = kubernetes[1]["spec"]["template"]["spec"]
     mounts = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]}
     for container in pod["containers"]:
         here = [argument.replace("/kafka/", f"{tmp_path}/") for argument in container["args"]]
+        here = [re.sub(r"\$\((\w+)\)", lambda name: settings[name[1]], argument) for argument in here]
         _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
         paths = [argument.partition("=")[2] for argument in container["args"] if argument.partition("=")[2][:1] == "/"]
         assert paths
         assert all(any(Path(path).is_relative_to(mount) for mount in mounts) for path in paths)
         assert bound.arguments["status_file"] == Path("/state/status.json")
+        assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
 
 
-def test_the_kubernetes_manifest_runs_one_job_as_the_user_of_the_image(kubernetes):
-    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text(encoding="utf-8")
+def test_containers_of_the_kubernetes_manifest_have_probes_and_limits_and_write_to_volumes_only(kubernetes):
+    for container in kubernetes[1]["spec"]["template"]["spec"]["containers"]:
+        security = container["securityContext"]
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert security["allowPrivilegeEscalation"] is False
+        assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+        assert "livenessProbe" in container
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which has kustomize, is not installed")
+def test_the_kustomization_of_the_documentation_makes_what_a_site_applies(tmp_path):
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    example = page.partition('```yaml title="my-site/kustomization.yaml"\n')[2].partition("```")[0]
+    (tmp_path / "kustomization.yaml").write_text(example, encoding="utf-8")
+    for name in ("estate.toml", "cfrm.txt", "qsg1.mqsc", "client.properties"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    shutil.copytree(ROOT / "deploy" / "kubernetes", tmp_path / "base")
+    rendered = subprocess.run(["kubectl", "kustomize", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert rendered.returncode == 0, rendered.stderr
+    resources = list(yaml.safe_load_all(rendered.stdout))
+    for resource in resources:
+        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+        assert resource["metadata"]["namespace"] == "mqtwin"
+    by_kind = {resource["kind"]: resource for resource in resources}
+    pod = by_kind["StatefulSet"]["spec"]["template"]["spec"]
+    assert {container["image"] for container in pod["containers"]} == {"REGISTRY/mqtwin:VERSION"}
+    maps = {resource["metadata"]["name"]: resource for resource in resources if resource["kind"] == "ConfigMap"}
+    [settings] = pod["containers"][0]["envFrom"]
+    assert maps[settings["configMapRef"]["name"]]["data"] == {"MQTWIN_KAFKA": "broker1:9092,broker2:9092"}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["estate"]["configMap"]["name"] in maps
+    assert volumes["kafka"]["secret"]["secretName"] == by_kind["Secret"]["metadata"]["name"]
+
+
+def test_the_kubernetes_manifest_runs_one_job_as_the_user_of_the_image(kubernetes, dockerfile):
     user = kubernetes[1]["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
     assert f"--uid {user}" in dockerfile
     assert kubernetes[1]["spec"]["replicas"] == 1
 
 
-def test_only_this_machine_reaches_the_ports_of_the_compose_file():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+def test_only_this_machine_reaches_the_ports_of_the_compose_file(services):
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert ports
     assert not [port for port in ports if not port.startswith("127.0.0.1:")]
 
 
-def test_prometheus_of_the_compose_file_finds_its_targets():
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+def test_prometheus_of_the_compose_file_finds_its_targets(services):
     config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
     jobs = [*config["scrape_configs"], *config["alerting"]["alertmanagers"]]
     targets = {target for job in jobs for static in job["static_configs"] for target in static["targets"]}
@@ -184,8 +268,17 @@ def test_prometheus_of_the_compose_file_finds_its_targets():
     assert "--url=http://alertmanager:9093" in services["bridge"]["command"]
 
 
-def test_the_image_is_built_of_what_is_there():
-    lines = (ROOT / "deploy" / "images" / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    copied = [source for line in lines if line.startswith("COPY ") for source in line.split()[1:-1]]
+def test_the_image_is_built_of_what_is_there(dockerfile):
+    copied = [part for line in dockerfile.splitlines() if line[:5] == "COPY " for part in line.split()[1:-1]]
+    copied = [source for source in copied if source != "--from=environment" and not source.startswith("/")]
     assert copied
     assert not [source for source in copied if not (ROOT / source).exists()]
+    ignored = (ROOT / "deploy" / "images" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
+
+
+def test_the_image_runs_as_a_user_by_number_on_a_python_of_one_version(dockerfile):
+    assert re.findall("^USER (.+)$", dockerfile, re.MULTILINE) == ["10001"]
+    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert re.fullmatch(r"python:3\.1[123]\.\d+-slim-\w+", bases[0])
+    assert set(bases[1:]) == {"base"}

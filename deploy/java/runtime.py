@@ -24,7 +24,7 @@ from twin.errors import MqtwinError
 
 SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 or later
 SPARK_MODULE = "jdk.incubator.vector"
-REMEDY = "install a JDK 17 or 21 and set JAVA_HOME, or: pip install 'mqtwin[java]'"
+REMEDY = "install a JDK 17 or 21 and set JAVA_HOME, or install 'mqtwin[java]' with pipx, uv or pip"
 
 # Linux distributions, macOS installers, Homebrew, SDKMAN! and IDEs install JDKs here.
 _USUAL_FOLDERS = (
