@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,13 +16,13 @@ import msgspec
 import pytest
 import yaml
 
-from deploy.bridge import AlertmanagerBridge
+from deploy.bridge import AlertmanagerBridge, SentIncidents
 from streams.kafka.latest import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, program, running, wait_until
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
-from twin.records import PART, ROOT, IncidentRole
+from twin.records import PART, ROOT, IncidentRole, read_alert_record
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"
 
@@ -38,7 +39,8 @@ class Alertmanager:
         config["receivers"] = [
             {"name": "test", "webhook_configs": [{"url": f"{receiver.url}/notify", "send_resolved": True}]}
         ]
-        config["route"] |= {"receiver": "test", "group_wait": "1s", "group_interval": "1s"}
+        config["route"] |= {"receiver": "test", "routes": [], "group_wait": "1s", "group_interval": "1s"}
+        config["templates"] = []
         (folder / "config.yml").write_text(json.dumps(config), encoding="utf-8")
 
     def start(self) -> None:
@@ -114,6 +116,41 @@ def bridge_to(*peers: Alertmanager) -> Iterator[AlertmanagerBridge]:
 def test_the_shipped_configuration_is_sound() -> None:
     done = subprocess.run([program("amtool"), "check-config", SHIPPED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def mail_of(data: AlertEntry, *names: str) -> list[str]:
+    """Return the templates of the mail, filled by Alertmanager's own tool with what the bridge sends of a record."""
+    sent = SentIncidents()
+    sent.apply(data)
+    (alert,) = msgspec.to_builtins(sent.payload(data.written_s))
+    content = {"status": "firing", "alerts": [{"status": "firing", **alert}], "externalURL": "http://alertmanager"}
+    command = [program("amtool"), "template", "render", f"--template.glob={SHIPPED.with_name('mqtwin.tmpl')}"]
+    texts = []
+    for name in names:
+        done = subprocess.run(
+            [*command, f'--template.text={{{{ template "{name}" . }}}}', "--template.data=/dev/stdin"],
+            input=json.dumps(content),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        texts.append(done.stdout)
+    return texts
+
+
+def test_the_mail_of_a_page_says_resource_number_time_and_action() -> None:
+    page = (SHIPPED.parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r'^```json title="alert"\n(.*?)\n```$', page, re.MULTILINE | re.DOTALL)
+    record = read_alert_record(example.encode())
+    subject, text = mail_of(AlertEntry(record, time.time()), "mqtwin.subject", "mqtwin.text")
+    assert subject.strip() == f"page: {record.data.brief[0]}"
+    assert text.startswith("\n".join(record.data.brief))
+    assert [line[2:] for line in text.splitlines() if line.startswith("- ")] == [
+        line for line in record.data.instructions if not line.startswith(" ")
+    ]
+    assert record.data.cause in text
+    assert "Since 2026-11-20 01:15 UTC." in text
+    assert "<no value>" not in subject + text
 
 
 @pytest.mark.nightly
