@@ -333,7 +333,7 @@ def _draw_lines(axes: Axes, panel: Answered, source: Prometheus, size: tuple[flo
             if step["value"] is not None:
                 axes.axhline(step["value"], color=_COLOURS[step["color"]], linewidth=1, linestyle="--")
     axes.set_xlim(*(datetime.fromtimestamp(seconds, UTC) for seconds in (source.start_s, source.end_s)))
-    locator = AutoDateLocator(maxticks=8, tz=UTC)
+    locator = AutoDateLocator(tz=UTC)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC, show_offset=False))
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=bool(defaults.get("mappings"))))
