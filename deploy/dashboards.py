@@ -70,6 +70,7 @@ class Graph:
         unit: Grafana's name of the unit.
         limit: a line at this value, such as full; None: no line.
         words: words of the values, which are steps; None: they are numbers.
+        is_signed: values may be negative; otherwise the axis begins at 0.
         text: why there may be no data; "": there always is.
     """
 
@@ -78,6 +79,7 @@ class Graph:
     unit: str = _SHORT
     limit: float | None = None
     words: ValueMap | None = None
+    is_signed: bool = False
     text: str = ""
 
 
@@ -121,7 +123,9 @@ def _steps(red_from: float | None) -> ThresholdsConfig:
 
 def _graph(panel: Graph) -> timeseries.Panel:
     legend = VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM).show_legend(True)
-    built = timeseries.Panel().title(panel.title).description(panel.text).datasource(_SOURCE).unit(panel.unit).min(0)
+    built = timeseries.Panel().title(panel.title).description(panel.text).datasource(_SOURCE).unit(panel.unit)
+    if not panel.is_signed:
+        built = built.min(0)
     built = built.legend(legend).span(12).height(8).thresholds(_steps(panel.limit))
     if panel.limit is not None:
         style = GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.DASHED)
@@ -246,7 +250,9 @@ def _overview() -> Dashboard:
                 text="No data: nothing becomes full within the horizon.",
             ),
             _open_alerts("", of_alert),
-            Graph("Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO, text="No data before a MEASURE."),
+            Graph(
+                "Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO, is_signed=True, text="No data before a MEASURE."
+            ),
             Graph(
                 "Measurements matched, 24 h",
                 {"{{store}}": "mqtwin_fidelity_ratio"},
@@ -388,6 +394,7 @@ def _page_sets() -> Dashboard:
                 "Twin minus DISPLAY USAGE",
                 {"{{store}}": drift},
                 _RATIO,
+                is_signed=True,
                 text="No data unless the same Prometheus scrapes mq_prometheus.",
             ),
         ),

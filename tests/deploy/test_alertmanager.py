@@ -16,7 +16,7 @@ import msgspec
 import pytest
 import yaml
 
-from deploy.bridge import AlertmanagerBridge, SentIncidents
+from deploy.bridge import AlertmanagerBridge, PostableAlert, SentIncidents
 from streams.kafka.latest import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
@@ -118,39 +118,50 @@ def test_the_shipped_configuration_is_sound() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def mail_of(data: AlertEntry, *names: str) -> list[str]:
-    """Return the templates of the mail, filled by Alertmanager's own tool with what the bridge sends of a record."""
-    sent = SentIncidents()
-    sent.apply(data)
-    (alert,) = msgspec.to_builtins(sent.payload(data.written_s))
-    content = {"status": "firing", "alerts": [{"status": "firing", **alert}], "externalURL": "http://alertmanager"}
+def mail_of(status: str, *alerts: PostableAlert) -> tuple[str, str]:
+    """Return subject and text of a mail, by Alertmanager's own tool."""
+    content = {"status": status, "externalURL": "http://alertmanager"}
+    content["alerts"] = [{"status": status, **msgspec.to_builtins(alert)} for alert in alerts]
     command = [program("amtool"), "template", "render", f"--template.glob={SHIPPED.with_name('mqtwin.tmpl')}"]
-    texts = []
-    for name in names:
-        done = subprocess.run(
-            [*command, f'--template.text={{{{ template "{name}" . }}}}', "--template.data=/dev/stdin"],
+    subject, text = (
+        subprocess.run(
+            [*command, f'--template.text={{{{ template "mqtwin.{name}" . }}}}', "--template.data=/dev/stdin"],
             input=json.dumps(content),
             capture_output=True,
             text=True,
             check=True,
-        )
-        texts.append(done.stdout)
-    return texts
+        ).stdout
+        for name in ("subject", "text")
+    )
+    assert "<no value>" not in subject + text
+    return subject.strip(), text
 
 
 def test_the_mail_of_a_page_says_resource_number_time_and_action() -> None:
     page = (SHIPPED.parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
     (example,) = re.findall(r'^```json title="alert"\n(.*?)\n```$', page, re.MULTILINE | re.DOTALL)
-    record = read_alert_record(example.encode())
-    subject, text = mail_of(AlertEntry(record, time.time()), "mqtwin.subject", "mqtwin.text")
-    assert subject.strip() == f"page: {record.data.brief[0]}"
+    record, sent = read_alert_record(example.encode()), SentIncidents()
+    sent.apply(AlertEntry(record, time.time()))
+    subject, text = mail_of("firing", *sent.payload(time.time()))
+    assert subject == f"page: {record.data.brief[0]}"
     assert text.startswith("\n".join(record.data.brief))
     assert [line[2:] for line in text.splitlines() if line.startswith("- ")] == [
         line for line in record.data.instructions if not line.startswith(" ")
     ]
     assert record.data.cause in text
     assert "Since 2026-11-20 01:15 UTC." in text
-    assert "<no value>" not in subject + text
+
+
+def test_the_mail_of_the_end_has_the_last_record_and_nothing_to_do() -> None:
+    sent = SentIncidents()
+    for record in (of_incident(), of_incident(UPDATED, 1, severity=CRITICAL), of_incident(CLEARED, 2)):
+        sent.apply(record)
+    over = sent.payload(time.time())
+    assert [alert.labels["urgency"] for alert in over] == ["page", "critical"]
+    subject, text = mail_of("resolved", *over)
+    assert subject == f"over: {over[1].annotations['summary']}"
+    assert text.startswith("Over:\n\nSMDS blocks of QM01: record 2.\n\nSince 2026-11-20 01:33 UTC, over at ")
+    assert "What to do" not in text
 
 
 @pytest.mark.nightly
