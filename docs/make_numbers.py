@@ -1,4 +1,4 @@
-"""The numbers of README.md, the quick start and the pages of alerts, written by the runs that these pages describe.
+"""The numbers of README.md, the quick start, gallery and alerts, written by the runs that these pages describe.
 
 `make numbers` writes them and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a
 Chromium, `docs.make_dashboards` where there is a Prometheus). tests/test_docs.py compares the pages and the pictures of
@@ -16,58 +16,35 @@ from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 from deploy.cli import main as mqtwin
 from deploy.show.alerts import incident_block
 from deploy.show.demo import compare, comparison_lines
-from docs import make_dashboards, make_pictures, make_screenshots
+from docs import make_dashboards, make_gallery, make_pictures, make_screenshots
+from docs.passages import Passage
 from twin.conditions import PAGE
 from twin.estate import load_estate
 from twin.records import AlertRecord, IncidentChange, Incidents, read_alert_record
 from twin.simulation import SideBySide, demo_estate_text, side_by_side_estate_text, simulate
+from twin.sizing import ClusterLoad, plan_cluster
 from twin.units import as_span
 
 ROOT = Path(__file__).parents[1]
 README, QUICK_START = ROOT / "README.md", ROOT / "docs" / "quick-start.md"
 ALERTS, INCIDENTS = ROOT / "docs" / "alerts.md", ROOT / "docs" / "incidents.md"
+CAPACITY = ROOT / "docs" / "capacity.md"
 STORE = "QSG1/APP1"  # of the quick start
 SEED = 1  # of the quick start, and the default of `mqtwin demo`
 _COLUMNS = 110
 _TERMINAL = {"COLUMNS": str(_COLUMNS), "TERM": "xterm", "FORCE_COLOR": "1", "TTY_INTERACTIVE": "0"}  # no live progress
 
 
-class Passage(NamedTuple):
-    """A passage of a page that a run writes.
-
-    Attributes:
-        page: the page.
-        pattern: regular expression that fits the page once; its group is the passage.
-        text: the passage, as the run has it.
-    """
-
-    page: Path
-    pattern: str
-    text: str
-
-    def current(self) -> str:
-        """Return the passage that the page has."""
-        [passage] = re.findall(self.pattern, self.page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        return str(passage)
-
-    def write(self) -> None:
-        """Write the passage into the page."""
-        page = self.page.read_text(encoding="utf-8")
-        match = re.search(self.pattern, page, re.MULTILINE | re.DOTALL)
-        assert match is not None, f"{self.page.name} lacks {self.pattern}"
-        self.page.write_text(page[: match.start(1)] + self.text + page[match.end(1) :], encoding="utf-8")
-
-
 def passages() -> list[Passage]:
-    """Return the passages of all pages, after the runs that write them."""
+    """Return the passages of all pages but the gallery, after the runs that write them."""
     with tempfile.TemporaryDirectory() as folder:
-        return [*_of_the_quick_start(Path(folder)), *_of_the_demo(Path(folder))]
+        return [*_of_the_quick_start(Path(folder)), *_of_the_demo(Path(folder)), _cores()]
 
 
 def _of_the_quick_start(folder: Path) -> list[Passage]:
@@ -117,6 +94,20 @@ def _of_the_demo(folder: Path) -> list[Passage]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows]
     return [Passage(README, r"^```text\n(in this run.*?)\n```$", "\n".join("  ".join(row).rstrip() for row in table))]
+
+
+def _cores() -> Passage:
+    """Return the table of cores, by the plans of `mqtwin size cluster`."""
+    stores, formats = (10, 100, 1_000, 10_000), ("json", "arrow")
+    lines = [
+        f"| events/s | {' | '.join(f'{number:,} stores' for number in stores)} |",
+        f"| ---: |{' ---: |' * len(stores)}",
+    ]
+    for rate in (1_000, 10_000, 100_000, 1_000_000):
+        plans = [[plan_cluster(ClusterLoad(rate, number, name)).cores for name in formats] for number in stores]
+        cells = (f"{json:,}" if json == arrow else f"{json:,}; Arrow {arrow:,}" for json, arrow in plans)
+        lines.append(f"| {rate:,} | {' | '.join(cells)} |")
+    return Passage(CAPACITY, r"<!-- make numbers: cores -->\n\n(.*?)\n\n<!-- end -->", "\n".join(lines))
 
 
 def _printed(*arguments: object) -> str:
@@ -194,7 +185,7 @@ def _entry(value: object) -> str:
 
 def main() -> int:
     """Write the passages, and draw the pictures."""
-    for passage in passages():
+    for passage in (*passages(), *map(make_gallery.passage, make_gallery.incidents())):
         passage.write()
         print(f"{passage.page.relative_to(ROOT)}: {passage.text.splitlines()[0]}")
     make_pictures.main()

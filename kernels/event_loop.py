@@ -24,6 +24,7 @@ from kernels.layout import (
     FLAG_PERSISTENT,
     FLOW_SHIFT,
     GET,
+    HEARTBEAT,
     MARK_PERSISTENT,
     NEVER,
     NONE,
@@ -291,7 +292,7 @@ def _put_or_get(store: Store, event: Row, queue: int, qmgr: int) -> int:
 
 @routine
 def _act_rarely(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> None:
-    """Apply an accepted event other than a PUT or GET that succeeded, COMMIT and BACKOUT."""
+    """Apply an accepted event other than a PUT or GET that succeeded, COMMIT, BACKOUT and HEARTBEAT."""
     op = event.op
     if op == PUT:
         if event.reason == MQRC_Q_FULL:
@@ -321,7 +322,7 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
         return _put_or_get(store, event, queue, qmgr)
     if op <= BACKOUT and (event.reason == 0 or (op == COMMIT and event.reason == MQRC_BACKED_OUT)):
         _end_unit(store, event, queue, qmgr, op == COMMIT and event.reason == 0)
-    else:
+    elif op != HEARTBEAT:
         _act_rarely(store, event, queue, qmgr, flows)
     return int(NONE)
 

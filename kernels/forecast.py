@@ -135,8 +135,6 @@ class Scratch(NamedTuple):
         rules: i8[steps], bits of the offload rules in force.
         full_at: f8[paths], the result: bins until something is full, or inf.
         full_of: i8[paths], the result: the resource that is full (kernels/meter_rows.py), or NOTHING_FULL.
-        grown: f8[paths], the result: by how much the share that all messages would take of the store itself has grown
-            until then, as `kernels.usage` measures it; 0 where nothing is full.
     """
 
     path: Array
@@ -149,7 +147,6 @@ class Scratch(NamedTuple):
     rules: Array
     full_at: Array
     full_of: Array
-    grown: Array
 
 
 def new_scratch(model: Model, flows: Flows) -> Scratch:
@@ -166,7 +163,6 @@ def new_scratch(model: Model, flows: Flows) -> Scratch:
         rules=np.empty(flows.lengths.size, np.int64),
         full_at=np.empty(paths),
         full_of=np.empty(paths, np.int64),
-        grown=np.empty(paths),
     )
 
 
@@ -185,7 +181,6 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
         _begin_path(model, scratch)
         scratch.full_at[number] = np.inf
         scratch.full_of[number] = NOTHING_FULL
-        scratch.grown[number] = 0.0
         elapsed = 0.0  # bins before the step
         begin, left = 0, 0  # bin of the regime with which the step begins, bins left of the block
         put_step, put_elapsed = 0, 0.0  # step in which what leaves was put, bins before that step
@@ -209,7 +204,6 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
             if path.first != NOTHING_FULL:
                 scratch.full_at[number] = elapsed + path.part * length
                 scratch.full_of[number] = path.first
-                scratch.grown[number] = _growth(model, scratch) * (elapsed + path.part * length) / (elapsed + length)
                 break
             elapsed += length
             begin = _after(flows, begin, length)
@@ -248,19 +242,6 @@ def _is_used(flows: Flows, lane: int) -> bool:
 def _usage(path: Row) -> float:
     """Return the share of the pools in use, entries or space, whichever is larger."""
     return max(path.ents / path.ents_max, path.space / path.space_max)
-
-
-@kernel
-def _growth(model: Model, scratch: Scratch) -> float:
-    """Return what all messages would take of the store itself more than now, as shares added up."""
-    scalars = model.scalars[0]
-    messages, space = 0.0, 0.0
-    for size in range(model.classes.shape[0]):
-        more = scratch.in_store[size] + scratch.in_sets[size]
-        more -= model.classes[size, IN_STORE] + model.classes[size, IN_DATA_SETS]
-        messages += more
-        space += more * model.classes[size, PUT_SPACE]
-    return space / scalars.space_max + (messages / scalars.ents_max if scalars.counts_ents == 1 else 0.0)
 
 
 @kernel

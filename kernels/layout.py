@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels._compile import kernel
+from kernels.meter_rows import BINS
 
 Array = npt.NDArray[Any]
 Row = Any  # a row of a structured array, whose fields kernels read and write as attributes
@@ -363,6 +364,8 @@ RULE_OFF = 65_536  # OFFLDnSZ(64K), with which an offload rule is not in effect
 
 STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
 
+NOTED = 64  # half hours whose puts a store notes for its twin, before it stops for that
+
 PARAMS = np.dtype(
     [
         ("kind", "i8"),
@@ -408,6 +411,10 @@ PARAMS = np.dtype(
         ("look_pace", "f8"),  # times the pace of a rise at which it may continue
         ("look_ticks", "f8"),  # horizon within which it may fill the resource
         ("has_outlook", "u1"),  # 1: the twin remembers an outlook, which ends with the rise
+        ("noted", "i8"),  # half hours that began since the twin last took their puts; kept by kernels.ticks
+        ("noted_ticks", "i8", (NOTED,)),  # first tick of each that was acted on
+        ("noted_puts", "i8", (NOTED,)),  # messages put before it, refused ones included
+        ("bins_counted", "u1", (BINS,)),  # by bin: 0: its counts are all 0; kept by kernels.meters, 1 at first
     ],
     align=True,
 )
@@ -419,6 +426,9 @@ USAGE = np.dtype(  # of a resource at one moment, written by usage.py; rows are 
         ("maximum", "i8"),  # of its size after all expansions that can still be made
         ("held", "i8"),  # messages in it, or of a resource of the store itself in the store
         ("pages", "i8"),  # 4 KB pages in use of a data set
+        ("grown_from", "i8"),  # of a data set: blocks and limit of which `grown` was worked out (see smds.py)
+        ("grown_limit", "i8"),
+        ("grown", "i8"),
     ]
 )
 

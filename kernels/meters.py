@@ -69,6 +69,14 @@ def _space_in_store(store: Store, length: int, space: int) -> int:
 
 
 @kernel
+def _mark_counts(store: Store) -> None:
+    """Mark the counts of the present bin as written, and as no longer all 0."""
+    row = store.scalars[0].bin
+    store.params[0].bins_counted[row] = 1
+    touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
+
+
+@kernel
 def _count(store: Store, lane: int) -> None:
     """Count a message, up to what 32 bits hold: a tick may have any number of events."""
     if store.counts[lane] < _MAX_COUNT:
@@ -88,7 +96,7 @@ def count_put(store: Store, row: int, qmgr: int) -> None:
     size = class_of(message.length)
     first = store.scalars[0].bin * COUNTS
     _count(store, first + PUTS + size)
-    touch(store.counts_dirty, first, COUNT_SHIFT)
+    _mark_counts(store)
     in_store = message.owner == NONE
     space = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
     put = (qmgr + 1) * CLASSES + size
@@ -118,7 +126,7 @@ def count_refused(store: Store, qmgr: int, length: int, space: float, count: int
     size = class_of(length)
     first = store.scalars[0].bin * COUNTS
     _add(store, first + REFUSED[size], count)
-    touch(store.counts_dirty, first, COUNT_SHIFT)
+    _mark_counts(store)
     put = (qmgr + 1) * CLASSES + size
     stock = store.stocks[put]
     stock.puts += count
@@ -133,7 +141,7 @@ def count_at_max_depth(store: Store, space: float, count: int) -> None:
     first = store.scalars[0].bin * COUNTS
     _add(store, first + AT_MAX_DEPTH, count)
     _add(store, first + SPACE_AT_MAX_DEPTH, np.ceil(count * space * SPACE_PARTS))
-    touch(store.counts_dirty, first, COUNT_SHIFT)
+    _mark_counts(store)
 
 
 @routine
@@ -190,7 +198,7 @@ def count_removal(store: Store, row: int) -> None:
         _count(store, first + (STORE_GETS if in_store else DATA_SET_GETS) + size)
         store.bins[scalars.bin].lag += scalars.ages - message.age
         touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
-    touch(store.counts_dirty, first, COUNT_SHIFT)
+    _mark_counts(store)
     space = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
     stock_row = (message.owner + 1) * CLASSES + size
     store.stocks[stock_row].held -= 1
@@ -214,10 +222,10 @@ def begin_first_bin(store: Store, tick: int) -> None:
     touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
 
 
-@routine
+@kernel
 def begin_bin(store: Store, tick: int) -> None:
     """Begin the bin of `tick`, and empty ones since the last bin."""
-    scalars = store.scalars[0]
+    scalars, counted = store.scalars[0], store.params[0].bins_counted
     last = store.bins[scalars.bin].tick
     if scalars.steady_from == NEVER:
         scalars.steady_from = tick
@@ -227,9 +235,10 @@ def begin_bin(store: Store, tick: int) -> None:
         last = tick - BINS
     for passed in range(last + 1, tick + 1):
         row = int(passed % BINS)
-        if store.counts.size > 0:
+        if counted[row] != 0 and store.counts.size > 0:
             for lane in range(row * COUNTS, row * COUNTS + COUNTS):
                 store.counts[lane] = 0
+            counted[row] = 0
             touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
         fresh = store.bins[row]
         fresh.tick = passed
@@ -241,7 +250,7 @@ def begin_bin(store: Store, tick: int) -> None:
     scalars.young_from = young.ages if young.tick == tick - YOUNG_FOR else 0
 
 
-@routine
+@kernel
 def fade_puts(store: Store, before: int, tick: int, sets: int) -> None:
     """Halve the weight of older puts for every quarter of an hour that has ended.
 

@@ -2,7 +2,7 @@
 
 A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due, nothing expires, no
 movement of storage class memory and no automatic alter. The event loop passes quiet ticks by itself; at all others it
-stops for the twin, and at the first one of every half hour, by which the twin counts puts.
+stops for the twin. By half hours it notes how many messages were put, and stops when it has no more room for notes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from kernels import held, meters, pools, storage, usage
 from kernels._compile import kernel, routine
 from kernels.clock import HALF_HOUR_TICKS, SECOND, TICK, time_to_turn_to
-from kernels.layout import HELD_SHIFT, NEVER, QUEUE_SHIFT, UNIT_SHIFT, Store, touch
+from kernels.layout import HELD_SHIFT, NEVER, NOTED, QUEUE_SHIFT, UNIT_SHIFT, Store, touch
 from kernels.scm import NANOSECONDS
 from kernels.watch import THRESHOLD_ELEMENTS, THRESHOLD_ENTRIES
 
@@ -96,6 +96,15 @@ def _may_fill_queue(store: Store) -> bool:
     return False
 
 
+@kernel
+def _note_puts(store: Store, tick: int) -> None:
+    """Note the puts before a tick, the first of a half hour that is acted on, for the twin."""
+    params, scalars = store.params[0], store.scalars[0]
+    params.noted_ticks[params.noted] = tick
+    params.noted_puts[params.noted] = scalars.puts + scalars.full_puts
+    params.noted += 1
+
+
 @routine
 def pass_quietly(store: Store, tick: int) -> int:
     """Pass the ticks up to `tick`, which the next event reaches, in one step if they are quiet.
@@ -115,7 +124,9 @@ def pass_quietly(store: Store, tick: int) -> int:
     usage.meter(store, before, tick)
     scalars.tick = tick
     if tick // HALF_HOUR_TICKS > before // HALF_HOUR_TICKS:
-        return NEEDS_JUDGEMENT
+        _note_puts(store, tick)
+        if params.noted == NOTED:
+            return NEEDS_JUDGEMENT
     is_rising = usage.leads_to_full(store, tick)
     if (is_rising and tick >= params.look_from) or (params.has_outlook and not is_rising) or _may_fill_queue(store):
         return NEEDS_JUDGEMENT

@@ -9,7 +9,7 @@ which does.
 from __future__ import annotations
 
 from kernels import meters, page_set, pools, queue_file, scm, smds
-from kernels._compile import kernel, routine
+from kernels._compile import kernel
 from kernels.layout import PAGE_SET, QUEUE_FILE, STRUCTURE, Store
 from kernels.meter_rows import AUGMENTED, BLOCKS, DATA_SETS, ENTRIES, SCM, SPACE, TOTAL_TIDE
 
@@ -22,7 +22,7 @@ def _note(store: Store, resource: int, used: int, total: int, maximum: int, held
     row.used, row.total, row.maximum, row.held = used, total, maximum, held
 
 
-@routine
+@kernel
 def read(store: Store) -> None:
     """Write USAGE of every resource of a store, as it is now."""
     params, scalars = store.params[0], store.scalars[0]
@@ -72,7 +72,7 @@ def _sample(store: Store) -> None:
         tide.apart = 1 if 1.0 * APART * blocks * params.ds_block < params.size_now else 0
 
 
-@routine
+@kernel
 def meter(store: Store, before: int, tick: int) -> None:
     """Move the meters to a tick: begin its bin, fade older puts, sample the resources and follow their rises.
 
@@ -113,7 +113,7 @@ def _total(store: Store) -> float:
     return scalars.messages / max(1, params.ents_max) + elements / max(1, params.elems_max)
 
 
-@routine
+@kernel
 def leads_to_full(store: Store, tick: int) -> bool:
     """Return True if a rise is high enough for a forecast, and one could fill its resource within the horizon.
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from streams.kafka.publish import PublishResult
+from tests.tools.bench import history
 from tests.tools.bench.growth import BOTH, CORES, SINGLE, WORKERS, Growth, Measured, fit
 from tests.tools.bench.latency import Latency
+from tests.tools.bench.report import Report
 from tests.tools.bench.rig import Span
 from tests.tools.bench.throughput import Round, Way
 from tests.tools.bench.timeline import Timeline
+from twin.errors import UsageError
 from twin.sizing.cluster import COSTS
 
 CALM = {"batch_ms": 200.0, "run_ms": 150.0, "plan_ms": 20.0, "commit_ms": 10.0, "collector_ms": 0.0, "records": 200.0}
@@ -62,3 +67,32 @@ def test_the_costs_of_a_cluster_are_found_on_two_cores_and_predict_the_rest():
     assert growth.largest_error() == pytest.approx(0, abs=1e-9) and set(CORES) == {SINGLE, BOTH, WORKERS}
     slower = [replace(batch, seconds=2 * batch.seconds) if batch.where == SINGLE else batch for batch in batches]
     assert Growth(slower, growth.costs).largest_error() == pytest.approx(0.5)
+
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def test_the_page_has_the_history_of_its_file(tmp_path: Path):
+    releases = history.read(DOCS)
+    assert len({release.version for release in releases}) == len(releases) >= 2
+    assert history.section(releases) in (DOCS / "performance.md").read_text(encoding="utf-8")
+    (tmp_path / "images").mkdir()
+    history.draw(releases, tmp_path)
+    drawn = (tmp_path / history.PICTURE).read_text(encoding="utf-8")
+    assert drawn == (DOCS / history.PICTURE).read_text(encoding="utf-8")
+
+
+def test_a_release_is_one_line_however_often_it_is_measured(tmp_path: Path):
+    first, second = history.read(DOCS)[:2]
+    for release in (first, second, replace_json(second, 500_000.0)):
+        history.append(release, tmp_path)
+    assert history.read(tmp_path) == [first, replace_json(second, 500_000.0)]
+
+
+def replace_json(release: history.Release, rate: float) -> history.Release:
+    return msgspec.structs.replace(release, json=rate)
+
+
+def test_a_part_of_a_run_is_no_release():
+    with pytest.raises(UsageError, match="needs a whole run"):
+        history.of_report(Report("make bench", quick=False), "1.0.0")

@@ -15,14 +15,16 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+import yaml
 
 from deploy.cli import COMMANDS, main
 from deploy.metrics.catalogue import RESOURCE, STORE
-from docs import make_feeds
+from docs import make_feeds, make_gallery, make_llms, make_site
 from docs.make_commands import MARK, arguments, commands, reference
-from docs.make_numbers import Passage, passages
+from docs.make_numbers import passages
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
+from docs.passages import Passage
 from kernels import OPS, pools
 from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
@@ -127,8 +129,8 @@ def test_links_of_the_readme_lead_somewhere():
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_make_targets_that_are_named_exist(name):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
-    named = set(re.findall(r"make ([a-z]+)\b", TEXTS[name].replace("and make", "")))
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"make ([a-z]+(?:-[a-z]+)*)", TEXTS[name].replace("and make", "")))
     assert {"demo", "test"} & named
     assert named <= targets
 
@@ -160,11 +162,19 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
 # Options of docker compose, kubectl, of Kafka's own tools, of mqtwin itself, of pytest, of tests.tools.score.
 OTHERS = {"--build", "--durations", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--from-file", "--previous", "--from"}  # of kubectl, and of uvx
+OTHERS |= {"--site-dir"}  # of mkdocs
 OTHERS |= {"--detach", "--tree"}  # of git, and of tests.checkpoints
 OTHERS |= {"--collect-only", "--split", "--cases", "--no-pictures", "--write", "--loads", "--stores", "--open-files"}
 OTHERS |= {"--minutes", "--plan", "--print", "--seeds", "--shorten"}  # of make fire
 OTHERS |= {"--life", "--life-page", "--rate", "--found", "--keep"}  # of make fire and tests.tools.fuzz.guided
 OTHERS |= {"--interval"}  # of make live-life
+OTHERS |= {
+    "--release",
+    "--fire-minutes",
+    "--only",
+    "--skip",
+    "--python",
+}  # of make bench and releases
 
 
 OPTIONS = {name for _, app in commands() for own in arguments(app) for name in own.names if name.startswith("--")}
@@ -226,7 +236,7 @@ def test_the_formats_of_feeds():
 
 
 def test_the_fields_of_feeds():
-    assert make_feeds.table() in PAGES["feeds.md"]
+    assert make_feeds.table() in PAGES["feeds-formats.md"]
 
 
 def test_the_operations():
@@ -380,9 +390,81 @@ def test_the_rules_beside_the_twin():
     assert first_codes(section("scorecard.md", "The other rules")) == [rule.name for rule in BASELINES]
 
 
-def test_the_changelog_begins_with_this_version():
-    versions = re.findall(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
-    assert versions[0] == PROJECT["project"]["version"]
+# --- messages, length, navigation ------------------------------------------------------------------------------------
+
+
+def texts_of_the_code() -> list[str]:
+    """Return every text of the code, as it is written, with "..." for each value."""
+
+    def text(node: ast.AST) -> str:
+        match node:
+            case ast.Constant(value=str(own)):
+                return own
+            case ast.JoinedStr(values=parts):
+                return "".join(map(text, parts))
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return text(left) + text(right)
+        return "..."
+
+    return [
+        text(node)
+        for room in ("kernels", "twin", "streams", "deploy")
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp))
+    ]
+
+
+def test_the_messages_of_the_lists_of_troubles_are_those_of_the_code():
+    own = [
+        code for name in ("troubleshooting.md", "recovery.md") for row in rows(PAGES[name]) for code in codes(row[0])
+    ]
+    messages = [code for code in own if " " in code and not code.startswith("mqtwin ")]
+    assert len(messages) > 30
+    written = texts_of_the_code()
+    for message in messages:
+        pattern = re.compile(".*".join(map(re.escape, re.split(r"\s*\.\.\.\s*", message))), re.DOTALL)
+        assert any(pattern.search(text) for text in written), message
+
+
+MAX_WORDS = 2_500
+BEING_REWRITTEN = {"forecast.md"}
+
+
+def nav_of(part: Any) -> list[str]:
+    """Return the pages of a part of the navigation."""
+    if isinstance(part, str):
+        return [part]
+    return [page for own in (part.values() if isinstance(part, dict) else part) for page in nav_of(own)]
+
+
+def test_pages_that_are_read_are_short():
+    """Code and what programs write does not count; references are looked up."""
+    parts = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    [reference_pages] = [nav_of(part) for part in parts if isinstance(part, dict) and "Reference" in part]
+    for name in {page for page in nav_of(parts) if page in PAGES} - set(reference_pages) - BEING_REWRITTEN:
+        text = re.sub(r"^```.*?^```$", "", PAGES[name], flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(r"<!-- make .*?<!-- end -->", "", text, flags=re.DOTALL)
+        assert len(text.split()) <= MAX_WORDS, f"{name}: {len(text.split()):,} words; shorten or split it"
+
+
+def test_the_list_for_programs_is_fresh():
+    assert make_llms.PAGE.read_text(encoding="utf-8") == make_llms.text(), "expected: make commands"
+    listed = re.findall(r"^- \[[^]]+\]\((.+?)\)", make_llms.text(), re.MULTILINE)
+    assert set(listed) <= set(PAGES)
+    assert len(listed) == len(set(listed)) > 40
+
+
+def test_the_site_lists_its_versions_with_the_newest_first(tmp_path):
+    for name in ("0.9", "0.10", "1.0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / make_site.INDEX).touch()
+    (tmp_path / "half").mkdir()  # a build that has not ended
+    make_site.list_versions(tmp_path)
+    listed = msgspec.json.decode((tmp_path / make_site.VERSIONS).read_bytes())
+    assert [entry["version"] for entry in listed] == ["1.0", "0.10", "0.9"]
+    assert [entry["aliases"] for entry in listed] == [["latest"], [], []]
+    assert "url=1.0/" in (tmp_path / make_site.INDEX).read_text(encoding="utf-8")
 
 
 # --- what runs -------------------------------------------------------------------------------------------------------
@@ -420,6 +502,27 @@ def test_the_numbers_of_a_page_are_those_of_the_run(name, written):
     own = [passage for passage in written if passage.page.name == name]
     assert own
     assert [passage.current() for passage in own] == [passage.text for passage in own]
+
+
+QUICK = "smds-cannot-expand"  # of the incidents; the others take up to six seconds each
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [name if name == QUICK else pytest.param(name, marks=pytest.mark.nightly) for name in make_gallery.incidents()],
+)
+def test_an_incident_of_the_gallery_is_that_of_its_run(scenario):
+    """`make numbers` writes it."""
+    passage = make_gallery.passage(scenario)
+    assert passage.current() == passage.text
+
+
+def test_the_gallery_has_incidents_in_which_the_twin_is_no_better():
+    tables = re.findall(r"<!-- make numbers: \S+ -->\n(.*?)<!-- end -->", PAGES["gallery.md"], re.DOTALL)
+    assert len(tables) == 8
+    called = [[(row[1], row[3]) for row in rows(table) if "line" in row[1] or "page" in row[1]] for table in tables]
+    assert sum(("**mqtwin, page**", "false") in own for own in called) >= 2
+    assert sum(own[0][0] == "line" and own[0][1] != "false" for own in called) >= 2  # the line was first, and right
 
 
 @pytest.mark.parametrize("name", PAGES)

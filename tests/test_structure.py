@@ -12,13 +12,15 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from packaging.version import Version
 
 from deploy.cli import _new_app
 from tests.support.profile import CPU_LIMIT_S
 from twin.stores.headers import STATE_FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]
-STATE_FORMATS = {"0.1.0": "10.3", "0.2.0": "11.4"}  # version -> format of its state; a row is added, never changed
+# Format of state -> the first version that writes it; a row is added, never changed.
+STATE_FORMATS = {"10.3": "0.1.0", "11.4": "0.2.0"}
 
 
 def imported_by(statement: str) -> set[str]:
@@ -72,7 +74,10 @@ def test_the_pins_name_versions_and_no_addresses():
 def test_a_state_format_has_a_version_of_its_own():
     """A refused checkpoint names the version to install for it, so two formats are never of one version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert STATE_FORMATS[project["version"]] == STATE_FORMAT, "raise the version in pyproject.toml, and add its row"
+    firsts = [Version(version) for version in STATE_FORMATS.values()]
+    assert firsts == sorted(set(firsts)), "a format needs a higher version than that of the format before"
+    assert list(STATE_FORMATS)[-1] == STATE_FORMAT, "add its row, with a version that no release has had"
+    assert firsts[-1] <= Version(project["version"]), "raise the version in pyproject.toml"
 
 
 def test_spark_and_its_connector_are_of_one_minor_version():

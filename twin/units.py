@@ -60,7 +60,7 @@ def as_datetime(microseconds: int) -> datetime:
 
 def as_text(microseconds: int) -> str:
     """Format microseconds since 1970 as `2026-11-20T12:00:00.000123Z`: always six digits, so texts sort like times."""
-    return as_datetime(microseconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return as_datetime(microseconds).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def as_microseconds(text: str) -> int:

@@ -5,7 +5,7 @@ A checkpoint on this machine is locked and checked before Spark starts, and befo
 that Kafka holds: Spark notices missing ones only in the middle of a batch. Where retention deleted them, the job can go
 on with the first record that is left, and counts none twice. Where the topic was deleted and created again, or the
 cluster is another one, the offsets refer to other records, which may have been counted already: such a topic is refused
-unless it is empty. For operators: docs/operations.md, When Kafka has lost records.
+unless it is empty. For operators: docs/recovery.md, Kafka has lost records.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def check_scheme(location: str, conf: Mapping[str, str]) -> None:
     if scheme in {"s3", "s3n"} and f"spark.hadoop.fs.{scheme}.impl" not in conf:
         raise UsageError(
             f"checkpoint {location}: Hadoop has no file system for {scheme}://; expected: s3a://, with the jars of "
-            "hadoop-aws (operations, Scaling out)"
+            "hadoop-aws (docs/cluster.md)"
         )
 
 

@@ -108,8 +108,10 @@ class SourceBits:
 
     def words(self, blocks: Iterable[EventBlock]) -> list[int]:
         """Return words with a bit for each watched queue manager with an event; reports of silence do not count."""
+        if not self.names:
+            return []
         heard = np.zeros(len(self.names) + 1, np.bool_)
-        for block in blocks if self.names else ():
+        for block in blocks:
             bits = self._route_bits[block.events["route"]]
             heard[bits[~is_report(block)] if block.extras else bits] = True
         words = [0] * len(self.columns)

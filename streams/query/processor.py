@@ -258,7 +258,9 @@ def open_twins(packed: PackedPlan, query: str) -> Twins:
 
 def _sort_payloads(rows: Iterable[Row]) -> list[tuple[str, bytes]]:
     """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
-    ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"], row["index"]))
+    ordered = list(rows)
+    if len(ordered) > 1:
+        ordered.sort(key=lambda row: (row["partition"], row["offset"], row["index"]))
     return [(row["kind"], row["payload"]) for row in ordered]
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -225,7 +226,7 @@ class Twins:
         if self._directory is None:
             return None
         try:
-            return Mirror.claim(self._directory / quote(store, safe=""))
+            return Mirror.claim(_mirror_path(self._directory, store))
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
@@ -247,6 +248,12 @@ class Twins:
             if lost_cache != "token":
                 mirror.reset()
             mirror.release()
+
+
+@lru_cache(maxsize=1 << 14)
+def _mirror_path(directory: Path, store: str) -> Path:
+    """Return the file of a store's mirror."""
+    return directory / quote(store, safe="")
 
 
 def query_directory(query: str, plan: str) -> Path | None:

@@ -42,6 +42,7 @@ OTHER_RULES: Mapping[str, Mapping[str, frozenset[str]]] = {
         "queue_file": frozenset({"blocks", "blocks_allocated", "blocks_free", "file_bytes", "usage_pct"}),
         "queue_manager": frozenset({"file_bytes", "files"}),
     },
+    "11.4-31a7aff": {"": _FORECAST},
 }
 
 

@@ -5,20 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import fill, forecast, futures, regime, rise_laws
+from kernels import fill, forecast, futures, regime
 from kernels.layout import NEVER, OFFLOAD_NONE, OFFLOAD_SMDS, RULE_OFF, Array, Store
-from kernels.meter_rows import DATA_SETS, ENTRIES, RISE, SPACE
+from kernels.meter_rows import DATA_SETS, ENTRIES, SPACE
 from kernels.scm import bound
 from tests.naive import fill as naive_fill
 from tests.naive import futures as naive_futures
 from tests.naive import regime as naive_regime
-from tests.naive import rise_laws as naive_laws
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.support.profile import examples
 from tests.support.twin_driver import TwinDriver
 from twin.forecast.fill_model import read_fill
-from twin.forecast.rises import experts
 
 CLASSES = 12
 seeds = st.integers(0, 2**32)
@@ -185,31 +183,3 @@ def test_the_classes_of_futures_are_those_with_messages(seed: int) -> None:
     chosen = some[: futures.find_classes(bins, classes, some)].tolist()
     flowing = bins.reshape(5, 3, CLASSES).any(axis=(0, 1)) | (bins[:, :CLASSES].sum() <= 0)
     assert chosen == np.flatnonzero(flowing | classes[:, 2:].any(axis=1)).tolist()
-
-
-# --- the laws of rises -----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(seed=seeds, count=st.integers(1, 32))
-def test_past_rises_predict_what_those_of_the_oracle_predict(seed: int, count: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = np.zeros(count, RISE)
-    rows["began"] = rng.integers(0, 40 * 8640, count)
-    rows["ended"] = rows["began"] + rng.choice([0, 30, 200, 5000], count) + rng.integers(0, 9, count)
-    rows["low"], rows["top"] = rng.uniform(0, 0.5, count), rng.uniform(0.3, 1.2, count)
-    rows["refused"], rows["puts"] = rng.choice([0, 0, 3], count), rng.integers(0, 100, count)
-    rows["stayed"] = rng.integers(-20, 120, count)
-    known, low, began = experts(count), float(rng.uniform(0, 0.5)), int(rng.integers(0, 50 * 8640))
-    weights, score = np.empty((naive_laws.SIMILAR, count)), np.empty((*known.prior.shape, count))
-    kind = float(rng.uniform(0, 1)), float(rng.uniform(1e-4, 0.1)), float(rng.uniform(0, 1)), began, known.cause
-    rise_laws.compare(rows, *kind, weights)
-    assert weights == close(naive_laws.alike(rows, *kind))
-    rise_laws.foretell(rows, known, np.empty((naive_laws.SIMILAR, count)), score)
-    assert score == close(naive_laws.foretold(rows, known.widths, known.cause))
-    places = np.stack([rng.uniform(1, 900, 9), rng.uniform(-0.2, 1, 9), rng.uniform(0, 1, 9)])
-    expected = naive_laws.outlast(rows, low, began, weights, score, known.prior, known.widths, places)
-    share = places[2].copy()
-    rise_laws.outlast(rows, low, began, weights, score, known, places[:2].copy(), share)
-    assert share == close(expected)
-    assert known.trusted.min() >= 0.0

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from kernels import EVENT, event_loop, layout
-from kernels.clock import HALF_HOUR_TICKS, TICK
+from kernels.clock import TICK
 from tests.kernels.beside import Decoding, contents, cut, header_of, records
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US, SECOND_US, START_US, random_workload
 from twin.events import EventBlock
+from twin.state.tables import TABLES
 from twin.stores.reports import Reporter
 
 SPARSE = tuple((step, True) for step in (0, 3 * SECOND_US, 15 * SECOND_US, 50 * SECOND_US, 7 * MINUTE_US))
@@ -62,13 +63,55 @@ def test_quiet_ticks_change_what_ticks_of_the_twin_change(kind: str, profile: st
     assert (calls.count(event_loop.TICK_DUE) > stops) == (kind != "scm")  # with SCM no tick is quiet
 
 
-def test_ticks_without_anything_to_do_take_a_call_of_the_event_loop_each_half_hour(calls: list[int]) -> None:
+def beats(driver: TwinDriver, step: int) -> EventBlock:
+    """Return a thousand heartbeats, `step` microseconds of event time apart."""
+    events = np.zeros(1000, EVENT)
+    events["time"], events["op"], events["seq"] = START_US + step * np.arange(1, 1001), layout.HEARTBEAT, -1
+    return EventBlock(driver.name, events, {})
+
+
+def test_ticks_without_anything_to_do_take_one_call_of_the_event_loop(calls: list[int]) -> None:
     driver = TwinDriver()
     driver.put()
     calls.clear()
-    beats = np.zeros(1000, EVENT)
-    beats["time"], beats["op"], beats["seq"] = START_US + 30 * SECOND_US * np.arange(1, 1001), layout.HEARTBEAT, -1
-    assert driver.twin.apply(EventBlock(driver.name, beats, {})) == []
-    half_hours = (START_US + 30_000 * SECOND_US) // (HALF_HOUR_TICKS * TICK) - START_US // (HALF_HOUR_TICKS * TICK)
-    assert calls == [*[event_loop.TICKED] * half_hours, event_loop.DONE]  # the forecast counts the puts of each
+    assert driver.twin.apply(beats(driver, 30 * SECOND_US)) == []
+    assert calls == [event_loop.DONE]
     assert driver.state()["events"] == 1001
+
+
+def test_puts_are_noted_by_half_hours_until_there_is_no_room_for_notes(calls: list[int]) -> None:
+    driver = TwinDriver()
+    driver.put()
+    calls.clear()
+    block = beats(driver, 30 * MINUTE_US)
+    driver.twin.apply(block)
+    assert calls == [*[event_loop.TICKED] * (1000 // layout.NOTED), event_loop.DONE]
+    assert driver.twin.monitor.memory.puts.by_half_hour()[-3:] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("step", [7 * MINUTE_US, 45 * MINUTE_US])
+def test_noted_puts_are_those_of_a_twin_that_sees_every_half_hour(step: int) -> None:
+    one, each = TwinDriver(), TwinDriver()
+    for driver in (one, each):
+        driver.put()
+    events = beats(one, step).events[:100]
+    events["op"][::4], events["op"][1::4] = layout.PUT, layout.GET
+    events["route"][::4] = events["route"][1::4] = 1
+    events["count"], events["length"] = 1, 100
+    one.twin.apply(EventBlock(one.name, events.copy(), {}))
+    for row in range(events.size):
+        each.twin.apply(EventBlock(each.name, events[row : row + 1].copy(), {}))
+    assert one.twin.monitor.memory.puts == each.twin.monitor.memory.puts
+    assert sum(one.twin.monitor.memory.puts.by_half_hour()[1:]) > 15
+
+
+def test_bins_without_counts_are_not_written_again() -> None:
+    driver = TwinDriver()
+    driver.put()
+    events = beats(driver, TICK).events
+    counts = TABLES["counts"].number
+    driver.twin.apply(EventBlock(driver.name, events[:500], {}))  # longer than the ring of bins
+    assert counts in {page >> 32 for page, _ in driver.twin.dirty_pages()}
+    driver.twin.apply(EventBlock(driver.name, events[500:], {}))
+    assert counts not in {page >> 32 for page, _ in driver.twin.dirty_pages()}
+    assert not driver.twin.tables.store.counts.any()

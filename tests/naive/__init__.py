@@ -18,7 +18,6 @@ attributes      ALTER and REBUILD of a structure
 fill            the fill model that a forecast rolls forward
 regime          bins of the present flows, where their regime begins, and their sums
 futures         futures drawn from a regime
-rise_laws       what past rises imply for the one under way
 baseline        MEASURE: the contents of the real system beyond the model
 structure       a CF structure with its data sets
 private         base of the stores of a single queue manager

@@ -7,7 +7,7 @@ of the kernel.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 CLASSES, RULES = 12, 3
 
@@ -53,12 +53,6 @@ class NaiveStore:
     larger: float
     sets: list[NaiveDataSet] = field(default_factory=list)
     scm_was_short: bool = False
-
-    def held(self) -> float:
-        """Return what all messages would take of the store itself, as shares of its entries and space added up."""
-        counts = [near + far for near, far in zip(self.in_store, self.in_sets, strict=True)]
-        space = sum(count * each for count, each in zip(counts, self.put_space, strict=True))
-        return space / self.space_max + (sum(counts) / self.ents_max if self.counts_ents else 0.0)
 
     def usage(self) -> float:
         return max(self.ents / self.ents_max, self.space / self.space_max)
@@ -161,15 +155,14 @@ def roll(
     block: int,
     others: list[list[float]],
     second: int,
-) -> tuple[float, int, float]:
-    """Return the bins until something is full (or inf), its number, and the growth of `NaiveStore.held` until then.
+) -> tuple[float, int]:
+    """Return the bins until something is full (or inf), and its number.
 
     The number is 0 for entries, 1 for space, then those of data sets and SCM; -1 if nothing fills. `bins` has, per bin
     of the regime, the messages by class that arrive and stay, then those that leave. `others` has other bins, to which
     a start not below `second` refers, unless `second` is 0.
     """
     elapsed, begin, left, drawn = 0.0, 0, 0, bins
-    before = replace(store, in_store=list(store.in_store), in_sets=list(store.in_sets))
     rules_of_steps: list[tuple[float, int]] = []  # (end of a step, rules in force in it)
     for step, length in enumerate(lengths):
         if left < length:
@@ -207,10 +200,8 @@ def roll(
             reached.append((crossing(ents, store.ents, store.ents_max), resource))
         if reached:
             part, resource = min(reached, key=lambda entry: entry[0])
-            at_first = replace(before, in_store=store.in_store, in_sets=store.in_sets)  # shares of the sizes at first
-            grown = at_first.held() - before.held()
-            return elapsed + part * length, resource, grown * (elapsed + part * length) / (elapsed + length)
+            return elapsed + part * length, resource
         elapsed += length
         begin = (begin + length) % len(drawn)
         left -= length
-    return math.inf, -1, 0.0
+    return math.inf, -1

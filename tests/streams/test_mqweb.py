@@ -871,8 +871,8 @@ def test_a_killed_collector_goes_on_and_announces_each_change_once(server, kafka
 
 
 def test_the_limits_are_said_in_the_docs():
-    text = (Path(__file__).resolve().parents[2] / "docs" / "feeds.md").read_text()
-    section = text.partition("\n## REST")[2].partition("\n## ")[0]
+    text = (Path(__file__).resolve().parents[2] / "docs" / "feeds-rest.md").read_text()
+    section = text.partition("\n## How much the server is asked\n")[2].partition("\n## ")[0]
     for value in (
         f"{DEADLINE_S:g} s",
         f"{FIRST_WAIT_S:g} s",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 import pytest
@@ -11,12 +14,14 @@ from pyspark.sql import Row
 from streams.plan import PackedPlan
 from streams.query.processor import open_twins
 from streams.query.rows import FIGURES
-from tests.streams.stage_help import as_json, blocks_of, figure, new_tester, of_topic, plan, put
+from tests.streams.stage_help import START_US, as_json, blocks_of, figure, new_tester, of_topic, plan, put
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record
 
 STORE = "QSG1/APP1"
+ROOT = Path(__file__).resolve().parents[2]
+MAX_CALLS = 230  # of Python functions of mqtwin for a heartbeat, outside the tester
 
 
 def states(output: list[Row]) -> list[StateRecord]:
@@ -176,3 +181,31 @@ def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     with pytest.raises(KeyError, match="QSG9/APP9"):
         new_tester(packed).test("QSG9/APP9", blocks_of(packed, [as_json(put(0))]))
+
+
+@pytest.mark.parametrize("puts", [0, 1])
+def test_a_heartbeat_takes_few_calls_of_python_and_of_kernels(tmp_path: Path, puts: int) -> None:
+    packed, calls = plan(tmp_path), Counter[str]()
+    heartbeat = {"qmgr": "QM01", "op": "HEARTBEAT", "store": STORE}
+    job = new_tester(packed)
+    if puts:
+        job.test(STORE, blocks_of(packed, [as_json(put(0))]))
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        folder = Path(frame.f_code.co_filename).parent
+        if event == "call" and folder.parent.parent == ROOT and folder.parent.name in ("twin", "streams"):
+            calls["python"] += 1
+        elif event == "call" and folder == ROOT / "kernels":
+            calls[frame.f_code.co_name] += 1
+
+    for number in range(1, 4):
+        rows = blocks_of(packed, [as_json(heartbeat | {"time": START_US + number * 10_000_000})], number)
+        calls.clear()
+        sys.setprofile(count)
+        try:
+            (state,) = states(job.test(STORE, rows))
+        finally:
+            sys.setprofile(None)
+        assert state.events == number + puts
+    assert calls["python"] < MAX_CALLS
+    assert calls["__call__"] <= (6 if puts else 3)

@@ -53,13 +53,19 @@ def test_a_page_is_for_what_fills_within_the_time_that_a_person_needs() -> None:
     assert not is_worth_a_page(page(0.95, 1801.0), CONFIG)
 
 
-def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> None:
-    assert not is_worth_a_page(page(0.95, ends_soon=0.1), CONFIG)
-    assert is_worth_a_page(page(0.95, 300.0, ends_soon=0.1), CONFIG)
+def test_a_page_needs_less_where_getters_stopped_and_more_where_they_keep_up() -> None:
+    for danger, needed in (
+        (page(0.0, usage=0.3)._replace(is_clear=True), 0.7),
+        (page(0.0)._replace(keeps_up=True), 0.9),
+        (page(0.0, turned_before=True)._replace(keeps_up=True), 0.92),
+        (page(0.0, is_asked=True)._replace(keeps_up=True), 0.75),
+    ):
+        assert is_worth_a_page(danger._replace(probability=needed), CONFIG)
+        assert not is_worth_a_page(danger._replace(probability=needed - 0.01), CONFIG)
 
 
 def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -> None:
-    asked = page(0.65, 3600.0, ends_soon=0.1, usage=0.7, turned_before=True, is_asked=True)
+    asked = page(0.65, 3600.0, usage=0.7, turned_before=True, is_asked=True)
     assert is_worth_a_page(asked, CONFIG)
     for other in (
         asked._replace(probability=0.64),
@@ -72,13 +78,12 @@ def test_what_passes_its_threshold_just_now_is_a_page_within_twice_that_time() -
 def page(
     probability: float,
     left: float = 900.0,
-    ends_soon: float = 0.01,
     usage: float = 0.9,
     turned_before: bool = False,
     is_asked: bool = False,
 ) -> Danger:
     times = (left, left, 2 * left)
-    return Danger(probability, times, ends_soon, usage, turned_before=turned_before, is_asked=is_asked)
+    return Danger(probability, times, usage, turned_before=turned_before, is_asked=is_asked)
 
 
 @pytest.mark.parametrize(

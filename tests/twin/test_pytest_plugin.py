@@ -85,7 +85,7 @@ def test_kernels_that_are_compiled_first_are_announced(
     monkeypatch.setattr("twin.stores.warm_up.CACHE_FOLDER", pytester.path if is_there else pytester.path / "none")
     pytester.makepyfile("def test_friday(replayed): pass")
     lines = [line for line in run(pytester).outlines if line.startswith("mqtwin: ")]
-    assert lines == ([] if is_there else ["mqtwin: compiling kernels, once for this version: two to five minutes"])
+    assert lines == ([] if is_there else ["mqtwin: compiling kernels, once for this version: one to three minutes"])
 
 
 @pytest.mark.usefixtures("site")

@@ -129,7 +129,6 @@ _NUMBERED = {  # of the three offload rules
 FORECAST: Table = {
     "forecast_horizon_s": _assumed(number(59, 86_400)),
     "forecast_lead_s": _assumed(number(0, 86_400)),
-    "forecast_miss_cost": _assumed(number(0, 10)),
     "forecast_page_lead_s": _assumed(number(0, 86_400)),
     "forecast_probability": _assumed(number(0, 1)),
 }

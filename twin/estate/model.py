@@ -77,14 +77,11 @@ class ForecastSettings:
     """A watch opens when the median predicted time until full is at most this number of seconds [assumed]."""
     forecast_page_lead_s: float = 1800.0
     """Seconds that a person needs: a watch becomes a [page](forecast.md#when-it-alerts) when the median predicted
-    time until full is at most this, or twice this where the store was never so full; a `queue-full-forecast` opens
+    time until full is at most this, or twice this when it passes its threshold; a `queue-full-forecast` opens
     at most this long before [assumed]."""
     forecast_probability: float = 0.5
     """Minimum probability of full within an hour for a watch to open 15 minutes before; less with less time left,
     more with more; earlier than an hour before, 0.9 within the horizon [fitted]."""
-    forecast_miss_cost: float = 0.05
-    """Cost of a missed minute of lead, as a share of the cost of a false call: larger values
-    [page](forecast.md#when-it-alerts) earlier [assumed]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,25 @@ def _part(name: str) -> _Part:
     return _Part(offset // 8, 64 - below - 8 * dtype.itemsize, 64 - 8 * dtype.itemsize, dtype.kind == "i")
 
 
-_PARTS = tuple(_part(name) for name in EVENT.names or () if name != "pad")
+_NAMES = tuple(name for name in EVENT.names or () if name != "pad")
+_PARTS = tuple(_part(name) for name in _NAMES)
+
+
+def _as_signed() -> np.dtype[Any]:
+    """Return the type of a row with columns of 64 bits as signed numbers, as the heads of columns have them."""
+    assert EVENT.fields is not None
+    fields = [EVENT.fields[name][:2] for name in _NAMES]
+    return np.dtype(
+        {
+            "names": list(_NAMES),
+            "formats": ["i8" if dtype.itemsize == 8 else dtype for dtype, _ in fields],
+            "offsets": [offset for _, offset in fields],
+            "itemsize": EVENT.itemsize,
+        }
+    )
+
+
+_SIGNED = _as_signed()
 
 
 def take_rows(events: npt.NDArray[Any], places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -101,7 +119,7 @@ class EventBlock:
         """Return the batch of packed bytes. Raise BlockError unless they are a whole batch of this version."""
         try:
             return cls._unpacked(memoryview(data))
-        except (struct.error, IndexError, UnicodeDecodeError) as error:
+        except (struct.error, IndexError, OverflowError, UnicodeDecodeError) as error:
             raise BlockError(f"a block of {len(data)} bytes is cut short or damaged: {error}") from None
 
     @classmethod
@@ -128,6 +146,9 @@ class EventBlock:
 
 def _packed(events: npt.NDArray[Any]) -> list[bytes]:
     """Return heads and numbers of all columns of at least one row."""
+    if events.size == 1:
+        first = events.view(_SIGNED)[0].item()
+        return [_COLUMN.pack(CONSTANT, 0, 0, value) for value in first]
     words = _as_words(np.ascontiguousarray(events))
     values, bits = np.empty(events.size, np.int64), np.empty((events.size + 7) // 8, np.uint8)
     out, head = np.empty(8 * events.size, np.uint8), np.empty(5, np.int64)
@@ -147,9 +168,14 @@ def _unpack_into(events: npt.NDArray[Any], data: memoryview, offset: int) -> int
     words, head = _as_words(events), np.empty(4, np.int64)
     octets = np.frombuffer(data, np.uint8)
     octets.flags.writeable = False  # compiled code is made for one kind of array
-    for part in _PARTS:
-        kind, width, first, _ = head[:] = _COLUMN.unpack_from(data, offset)
+    for name, part in zip(_NAMES, _PARTS, strict=True):
+        kind, width, first, low = column = _COLUMN.unpack_from(data, offset)
         offset += _COLUMN.size
+        if kind == CONSTANT:  # of a few events all columns are: numpy costs less than a call of a kernel
+            if low:
+                events[name] = low if part.is_signed else low & (1 << 64 - part.right) - 1
+            continue
+        head[:] = column
         size = _size(kind, width, first, events.size)
         if offset + size > len(data):
             raise BlockError(f"a block has {len(data)} bytes; expected: at least {offset + size}")
@@ -161,9 +187,7 @@ def _unpack_into(events: npt.NDArray[Any], data: memoryview, offset: int) -> int
 
 
 def _size(kind: int, width: int, first: int, rows: int) -> int:
-    """Return the bytes of a column behind its head. BlockError: the head is damaged."""
-    if kind == CONSTANT:
-        return 0
+    """Return the bytes of a column behind its head, that has numbers. BlockError: the head is damaged."""
     if kind not in (PLAIN, STEPS, SPARSE) or width not in _WIDTHS:
         raise BlockError(
             f"a block has a column of kind {kind}, width {width}; expected: kinds 0 to 3, widths 1, 2, 4, 8"

@@ -92,12 +92,12 @@ def _getters(view: ForecastView, queue: str, tick: int) -> str:
 
 def _past(outlook: Outlook) -> str:
     """Return how earlier rises like the present one ended, or that it does not count."""
-    if outlook.is_unread:
+    if outlook.reading.is_unread:
         return "nobody reads what fills it: how earlier rises ended does not count"
     rise, past = outlook.rise, outlook.past
     now = f"this one has lasted {as_span(rise.age * SECONDS)}"
     alike = past.weights > _COUNTS
-    harmless, refused = alike & ~past.went_on, int((alike & past.went_on).sum())
+    harmless, refused = alike & ~past.refused, int((alike & past.refused).sum())
     if not alike.any():
         return f"no earlier rise like this one is known; {now}"
     parts = []

@@ -15,13 +15,13 @@ import numpy as np
 from kernels import futures, meter_rows, regime
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.meter_rows import BINS, CLASSES, RISE
-from kernels.rise_laws import SIMILAR
 from twin.conditions import ENTRIES, Resource
 from twin.forecast.extension import MIN_LEVELS, Extension, known_levels, last_fall
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
-from twin.forecast.rises import Past, Rise, goes_on
+from twin.forecast.reading import READ, Reading
+from twin.forecast.rises import Past, Rise, chance_to_last
 from twin.forecast.view import ForecastView
 from twin.state.arrays import Array
 
@@ -31,7 +31,7 @@ _FOOT = 0.02  # of a rise, that its foot is high
 _SAME = 4  # levels [assumed]
 _STEP = 0.009  # share by which a level in whole percents falls at least
 _MIN_GAPS = 3  # levels, from which the usual time between two is known
-_NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
+_NO_PAST = Past(np.zeros(0, RISE), np.zeros((2, 0)))
 
 
 class Levels(msgspec.Struct, kw_only=True):
@@ -113,7 +113,7 @@ class Levels(msgspec.Struct, kw_only=True):
 
 
 def look_ahead(
-    name: str, fill: FillModel, levels: Levels, tick: int, horizon: int, unread: float = 0.0
+    name: str, fill: FillModel, levels: Levels, tick: int, horizon: int, reading: Reading = READ
 ) -> Outlook | None:
     """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old.
 
@@ -123,7 +123,7 @@ def look_ahead(
         levels: measured.
         tick: the present.
         horizon: ticks.
-        unread: share of the growth that nobody reads, which does not end by itself.
+        reading: how the queues are read: what nobody reads does not end by itself.
     """
     levels.rescale(fill)
     shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
@@ -141,11 +141,9 @@ def look_ahead(
     first = max(fits.values(), key=lambda fit: fit.slope)
     rise = Rise(float(max(1, first.age)), first.low, first.height, 1.0)
     filled = np.flatnonzero(full_of >= 0)
-    ahead = np.append(full_at[filled], 60.0 / SECONDS)
-    chances = goes_on(rise, _NO_PAST, first.slope, first.age, ahead, first.height + first.slope * ahead)
-    chances = unread + (1.0 - unread) * chances
+    chances = chance_to_last(rise, _NO_PAST, first.slope, first.age, full_at[filled])
     weights = np.zeros(PATHS)
-    weights[filled] = chances[:-1]
+    weights[filled] = reading.unread + (1.0 - reading.unread) * chances
     return Outlook(
         fill,
         None,
@@ -156,10 +154,9 @@ def look_ahead(
         weights,
         rise,
         _NO_PAST,
-        1.0 - float(chances[-1]),
         0.0,
         first,
-        unread,
+        reading,
     )
 
 

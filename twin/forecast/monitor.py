@@ -1,8 +1,8 @@
 """From forecasts to alerts: when to look ahead, when to alert, when the danger is over.
 
 An alert opens as a watch when full is likely enough and near enough, and stays so for a hold time. It becomes a page
-when waiting longer would cost more than a false call: the chance of full, times what a minute of lead is worth, is
-compared with the chance that the next minute shows the rise to be harmless. It is updated when something a person would
+when people must act to be in time, and full is as likely as the situation asks: whether rises like it have turned back,
+and whether the queue that fills the store is read. It is updated when something a person would
 act on has changed, and cleared when it has been unlikely, or far off, for longer. While gets exceed puts, or full is
 unlikely, no record has a time until full, none is critical, and none asks for an action already taken. A store has one
 alert of this condition at a time, about the resource that is full first: that resource may change, the episode does
@@ -33,8 +33,8 @@ from twin.forecast.levels import Levels, falling_since
 from twin.forecast.outcomes import Outcomes
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, is_full, look_ahead, usage
 from twin.forecast.rates import Puts, trust, wandering
+from twin.forecast.reading import Reading, how_read, unread_share
 from twin.forecast.refusals import full_now, refusing
-from twin.forecast.unread import unread_share
 from twin.forecast.view import ForecastView
 from twin.records import ForecastScores, MeasuredLevels, ResourceForecast, StateForecast
 from twin.units import as_text
@@ -182,6 +182,16 @@ class ForecastMonitor:
         params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
         params["seen_full_puts"] = memory.full_puts
 
+    def take_puts(self, params: np.void) -> None:
+        """Take the puts by half hours that the event loop has noted in a row of PARAMS."""
+        noted = int(params["noted"])
+        if not noted:
+            return
+        if self.enabled:
+            for tick, puts in zip(params["noted_ticks"][:noted].tolist(), params["noted_puts"].tolist(), strict=False):
+                self.memory.puts.note(tick, puts)
+        params["noted"] = 0
+
     def look_soon(self) -> None:
         """Look again at the next tick."""
         self.memory.next_look = 0
@@ -190,7 +200,7 @@ class ForecastMonitor:
         """Act at a tick that has been metered: look ahead where it is time; return the alerts.
 
         A tick at which there is no open alert about the forecast, nothing for `attend` to stop at and no put was
-        refused since the last one may be left out, unless it is the first of a half hour.
+        refused since the last one may be left out; of the first of a half hour the puts are noted (`take_puts`).
         """
         store = view.tables.store
         full_puts = int(store.scalars["full_puts"][0])
@@ -290,8 +300,8 @@ class ForecastMonitor:
         """Return the outlook of a store from its measured levels."""
         horizon = int(view.config.forecast_horizon_s / SECONDS)
         levels = self.memory.levels
-        unread = unread_share(view, tick, levels.rise_began)
-        return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, unread)
+        reading = Reading(unread_share(view, tick, levels.rise_began))
+        return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, reading)
 
     def turn_back(self, before: int, now: int) -> None:
         """Continue from an earlier time; predictions are forgotten.
@@ -484,11 +494,11 @@ def _danger(summary: _Summary, times: tuple[float, float, float]) -> rule.Danger
     return rule.Danger(
         summary.probability,
         times,
-        outlook.ends_soon,
         usage=usage(outlook.fill, summary.first),
-        turned_before=outlook.past.turns_back and not outlook.is_unread,
+        turned_before=outlook.past.turns_back,
         is_asked=summary.is_asked,
-        is_unread=outlook.is_unread,
+        is_clear=outlook.is_clear,
+        keeps_up=outlook.keeps_up,
     )
 
 
@@ -522,7 +532,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         longer=flows.LONGER,
         trusted=trust(counts),
         wanders=wandering(counts),
-        unread=unread_share(view, tick),
+        reading=how_read(view, tick),
     )
 
 

@@ -15,14 +15,15 @@ import msgspec
 import numpy as np
 
 from kernels import forecast, meter_rows
-from kernels.clock import HALF_HOUR_TICKS, MINUTE_TICKS, TICK
+from kernels.clock import HALF_HOUR_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
 from twin.forecast.rates import SPANS, Trust
-from twin.forecast.rises import Past, Rise, chance_beyond_past, goes_on, past_of, tide_of, under_way
+from twin.forecast.reading import READ, Reading
+from twin.forecast.rises import Past, Rise, chance_beyond_past, chance_to_last, past_of, tide_of, under_way
 from twin.records import TimeToFull
 from twin.state.arrays import Array
 
@@ -30,8 +31,7 @@ SECONDS = TICK // 1_000_000  # of a bin
 FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _MOST_TURNED = 3.0  # times: puts that count, beside what stays of them [assumed]
 _MOST_WANDERED = 1.0  # of the logarithm of the time to full [assumed]
-_MOSTLY = 0.5  # share of the growth, from which a rise counts as unread
-_MAX_SLOWER = 4.0  # times: a rise that continues does not become slower than that
+_FEW = 0.3  # past rises, by weight, below which none is like the present one
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,10 +76,10 @@ class Outlook:
         weights: f8[PATHS], probability that the rise continues until then.
         rise: the rise under way of the resource most likely to be full first.
         past: rises before it that are like it.
-        ends_soon: probability that the rise ends within a minute.
         rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
         extended: levels of the resource that rises fastest, where levels are extended.
-        unread: share of the growth that nobody reads.
+        reading: how the queues that fill the store are read.
+        has_stopped: True if a getter has stopped.
     """
 
     fill: FillModel
@@ -91,15 +91,27 @@ class Outlook:
     weights: Array
     rise: Rise
     past: Past
-    ends_soon: float
     rests_at_pct: float
     extended: Extension | None = None
-    unread: float = 0.0
+    reading: Reading = READ
+    has_stopped: bool = False
 
     @property
-    def is_unread(self) -> bool:
-        """True if nobody reads the queues that most of the growth is due to."""
-        return self.unread > _MOSTLY
+    def is_clear(self) -> bool:
+        """True if nobody reads what fills the store, or its getters stopped, or lag, as they never did.
+
+        A stop is one without a rise like it, a lag one in the first rise of the store.
+        """
+        if self.reading.is_unread:
+            return True
+        if self.reading.is_absent(self.rise.age):
+            return self.has_stopped and float(self.past.weights.sum()) < _FEW
+        return not self.past.rows.size and not self.keeps_up
+
+    @property
+    def keeps_up(self) -> bool:
+        """True if the getters of the queue that fills the store get almost as much as is put."""
+        return self.reading.keeps_up(self.rise.age)
 
     @property
     def probability(self) -> float:
@@ -145,7 +157,7 @@ def look_ahead(
     longer: float = 0.0,
     trusted: Trust | None = None,
     wanders: Array | None = None,
-    unread: float = 0.0,
+    reading: Reading = READ,
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -161,14 +173,14 @@ def look_ahead(
         longer: as for `twin.forecast.flows.steps`.
         trusted: what is known of the puts of earlier days; None: nothing.
         wanders: f8[SPANS], as of `twin.forecast.rates.wandering`; None: nothing is known.
-        unread: share of the growth that nobody reads: the ends of earlier rises do not count for it.
+        reading: how the queues are read: for what nobody reads the ends of earlier rises do not count.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     days = None if trusted is None else (trusted, tick)
     drawn = futures(now, fill, horizon, seed_of(name, tick), fine, longer, days)
-    full_at, full_of, grown = roll(fill, drawn)
+    full_at, full_of = roll(fill, drawn)
     wandered = 0.0 if wanders is None else _wandered(fill, now, wanders, full_at)
     full_at *= drawn.pace ** (np.hypot(math.hypot(LATER, doubt), wandered) / LATER)
     is_beyond = full_at > horizon
@@ -176,16 +188,16 @@ def look_ahead(
     filled = np.flatnonzero(full_of >= 0)
     tides = np.array([tide_of(store, tide) for tide in fill.tides])
     tides_of = tides[full_of[filled]]
-    beyond = np.array([max(unread, chance_beyond_past(store, tide)) for tide in fill.tides])
+    beyond = np.array([max(reading.unread, chance_beyond_past(store, tide)) for tide in fill.tides])
     weights, courses = np.zeros(PATHS), {}
     for tide in sorted(set(tides_of.tolist())) or [meter_rows.TOTAL_TIDE]:
         paths = filled[tides_of == tide]
         if tide == meter_rows.TOTAL_TIDE:
-            growth, pace = grown[paths], _pace(fill, now)
+            pace = _pace(fill, now)
         else:
             left = 1.0 - float(store.tides[tide]["share"])
-            growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
-        courses[tide] = _course(store, tick, tide, pace, now, full_at[paths], growth)
+            pace = left / max(1.0, float(np.median(full_at[paths])))
+        courses[tide] = _course(store, tick, tide, pace, now, full_at[paths])
         chance = beyond[full_of[paths]]
         weights[paths] = chance + (1.0 - chance) * courses[tide].chances
     first = int(np.bincount(full_of[filled], weights[filled], tides.size).argmax())
@@ -200,9 +212,9 @@ def look_ahead(
         weights,
         course.rise,
         course.past,
-        (1.0 - float(beyond[first])) * course.ends_soon,
         _rests_at(fill, now),
-        unread=unread,
+        reading=reading,
+        has_stopped=now.has_stopped,
     )
 
 
@@ -215,15 +227,14 @@ def look_closely(store: Store, name: str, fill: FillModel, now: Regime, tick: in
 
 
 class _Course(NamedTuple):
-    """How a rise may continue. chances: f8[n], that it does until each of n paths is full; ends_soon: see `Outlook`."""
+    """How a rise may continue. chances: f8[n], that it does until each of n paths is full."""
 
     rise: Rise
     past: Past
     chances: Array
-    ends_soon: float
 
 
-def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_at: Array, growth: Array) -> _Course:
+def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_at: Array) -> _Course:
     """Return how the rise of a row of `tides` may continue.
 
     Args:
@@ -233,19 +244,11 @@ def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_a
         pace: utilisation a tick from now on.
         now: the present regime.
         full_at: f8[n], ticks until paths are full.
-        growth: f8[n], utilisation that they add until then.
     """
     rise = under_way(store, tick, tide)
     past = past_of(store, rise, tide)
-    pace = max(pace, rise.pace / _MAX_SLOWER)
-    ahead, heights = _with(full_at, MINUTE_TICKS), rise.height + _with(growth, pace * MINUTE_TICKS)
-    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead, heights, has_stopped=now.has_stopped)
-    return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
-
-
-def _with(values: Array, last: float) -> Array:
-    """Return f8[n + 1], values and a last one."""
-    return np.concatenate((values, (last,)))
+    chances = chance_to_last(rise, past, pace, now.bins.shape[0], full_at, has_stopped=now.has_stopped)
+    return _Course(rise, past, chances)
 
 
 def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> Array:
@@ -272,8 +275,8 @@ def seed_of(store: str, tick: int) -> int:
     return int.from_bytes(hashlib.blake2b(f"{store}\0{tick}".encode(), digest_size=8).digest(), "big")
 
 
-def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
-    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as of `forecast.Scratch`."""
+def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array]:
+    """Return (ticks until full or inf, resource or -1) of every path, as of `forecast.Scratch`."""
     some = drawn.classes
     model = forecast.Model(
         scalars=fill.scalars,
@@ -298,7 +301,7 @@ def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
     )
     scratch = forecast.new_scratch(model, flows)
     forecast.roll(model, flows, scratch)
-    return scratch.full_at, scratch.full_of, scratch.grown
+    return scratch.full_at, scratch.full_of
 
 
 def _rests_at(fill: FillModel, now: Regime) -> float:

@@ -90,7 +90,7 @@ def _enlarge(fill: FillModel, factor: float) -> FillModel:
 def _median_s(outlook: Outlook) -> float:
     """Return the seconds until full on the median path, inf: beyond the horizon."""
     assert outlook.drawn is not None
-    full_at, full_of, _ = roll(outlook.fill, outlook.drawn)
+    full_at, full_of = roll(outlook.fill, outlook.drawn)
     full_at = np.where((full_of != NOTHING_FULL) & (full_at <= outlook.horizon), full_at, np.inf)
     return float(np.median(full_at)) * SECONDS
 

@@ -1,4 +1,4 @@
-"""The ends of a store's earlier rises, and the chance that the rise under way continues.
+"""The ends of a store's earlier rises, and the chance that the rise under way lasts until the store is full.
 
 A rise counts all messages of a store, wherever the rules place them; a data set that is far smaller than its structure
 (`kernels.usage`) has rises of its own blocks, which those of the store do not show. A rise that ended in 2192 counts as
@@ -8,17 +8,15 @@ it has so far, or three times as long where a getter has stopped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from kernels import rise_laws
 from kernels.clock import SECOND, TICK
 from kernels.layout import Store
-from kernels.meter_rows import DATA_SETS, RISE, RISES, TOTAL_TIDE
-from kernels.rise_laws import LAWS, SIMILAR, Experts
+from kernels.meter_rows import DATA_SETS, RISES, TOTAL_TIDE
 from twin.estate.past_rises import PastRise
 from twin.state.arrays import Array
 
@@ -27,6 +25,16 @@ _MIN_KNOWN = 3  # rises, from which a level that none has reached is unusual [as
 _BEYOND = 0.05  # share of a resource by which it is beyond them [assumed]
 _TURNED = 0.3  # past rises, by weight, from which rises like them turn back [assumed]
 _SELDOM = 0.6  # share of a resource in use, up to which any store may turn back [fitted]
+_CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed, within which rises are of one cause
+_PACE_BANDWIDTH = 0.4  # of the logarithm of the pace, within which they are of one pace
+_MIN_CLIMB = 0.3  # of the rise under way: rises of less say nothing about it
+_ANY_PACE = 0.63  # weight of the rises of one cause, whatever their pace; the rest: of one pace, too [fitted]
+_USUAL_SPREAD = 0.12  # of the logarithm of how long like rises last, before it was seen, counted as one rise [fitted]
+_NARROWER = 0.6  # of the spread, over the fifth root of the count: how wide the curve of rises that last is [fitted]
+_WIDTHS = (0.012, 0.3)  # the least and the largest
+_LOGISTIC = 1.7  # times: a logistic curve as wide as a normal one
+_LARGEST = 50.0  # exponent of that curve
+_UNSEEN = 0.5  # rises of a kind not seen yet, beside those seen [assumed]
 _STOPPED = 0.5  # exponent of the chance that a rise without precedent continues, where a getter has stopped [fitted]
 _WEEK = 7 * 86_400 * SECOND
 
@@ -41,6 +49,7 @@ class Rise:
         height: utilisation now.
         stayed: share of the messages put since then that have stayed.
         began: tick.
+        topped: ticks from its beginning until it was highest: it is known to have lasted as long; None: until now.
     """
 
     age: float
@@ -48,6 +57,7 @@ class Rise:
     height: float
     stayed: float
     began: int = 0
+    topped: float | None = None
 
     @property
     def pace(self) -> float:
@@ -61,7 +71,7 @@ class Past:
 
     Attributes:
         rows: RISE[n], the rises.
-        alike: f8[SIMILAR, n], how much each is like the present one: in cause, in pace too, in hour too; 0..1.
+        alike: f8[2, n], how much each is like the present one: in cause, in pace too; 0..1.
     """
 
     rows: Array
@@ -83,19 +93,19 @@ class Past:
         return np.asarray(self.rows["usage"])
 
     @property
-    def went_on(self) -> Array:
+    def refused(self) -> Array:
         """True if it ended in 2192, bool[n]."""
-        return went_on(self.rows)
+        return np.asarray(self.rows["refused"] > 0)
 
     @property
     def count(self) -> float:
         """Harmless rises that count."""
-        return float(self.weights[~self.went_on].sum())
+        return float(self.weights[~self.refused].sum())
 
     @property
     def turns_back(self) -> bool:
         """True if rises like the present one have turned back, and more of them than ended in 2192."""
-        return self.count > max(_TURNED, float(self.weights[self.went_on].sum()))
+        return self.count > max(_TURNED, float(self.weights[self.refused].sum()))
 
 
 def tide_of(store: Store, resource_tide: int) -> int:
@@ -110,7 +120,8 @@ def under_way(store: Store, tick: int, tide_row: int = TOTAL_TIDE) -> Rise:
     puts = int(scalars["ages"]) - int(tide["puts"])
     stayed = int(scalars["messages"]) - int(tide["messages"])
     age = max(1, tick - int(tide["began"]))
-    return Rise(float(age), low, height, _share_stayed(stayed, puts), tick - age)
+    topped = max(1, int(tide["topped"]) - (tick - age)) if tide["rising"] else age
+    return Rise(float(age), low, height, _share_stayed(stayed, puts), tick - age, float(min(age, topped)))
 
 
 def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
@@ -159,13 +170,33 @@ def _tops(store: Store) -> Array:
 def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
     """Return the past rises of a row of `tides`, weighted by how much each is like the one under way."""
     rows = kept_rows(store, tide_row)
-    return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed, rise.began))
+    return Past(rows, alike(rows, max(0.0, rise.height - rise.low), rise.pace, rise.stayed))
 
 
-def goes_on(
-    rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array, *, has_stopped: bool = False
+def alike(rows: Array, climb: float, pace: float, stays: float) -> Array:
+    """Return f8[2, n], how much each of RISE[n] counts for another rise, 0..1: by cause alone, by pace too.
+
+    Args:
+        rows: the rises.
+        climb: utilisation of the other one from its beginning on.
+        pace: utilisation a tick.
+        stays: share of the messages put that stayed.
+    """
+    climbs = np.maximum(1e-6, rows["top"] - rows["low"])
+    lasted = np.maximum(1.0, rows["ended"] - rows["began"])
+    stayed = np.clip(rows["stayed"] / np.maximum(1, rows["puts"]), 0.0, 1.0)
+    cause = np.exp(-0.5 * ((stayed - stays) / _CAUSE_BANDWIDTH) ** 2)
+    cause *= (rows["refused"] > 0) | (climbs >= _MIN_CLIMB * climb)
+    return np.stack([cause, cause * np.exp(-0.5 * ((np.log(climbs / lasted) - np.log(pace)) / _PACE_BANDWIDTH) ** 2)])
+
+
+def chance_to_last(
+    rise: Rise, past: Past, pace: float, steady: int, ahead: Array, *, has_stopped: bool = False
 ) -> Array:
-    """Return f8[n], the probability that a rise continues for `ahead` more ticks.
+    """Return f8[n], the probability that a rise lasts for `ahead` more ticks.
+
+    It is the share of earlier rises like it that lasted as long, of those that lasted until now: of its cause, and of
+    its cause and pace.
 
     Args:
         rise: the rise under way.
@@ -173,18 +204,39 @@ def goes_on(
         pace: utilisation a tick from now on.
         steady: ticks for which the flows have been as they are.
         ahead: f8[n], ticks.
-        heights: f8[n], utilisation reached then.
         has_stopped: True if a getter has stopped, so that nothing but its return ends the rise.
     """
     lasted = _lasted_at(rise, pace, steady)
     prior = (lasted / (lasted + ahead)) ** (_STOPPED if has_stopped else 1.0)
     if not past.rows.size:
-        return prior
-    places, unseen = np.empty((2, 1 + ahead.size)), np.empty(1 + ahead.size)
-    places[0, 0], places[1, 0], unseen[0] = rise.age, rise.height - rise.low, 1.0
-    places[0, 1:], places[1, 1:], unseen[1:] = rise.age + ahead, heights - rise.low, prior
-    going = outlast(past.rows, rise.low, rise.began, past.alike, places, unseen)
-    return np.asarray(np.minimum(1.0, going[1:] / going[0]))
+        return np.asarray(prior)
+    unseen = _UNSEEN * np.append(prior, 1.0)
+    reached = np.log(np.append(rise.age + ahead, rise.age if rise.topped is None else rise.topped))
+    of_cause, of_pace = (_share_lasting(past, weights, reached, unseen) for weights in past.alike)
+    share = _ANY_PACE * of_cause + (1.0 - _ANY_PACE) * of_pace
+    return np.asarray(np.minimum(1.0, share[:-1] / share[-1]))
+
+
+def _share_lasting(past: Past, weights: Array, reached: Array, unseen: Array) -> Array:
+    """Return f8[m], the share of past rises that last until some ages, smoothed by how much they differ.
+
+    The width falls with the number of rises as in Silverman's rule [published: Silverman, "Density Estimation for
+    Statistics and Data Analysis", 1986].
+
+    Args:
+        past: the rises.
+        weights: f8[n], how much each counts.
+        reached: f8[m], logarithms of the ages.
+        unseen: f8[m], what rises of a kind not seen yet add.
+    """
+    logs, harmless = np.log(past.lasted), np.where(past.refused, 0.0, weights)
+    count = float(harmless.sum())
+    mean = float(harmless @ logs) / max(count, 1e-9)
+    variance = (_USUAL_SPREAD**2 + float(harmless @ (logs - mean) ** 2)) / (1.0 + count)
+    width = min(max(_NARROWER * math.sqrt(variance) * max(count, 1.0) ** -0.2, _WIDTHS[0]), _WIDTHS[1])
+    late = np.where(past.refused, np.inf, logs)[:, None] - reached
+    lasting = 1.0 / (1.0 + np.exp(np.minimum(-_LOGISTIC / width * late, _LARGEST)))
+    return np.asarray((weights @ lasting + unseen) / (weights.sum() + _UNSEEN))
 
 
 def _lasted_at(rise: Rise, pace: float, steady: int) -> float:
@@ -246,80 +298,3 @@ def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) ->
     store.tides[TOTAL_TIDE]["rises"] = len(rises)
     store.rises_dirty[:] = 1
     store.tides_dirty[:] = 1
-
-
-# --- laws of how rises end --------------------------------------------------------------------------------------------
-
-# A rise ends after a time, after a climb, at a height, or at an hour of the day; other rises are like it in cause, and
-# in pace or hour besides, or whatever their pace and hour; and like rises differ by little or much. Every combination
-# is an expert. It is scored by the density that it gives each harmless rise from the others, and weighs by the product
-# of these densities: an expert that was wrong about this store eleven times has no weight left. All is measured in the
-# logarithm of the time or of the climb from the beginning of a rise; with its pace given these are the same scale, so
-# that densities compare. The loops are in `kernels.rise_laws`. Sources:
-# [published: Vovk, "Aggregating strategies", 1990] (experts weighted by the logarithm of what they predicted);
-# [published: Stone, "Cross-validatory choice and assessment of statistical predictions", 1974] (each from the others);
-# [published: Rosenblatt, "Remarks on some nonparametric estimates of a density function", 1956] (the smoothed past).
-
-
-WIDTHS = np.array([0.012, 0.04, 0.12, 0.3, 0.8])  # of the logarithm by which like rises differ
-_PRIOR = np.log(  # of each expert, before any rise has ended: of ways to be alike, laws, widths [assumed]
-    np.array([0.6, 0.35, 0.05])[:, None, None]
-    * np.array([0.32, 0.32, 0.32, 0.04])[:, None]
-    * np.array([0.05, 0.1, 0.33, 0.38, 0.14])
-)
-_CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed
-_CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
-
-
-def went_on(rows: Array) -> Array:
-    """Return bool[n], True for rises that ended in 2192. rows: RISE[n], as for every function of this module."""
-    return np.asarray(rows["refused"] > 0)
-
-
-def alike(rows: Array, climb: float, pace: float, stays: float, began: int) -> Array:
-    """Return f8[SIMILAR, n], how much each rise counts for another one: by cause alone, by pace too, by hour too.
-
-    Args:
-        rows: RISE[n], the rises.
-        climb: utilisation of the other one from its beginning on.
-        pace: utilisation a tick.
-        stays: share of the messages put that stayed.
-        began: tick.
-    """
-    weights = np.empty((SIMILAR, rows.size))
-    rise_laws.compare(rows, climb, pace, stays, began, _CAUSE_BANDWIDTH, weights)
-    return weights
-
-
-@lru_cache(_CACHED)
-def foretold(packed: bytes) -> Array:
-    """Return f8[SIMILAR, LAWS, WIDTHS, n], the log density that each expert gives each rise from the others.
-
-    It is 0 for a rise that ended in 2192, and if there is only one harmless rise. packed: the bytes of RISE[n].
-    """
-    rows = np.frombuffer(packed, RISE).copy()
-    score = np.empty((SIMILAR, LAWS, WIDTHS.size, rows.size))
-    rise_laws.foretell(rows, experts(rows.size), np.empty((SIMILAR, rows.size)), score)
-    return score
-
-
-def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, unseen: Array) -> Array:
-    """Return f8[1 + k], the share of the rises that reach some places, by the experts' trust: the first is now.
-
-    Args:
-        rows: RISE[n], past rises.
-        low: utilisation at the beginning of the rise under way.
-        began: tick at which it began.
-        weights: f8[SIMILAR, n], how much each past rise counts.
-        places: f8[2, 1 + k], the ticks since it began, and the utilisation above `low`, reached at the places;
-            overwritten.
-        unseen: f8[1 + k], share of the rises of a kind not seen yet that reach them; overwritten.
-    """
-    rise_laws.outlast(rows, low, began, weights, foretold(rows.tobytes()), experts(rows.size), places, unseen)
-    return unseen
-
-
-def experts(rises: int) -> Experts:
-    """Return the experts, with working space for a number of past rises."""
-    trusted, grid = np.empty(_PRIOR.shape), np.empty((2, rise_laws.GRID))
-    return Experts(_PRIOR, WIDTHS, _CAUSE_BANDWIDTH, trusted, grid, np.empty(rises))

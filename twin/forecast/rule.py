@@ -24,12 +24,12 @@ _CALM_LEAD_RATIO = 2.5  # of the lead: beyond it full is too far off to matter
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_S = 60.0
 PAGE_PROBABILITY = 0.75  # of full, from which a watch may become a page [fitted]
+CLEAR_PROBABILITY = 0.7  # the same where what fills is read by nobody, or as never before [fitted]
 SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned back before [fitted]
+KEEPS_UP_PROBABILITY = 0.9  # the same where getters get almost as much as is put [fitted]
 _LOW = 0.75  # share in use of what fills first, below which a page has to be as sure, too [fitted]
 ASKED_PROBABILITY = 0.65  # of full, from which what passes its threshold is a page [fitted]
 _ASKED_RATIO = 2.0  # of the lead of a page, within which it is; what is later can wait for that lead
-_LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
-_MAX_WORTH = 10.0  # of a minute of lead
 
 
 class Danger(NamedTuple):
@@ -38,21 +38,21 @@ class Danger(NamedTuple):
     Attributes:
         probability: probability of full within the horizon.
         times: seconds until full (p10, p50, p90).
-        ends_soon: probability that the rise ends within a minute.
         usage: share in use of the resource that is full first.
         turned_before: True if rises like the present one have turned back before: a false call at one more of them
             costs trust, so it has to be surer.
         is_asked: True if a resource passes its threshold just now, which is asked once in a rise.
-        is_unread: True if most of the rise is due to queues that nobody reads: it does not end by itself.
+        is_clear: True if nobody reads what fills the store, or its getters stopped or lag as they never did.
+        keeps_up: True if the getters of the queue that fills the store get almost as much as is put.
     """
 
     probability: float
     times: Sequence[float]
-    ends_soon: float
     usage: float = 1.0
     turned_before: bool = False
     is_asked: bool = False
-    is_unread: bool = False
+    is_clear: bool = False
+    keeps_up: bool = False
 
 
 def is_danger(probability: float, soon: float, times: Sequence[float], config: ForecastSettings) -> bool:
@@ -93,7 +93,7 @@ def is_calm(probability: float, times: Sequence[float] | None, config: ForecastS
 
 
 def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
-    """Return True if people must act now to be in time, and waiting another minute would cost more than a page now.
+    """Return True if people must act now to be in time, and full is likely enough to call them.
 
     Where a threshold is passed just now, a fixed one would page: then it is enough that full is likely and not far off.
 
@@ -101,13 +101,17 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
         danger: the danger.
         config: settings of the store's forecasts.
     """
-    probability, (p10, p50, _) = danger.probability, danger.times
-    if danger.is_asked and probability >= ASKED_PROBABILITY and p50 <= _ASKED_RATIO * config.forecast_page_lead_s:
+    probability, left, lead_s = danger.probability, danger.times[1], config.forecast_page_lead_s
+    asked = PAGE_PROBABILITY if danger.keeps_up else ASKED_PROBABILITY
+    if danger.is_asked and probability >= asked and left <= _ASKED_RATIO * lead_s:
         return True
-    is_doubtful = not danger.is_unread and (danger.turned_before or danger.usage < _LOW)
-    worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(p10, 1.0))
-    return (
-        p50 <= config.forecast_page_lead_s
-        and probability >= (SURE_PROBABILITY if is_doubtful else PAGE_PROBABILITY)
-        and probability * worth * config.forecast_miss_cost >= danger.ends_soon
-    )
+    return left <= lead_s and probability >= _needed(danger)
+
+
+def _needed(danger: Danger) -> float:
+    """Return the probability from which a danger is a page."""
+    if danger.is_clear:
+        return CLEAR_PROBABILITY
+    if danger.turned_before or danger.usage < _LOW:
+        return SURE_PROBABILITY
+    return KEEPS_UP_PROBABILITY if danger.keeps_up else PAGE_PROBABILITY

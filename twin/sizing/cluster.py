@@ -2,7 +2,7 @@
 
 The duration is ``T = driver + (C read_task + P state_partition + min(S, R T) store + R T event) / C`` with C cores,
 P = min(C, S) state partitions, S stores, R events a second, and driver = batch + (C + P) task. A batch starts when the
-one before has ended. docs/cluster.md has the constants and their consequences.
+one before has ended. docs/capacity.md has the constants and their consequences.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -89,6 +90,8 @@ _SMALL_ROWS = struct.Struct("<II")  # number of a table, bytes of its rows, whic
 _SMALL_CODEC = pa.Codec("lz4_raw")
 _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
+_rows_of = attrgetter(*TABLES)
+_dirty_of = attrgetter(*(f"{name}_dirty" for name in TABLES))
 _JOURNALED = tuple(name for name, table in TABLES.items() if table.journal is not None)
 _WAITING = np.dtype("u4")  # by page: see `row_journal.select_pages`
 
@@ -165,6 +168,8 @@ class Tables:
             **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
             params=np.zeros(1, layout.PARAMS),
         )
+        self.store.params["bins_counted"] = 1
+        self._rows: dict[str, int] = {}
         self._names_size = names_size
         self._names_dirty = False
 
@@ -175,13 +180,12 @@ class Tables:
         return arrays
 
     def rows(self) -> dict[str, int]:
-        """Return the rows allocated by array, for `Tables(arrays, rows)`."""
-        sized = {name: getattr(self.store, name).size for name in TABLES}
-        for table in TABLES.values():
-            if table.indexed_by:
-                name = f"{table.indexed_by}_buckets"
-                sized[name] = getattr(self.store, name).size
-        return sized | {"names": self._names_rows}
+        """Return the rows allocated by array, for `Tables(arrays, rows)`; it is made once, until one grows."""
+        if not self._rows:
+            buckets = (f"{table.indexed_by}_buckets" for table in TABLES.values() if table.indexed_by)
+            self._rows = {name: getattr(self.store, name).size for name in (*TABLES, *buckets)}
+            self._rows["names"] = self._names_rows
+        return self._rows
 
     def journals(self) -> dict[str, int]:
         """Return the number of the last journal by table, for `Tables(arrays, rows, names_size, journals)`."""
@@ -248,6 +252,7 @@ class Tables:
 
     def _grow(self, rows: dict[str, int]) -> None:
         """Grow arrays; all of them may move."""
+        self._rows = {}
         self.store = self.store._replace(**self._keep_own(self._arrays.grow(rows)))
 
     def new_meters(self) -> None:
@@ -279,8 +284,7 @@ class Tables:
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
         """Yield (page number, bytes) of what was written since the last call: pages, and parts of journals."""
         is_small_dirty = False
-        for name, table in TABLES.items():
-            dirty: Array = getattr(self.store, f"{name}_dirty")
+        for (name, table), dirty in zip(TABLES.items(), _dirty_of(self.store), strict=True):
             if not dirty.tobytes().strip(b"\0"):
                 continue
             rows: Array = getattr(self.store, name)
@@ -322,8 +326,7 @@ class Tables:
 
     def _small_page(self) -> bytes:
         parts: list[bytes] = []
-        for name, table in TABLES.items():
-            rows: Array = getattr(self.store, name)
+        for table, rows in zip(TABLES.values(), _rows_of(self.store), strict=True):
             if rows.size > 0 and table.is_small(rows.size):
                 parts += _SMALL_ROWS.pack(table.number, rows.nbytes), rows.tobytes()
         content = b"".join(parts)

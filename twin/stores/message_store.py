@@ -49,6 +49,7 @@ from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
+_NO_AGES = np.zeros(0, np.int64)
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 
 
@@ -99,6 +100,7 @@ class MessageStore(StoreKind):
         self.name = name
         self.estate = estate
         self.config = described
+        self._plain: tuple[object, dict[str, Any]] = None, {}  # the last result of `_attributes`, and of which config
         self._described = self._attributes()
         self._forecasts = forecasts
         if header is None:
@@ -193,7 +195,12 @@ class MessageStore(StoreKind):
 
     def _attributes(self) -> dict[str, Any]:
         """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
-        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in self.identity}
+        config, attributes = self._plain
+        if config is not self.config:
+            plain = msgspec.to_builtins(self.config)
+            attributes = {name: value for name, value in plain.items() if name not in self.identity}
+            self._plain = self.config, attributes
+        return attributes
 
     # --- events ----------------------------------------------------------------------------------------------------
 
@@ -262,7 +269,7 @@ class MessageStore(StoreKind):
         events = block.events[:end]
         if row < end and self.tables.store.scalars[0]["clock"] == layout.NEVER:
             self.began = int(events[row]["time"])
-        ages = np.zeros(end if demands else 0, np.int64)
+        ages = np.zeros(end, np.int64) if demands else _NO_AGES
         while True:
             row, reason, caused = self._advance(events, row, demands, ages)
             if reason == event_loop.DONE:
@@ -305,6 +312,7 @@ class MessageStore(StoreKind):
         row, reason = event_loop.apply(
             self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
         )
+        self.monitor.take_puts(self.tables.store.params[0])
         self.is_counted = self.is_counted or has_counted(events[first:row])
         if not demands:
             self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))

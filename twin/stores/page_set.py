@@ -244,7 +244,7 @@ class PageSetTwin(MessageStore):
     def _record(self, common: StateRecord) -> PageSetState:
         store = self.tables.store
         use = store.page_use[0]
-        puts_per_s, pages_per_s = demand_rates(store, put_units(store), self.began)
+        puts_per_s, pages_per_s = demand_rates(store, lambda: put_units(store), self.began)
         return PageSetState(
             **asdict(common) | self._pages() | {"limits_unknown": self._limits_unknown()},
             pages_max=int(page_set.max_usable_pages(store)),

@@ -224,7 +224,7 @@ class QueueFileTwin(MessageStore):
     def _record(self, common: StateRecord) -> QueueFileState:
         store = self.tables.store
         use = store.file_use[0]
-        puts_per_s, blocks_per_s = demand_rates(store, put_units(store), self.began)
+        puts_per_s, blocks_per_s = demand_rates(store, lambda: put_units(store), self.began)
         file_max_bytes = int(store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
         return QueueFileState(
             **asdict(common) | self._blocks(),

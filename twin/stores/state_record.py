@@ -6,7 +6,8 @@ is known once a queue operation of the store was applied (counted) or a MEASURE 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,10 +100,7 @@ def known_part(record: Record, known_by: KnownBy, measured: Collection[str]) -> 
         measured: the measured fields, as `fields_to_take` names them.
     """
     known_fields = frozenset(measured)
-    ways = {**_COUNTED_ONLY, **known_by}
-    unknown: dict[str, object] = dict.fromkeys(
-        name for name, sets in ways.items() if not any(fields <= known_fields for fields in sets)
-    )
+    unknown: dict[str, object] = dict.fromkeys(_unknown(tuple(known_by.items()), known_fields))
     if isinstance(record, StructureState):
         unknown["smds"] = {
             qmgr: replace(
@@ -112,6 +110,13 @@ def known_part(record: Record, known_by: KnownBy, measured: Collection[str]) -> 
         }
         unknown["scm"] = record.scm and replace(record.scm, **dict.fromkeys(_OF_SCM))
     return replace(record, **unknown)
+
+
+@lru_cache(maxsize=1024)
+def _unknown(known_by: tuple[tuple[str, tuple[frozenset[str], ...]], ...], measured: frozenset[str]) -> tuple[str, ...]:
+    """Return the fields that are unknown where nothing was counted. Arguments as of `known_part`."""
+    ways = {**_COUNTED_ONLY, **dict(known_by)}
+    return tuple(name for name, sets in ways.items() if not any(fields <= measured for fields in sets))
 
 
 def common_record(
@@ -173,24 +178,26 @@ def common_record(
     )
 
 
-def demand_rates(store: layout.Store, weights: npt.NDArray[Any], began: int | None) -> tuple[float, float]:
+def demand_rates(
+    store: layout.Store, weights: Callable[[], npt.NDArray[Any]], began: int | None
+) -> tuple[float, float]:
     """Return the demand of the last 15 minutes with refused puts: (messages, elements, pages or blocks) per second.
 
     Args:
         store: arrays of the store.
-        weights: f8[CLASSES], elements, pages or blocks that a message put takes.
+        weights: returns f8[CLASSES], elements, pages or blocks that a message put takes.
         began: time of the store's first event, microseconds; None: not a bound.
     """
     scalars, asked = store.scalars[0], np.empty(meters.DEMAND)
     now, current = int(scalars["clock"]), int(scalars["bin"])
-    if now == layout.NEVER:
+    if now == layout.NEVER or not store.counts.size:  # no put so far
         return 0.0, 0.0
     since = now // clock.TICK - _DEMAND_TICKS + 1
     first = int(meters.read_demand(store.bins, store.counts, current, since, asked))
     known_from = max(now - clock.TICK if first == layout.NEVER else first * clock.TICK, began or 0)
     seconds = max(clock.TICK, now - known_from) / clock.SECOND
     put, at_max_depth, space = asked[: meter_rows.CLASSES], asked[meter_rows.CLASSES], asked[meter_rows.CLASSES + 1]
-    total = float(put.sum() + at_max_depth), float(put @ weights + space)
+    total = float(put.sum() + at_max_depth), float((put @ weights() if put.any() else 0.0) + space)
     return round(total[0] / seconds, 3), round(total[1] / seconds, 3)
 
 
@@ -220,7 +227,10 @@ def _deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now
         readers: facts about who reads them; their depths are those of queues of which no put and no get is known.
         now: the store's clock, microseconds.
     """
-    depths, is_counted = rows["depth"], bool(rows["puts"].any() or rows["gets"].any())
+    depths = rows["depth"]
+    if not readers.facts and not depths.any():
+        return ()
+    is_counted = bool(rows["puts"].any() or rows["gets"].any())
     if not is_counted and readers.facts:
         _, depths = readers.depths(names, now, now)
     order = sorted(np.flatnonzero(depths).tolist(), key=lambda row: (-int(depths[row]), names[row]))

@@ -453,11 +453,13 @@ class StructureTwin(MessageStore):
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
         usage = read_usage(store)
-        entries, elements, scm_bytes = usage["used"][[meter_rows.ENTRIES, meter_rows.SPACE, meter_rows.SCM]].tolist()
+        used = usage["used"].tolist()
+        entries, elements, scm_bytes = used[meter_rows.ENTRIES], used[meter_rows.SPACE], used[meter_rows.SCM]
         doubt = messages_of_mean_length(store, self.queues, self.counted)
         usage_pct = pools_pct(store)
-        weights = put_elements(store, len(self.qmgrs), usage_pct / 100)
-        puts_per_s, elements_per_s = demand_rates(store, weights, self.began)
+        puts_per_s, elements_per_s = demand_rates(
+            store, lambda: put_elements(store, len(self.qmgrs), usage_pct / 100), self.began
+        )
         limits_unknown = self._limits_unknown()
         return StructureState(
             **asdict(common) | {"limits_unknown": limits_unknown},

@@ -23,6 +23,7 @@ from twin.units import as_times, percent, readable_size
 
 _LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
 _LEAST = {ENTRIES: 1, ELEMENTS: SMALLEST_ELEMENTS}  # what a message takes of a pool
+_POOL_ROWS = (STRUCTURE[Pool.ENTRIES].row, STRUCTURE[Pool.ELEMENTS].row)
 _LAST_FULL = {ENTRIES: "last_full_ents", ELEMENTS: "last_full_elems"}  # field of the scalars
 
 
@@ -60,8 +61,8 @@ def structure_resource(
 
 def pools_pct(store: layout.Store) -> float:
     """Return the percentage in use of the pool that is used more, by the USAGE last read."""
-    pools = store.usage[[STRUCTURE[pool].row for pool in (Pool.ENTRIES, Pool.ELEMENTS)]]
-    return max(usage_pct(used, total) for used, total in pools[["used", "total"]].tolist())
+    used, total = store.usage["used"].tolist(), store.usage["total"].tolist()
+    return max(usage_pct(used[row], total[row]) for row in _POOL_ROWS)
 
 
 class _OfStructure(StoreResource):

@@ -15,17 +15,15 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, ticks
 from kernels._compile import CACHE_FOLDER, compile_lock, compiled_here
-from kernels.meter_rows import RISE
 from twin.conditions import SCM, Condition, Pool, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
-from twin.forecast import rises as past
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_TWINS, open_message_store
 from twin.stores.structure import StructureTwin
 
-COMPILING = "compiling kernels, once for this version: two to five minutes"
+COMPILING = "compiling kernels, once for this version: one to three minutes"
 _QMGR, _QUEUE = "QM", "Q"
 _STORES = [twin.example(_QMGR, _QUEUE) for twin in MESSAGE_TWINS.values()]
 _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
@@ -41,7 +39,6 @@ def warm() -> int:
             _look(open_message_store(estate, config.name), resources)
             _run(estate, config.name)
         _run_scm()
-        _foretell()
     return compiled_here()
 
 
@@ -82,12 +79,6 @@ def _run_scm() -> None:
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))
-
-
-def _foretell() -> None:
-    """Call the kernels that only a rise after other rises calls."""
-    rises, places = np.ones(2, RISE), np.ones((2, 1))
-    past.outlast(rises, 0.0, 0, past.alike(rises, 1.0, 1.0, 1.0, 0), places, np.ones(1))
 
 
 def _run(estate: Estate, name: str) -> None:

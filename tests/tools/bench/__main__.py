@@ -1,6 +1,7 @@
 """`make bench`: measures, prints a table, writes docs/performance.md and its pictures.
 
-A whole run writes into docs/. With `--quick` or `--only` it writes into build/bench/ instead, for a look.
+A whole run writes into docs/, and with `--release` appends a line to the history. With `--quick` or `--only` it writes
+into build/bench/ instead, for a look.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.tools.bench import (
     console,
     forecasts,
     growth,
+    history,
     kernel,
     latency,
     many,
@@ -83,6 +86,8 @@ def main() -> int:
     whole = not arguments.quick and set(names) == set(NAMES)
     docs = ROOT / "docs" if whole else ROOT / "build" / "bench"
     pictures.draw(report, docs / "images")
+    if arguments.release:
+        history.append(history.of_report(report, version("mqtwin")), docs)
     page.write(report, docs)
     summary.show(terminal, report)
     terminal.print(f"{(docs / 'performance.md').relative_to(ROOT)} written, {report.seconds:.0f} s in all")
@@ -93,7 +98,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few batches of each, about three minutes")
     parser.add_argument("--only", action="append", choices=NAMES, help="this part only; may be repeated")
-    return parser.parse_args()
+    parser.add_argument("--release", action="store_true", help="append the figures to docs/performance-history.jsonl")
+    options = parser.parse_args()
+    if options.release and (options.quick or options.only):
+        parser.error("--release is of a whole run: without --quick and --only")
+    return options
 
 
 def _measure(report: Report, folder: Path, names: tuple[str, ...], terminal: Console, *, quick: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.tools.bench import backlog, growth, kernel, throughput
+from tests.tools.bench import backlog, growth, history, kernel, throughput
 from tests.tools.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
 from tests.tools.bench.calibration import QUIET, Calibration, share_of_best
 from tests.tools.bench.console import Console
@@ -48,6 +48,10 @@ def write(report: Report, docs: Path) -> None:
         parts.append(_restart(report.restart, report.kernel))
     if report.growth is not None:
         parts.append(_growth(report.growth))
+    releases = history.read(docs)
+    if releases:
+        history.draw(releases, docs)
+        parts.append(history.section(releases))
     parts.append(_foot(report))
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")

@@ -17,15 +17,12 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.tools.score import ablation, page, people, pictures, summary
-from tests.tools.score.cases import Split
-from tests.tools.score.loads import CASES as REAL_CASES
-from tests.tools.score.loads import SERIES
 from tests.tools.score.page import ABLATED, ABLATED_REAL
 from tests.tools.score.people import WHOLE
 from tests.tools.score.recordings import recordings_folder
 from tests.tools.score.scenarios import STORIES
 from tests.tools.score.targets import targets
-from tests.tools.score.work import CaseScore, cores, score_all, score_case, score_load, show_progress
+from tests.tools.score.work import LOAD_SETS, CaseScore, Loads, cores, score_all, score_case, score_load, show_progress
 from twin.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,18 +80,18 @@ def _ablations(arguments: argparse.Namespace, folder: Path) -> dict[str, str]:
     return {name: ablation.ablate(some, arguments.processes) for name, some in cases.items()}
 
 
-def _score_loads(console: Console, arguments: argparse.Namespace, folder: Path) -> dict[Split, list[CaseScore]]:
-    """Return the scores of the class real by set, and print them; say why if there are none."""
+def _score_loads(console: Console, arguments: argparse.Namespace, folder: Path) -> Loads:
+    """Return the scores of real loads by title of their set, and print them; say why if there are none."""
     source: Path | None = arguments.loads
     if source is None or not source.is_dir():
         console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
         return {}
-    scores: dict[Split, list[CaseScore]] = {}
-    for split in SERIES:
-        with show_progress(console, REAL_CASES) as done:
-            score_one = functools.partial(score_load, source=source)
-            scores[split] = score_all(score_one, range(REAL_CASES), split, folder, arguments.processes, done)
-        summary.show_loads(console, split, scores[split], each=arguments.each)
+    scores: dict[str, list[CaseScore]] = {}
+    for title, own in LOAD_SETS.items():
+        with show_progress(console, own.cases) as done:
+            score_one = functools.partial(score_load, source=source, record=own.record)
+            scores[title] = score_all(score_one, range(own.cases), own.split, folder, arguments.processes, done)
+        summary.show_loads(console, title, scores[title], each=arguments.each)
     return scores
 
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kernels.layout import Store
-from kernels.meter_rows import RISE
 from tests.tools.score.cases import scenario_of
 from tests.tools.score.judge import JudgedStore
 from tests.tools.score.loads import STORIES, recorded_load
@@ -28,7 +28,7 @@ from tests.tools.score.recordings import Recorded, recorded, recordings_folder
 from tests.tools.score.score import TWIN_WATCH
 from tests.tools.score.table import markdown, number, percent, span
 from tests.tools.score.work import cores, scored_case
-from twin.forecast import flows, outlook, rises, rule
+from twin.forecast import flows, monitor, outlook, rises, rule
 from twin.playback.pages import TWIN
 from twin.stores.warm_up import warm
 
@@ -63,20 +63,38 @@ def _no_past_rises() -> None:
     outlook.past_of = none_of  # type: ignore[assignment, attr-defined]
 
 
-def _laws_are_not_scored() -> None:
-    rises.foretold = lambda packed: np.zeros((*rises._PRIOR.shape, len(packed) // RISE.itemsize))  # type: ignore[assignment]
-
-
 def _no_causes() -> None:
     rises._CAUSE_BANDWIDTH = 1e9
 
 
-def _no_hours() -> None:
-    rises._PRIOR[2], rises._PRIOR[:, 3] = -np.inf, -np.inf
+def _no_paces() -> None:
+    rises._ANY_PACE = 1.0
 
 
-def _ends_after_a_time_only() -> None:
-    rises._PRIOR[:, 1:] = -np.inf
+def _no_chance_beyond() -> None:
+    vars(outlook)["chance_beyond_past"] = lambda *_: 0.0
+
+
+def _no_stops() -> None:
+    vars(monitor)["note_stops"] = lambda *_: ()
+
+
+def _no_drift_of_puts() -> None:
+    vars(monitor)["wandering"] = lambda _: None
+
+
+def _no_rates_by_the_hour() -> None:
+    vars(monitor)["trust"] = lambda _: None
+
+
+def _regimes_last() -> None:
+    present = flows.present
+
+    def lasting(*arguments: Any) -> flows.Regime | None:
+        now = present(*arguments)
+        return None if now is None else replace(now, lasts=np.inf, whole=None)
+
+    vars(flows)["present"] = lasting
 
 
 def _service_is_constant() -> None:
@@ -88,11 +106,19 @@ def _no_youth_of_faster_rises() -> None:
 
 
 def _pages_at_the_probability_alone() -> None:
-    rule.is_worth_a_page = lambda danger, _: danger.probability >= rule.PAGE_PROBABILITY  # type: ignore[assignment]
+    vars(rule)["is_worth_a_page"] = lambda danger, _: danger.probability >= rule.PAGE_PROBABILITY
+
+
+def _not_asked_at_the_threshold() -> None:
+    rises.past_threshold = lambda *_: ()
 
 
 def _as_sure_where_rises_turned() -> None:
     rule.SURE_PROBABILITY = rule.PAGE_PROBABILITY
+
+
+def _as_sure_however_it_is_read() -> None:
+    rule.CLEAR_PROBABILITY = rule.KEEPS_UP_PROBABILITY = rule.PAGE_PROBABILITY
 
 
 def _as_likely_however_near() -> None:
@@ -106,14 +132,19 @@ def _no_watches() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "the whole model": _whole,
     "without: no regime spans an emptying": _regimes_span_emptyings,
-    "without past rises": _no_past_rises,
-    "without scores of the laws": _laws_are_not_scored,
-    "without causes of rises": _no_causes,
-    "without the hour of the day": _no_hours,
-    "rises end after a time only": _ends_after_a_time_only,
+    "without: regimes that do not last": _regimes_last,
     "without service that follows the backlog": _service_is_constant,
+    "without getters that stop": _no_stops,
+    "without the drift of puts": _no_drift_of_puts,
+    "without rates by the hour": _no_rates_by_the_hour,
+    "without past rises": _no_past_rises,
+    "without causes of rises": _no_causes,
+    "without paces of rises": _no_paces,
     "without the youth of faster rises": _no_youth_of_faster_rises,
+    "without the chance beyond all rises": _no_chance_beyond,
+    "without the question at the threshold": _not_asked_at_the_threshold,
     "without: surer where like rises turned back": _as_sure_where_rises_turned,
+    "without: how the filling queue is read": _as_sure_however_it_is_read,
     "watches no sooner where little time is left": _as_likely_however_near,
     "pages at a probability alone": _pages_at_the_probability_alone,
     "every watch is a page": _no_watches,
@@ -123,7 +154,7 @@ PARTS: dict[str, Callable[[], None]] = {
 @contextlib.contextmanager
 def switched_off(part: str) -> Iterator[None]:
     """Play without a part of the model."""
-    modules = (flows, outlook, rises, rule)
+    modules = (flows, monitor, outlook, rises, rule)
     before = [(vars(module), dict(vars(module))) for module in modules]
     arrays = [(value, value.copy()) for _, names in before for value in names.values() if isinstance(value, np.ndarray)]
     PARTS[part]()

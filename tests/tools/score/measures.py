@@ -97,7 +97,7 @@ class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
         pages: Pages of all conditions.
         right: Those that a refused put followed; false: those that none followed; the others are undecided.
         precision: Share of right ones among right and false ones, 0 to 1.
-        per_month: Pages per store and 30 days.
+        per_month: Pages per store and 30 days; false_per_month: false ones.
         per_filling: Pages about the stores in which something fills, per filling.
         calm_stores: Number of stores in which nothing fills; calm_pages: pages about them.
         per_calm_store: Pages per store in which nothing fills.
@@ -117,6 +117,7 @@ class PageCounts(msgspec.Struct, frozen=True, kw_only=True):
     undecided: int
     precision: float | None
     per_month: float | None
+    false_per_month: float | None
     per_filling: float | None
     calm_stores: int
     calm_pages: int
@@ -152,6 +153,7 @@ def count_pages(recordings: Sequence[Sequence[StorePages]], resamples: int = 0) 
     figures = {
         "precision": drawn.ratio(right, decided),
         "per_month": drawn.ratio(np.multiply(pages, MONTH_DAYS), days),
+        "false_per_month": drawn.ratio(np.multiply(total(lambda store: store.false), MONTH_DAYS), days),
         "per_filling": drawn.ratio(np.subtract(pages, calm_pages), fillings),
         "per_calm_store": drawn.ratio(calm_pages, calm_stores),
         "per_page": drawn.ratio(total(lambda store: store.notices), pages),

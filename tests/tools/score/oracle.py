@@ -183,16 +183,15 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
     watched = paged = False
     for now in range(held.size):
         time = int(series.times[now])
-        probability, soon, times, ends_soon = _NOTHING_FILLS
+        probability, soon, times = _NOTHING_FILLS
         if held[now] >= _LEAST:
             rows, columns = _most_alike(held, marks, now)
-            probability, soon, times, ends_soon = _futures(held[now], siblings, rows, columns, ahead)
+            probability, soon, times = _futures(held[now], siblings, rows, columns, ahead)
         if times is not None and rule.is_danger(probability, soon, times, config):
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
-            paged = paged or (
-                watched and rule.is_worth_a_page(rule.Danger(probability, times, ends_soon, turned_before=True), config)
-            )
+            danger = rule.Danger(probability, times, turned_before=True)
+            paged = paged or (watched and rule.is_worth_a_page(danger, config))
         else:
             danger_since = None
         if rule.is_calm(probability, times, config) and not _is_refused(series, time):
@@ -222,15 +221,14 @@ def _most_alike(held: Array, marks: Array, now: int) -> tuple[Array, Array]:
 
 
 class _Futures(NamedTuple):
-    """Probability of full, and within `rule.SOON_S`; seconds until it; probability that the rise ends in a minute."""
+    """Probability of full, and within `rule.SOON_S`; seconds until it."""
 
     probability: float
     soon: float
     times: tuple[float, float, float] | None
-    ends_soon: float
 
 
-_NOTHING_FILLS = _Futures(0.0, 0.0, None, 0.0)
+_NOTHING_FILLS = _Futures(0.0, 0.0, None)
 
 
 def _futures(level: float, siblings: Array, rows: Array, columns: Array, ahead: Array) -> _Futures:
@@ -247,11 +245,9 @@ def _futures(level: float, siblings: Array, rows: Array, columns: Array, ahead: 
     paths = level + siblings[rows[:, None], moments] - siblings[rows, columns][:, None]
     is_full = paths >= _FULL
     fills = is_full.any(axis=1)
-    peaks = np.argmax(paths[:, : _RECENT + 1], axis=1)
-    ends_soon = float(((peaks <= _MINUTE) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())
     if not fills.any():
-        return _NOTHING_FILLS._replace(ends_soon=ends_soon)
+        return _NOTHING_FILLS
     full_at = ahead[np.argmax(is_full[fills], axis=1)] * (STEP / SECOND)
     p10, p50, p90 = np.quantile(full_at, [0.1, 0.5, 0.9]).tolist()
     soon = float((full_at <= rule.SOON_S).sum()) / fills.size
-    return _Futures(float(fills.mean()), soon, (p10, p50, p90), ends_soon)
+    return _Futures(float(fills.mean()), soon, (p10, p50, p90))

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tools.score import ablation, people, probabilities
+from tests.tools.score import ablation, month, people, probabilities
 from tests.tools.score.bootstrap import LEAST_RECORDINGS, RESAMPLES
-from tests.tools.score.cases import Split
 from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
 from tests.tools.score.measures import Measures
@@ -20,8 +19,9 @@ from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.table import ROWS, bounds_text, markdown, number, percent, percent_end, rows
 from tests.tools.score.targets import PRECISION_AND_F1, not_later, targets
 from tests.tools.score.work import (
-    REAL_TITLES,
+    LOAD_SETS,
     CaseScore,
+    Loads,
     classes,
     cold_and_warm,
     leads_beside_oracle,
@@ -39,8 +39,9 @@ _REAL_TEXT = """What is put are counts that a real system produced, five minutes
 requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
 not kept here. A case takes a window of 12 to 36 hours, a reader of ours (with a limit, away now and then, a job every
 few hours, slow for hours, or messages that stay a while) and a size at which the backlog reaches 45 to 92 % of the
-store, or 110 to 180 % of it, half of the cases each ([how](scorecard.md#real-loads)). The forecast was tuned on the
-tuning series and never on the held-out series."""
+store, or 110 to 180 % of it, half of the cases each. In the class queues several queues of one store have a window and
+a reader each, and one of them does something odd; in the class laws the reader of a queue changes what it does
+([how](scorecard.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
 ABLATED, ABLATED_REAL = "simulated loads", "real loads"
 APPENDIX = "foresight-appendix.md"
 PRECISE = PRECISION_AND_F1["hard"]  # share of right pages, below which a scenario is listed on the page
@@ -60,11 +61,16 @@ def write(
     run: Run,
     scores: Sequence[CaseScore],
     docs: Path,
-    loads: Mapping[Split, Sequence[CaseScore]],
+    loads: Loads,
 ) -> Path:
-    """Write the page and its appendix; return the path of the page. `tests.tools.score.pictures` draws its pictures."""
+    """Write the page and its appendix; return the path of the page. `tests.tools.score.pictures` draws its pictures.
+
+    The section about an ordinary month, which another command writes, stays.
+    """
     docs.mkdir(parents=True, exist_ok=True)
-    page = [_head(run, scores), people.section(scores, run.command), _forecast(scores, loads), _foot(run)]
+    path = docs / "foresight.md"
+    page = [_head(run, scores), people.section(scores, loads, run.command)]
+    page += [people.part_between(path, month.BEGIN, month.END), _forecast(scores, loads), _foot(run)]
     appendix = [
         _APPENDIX_HEAD,
         _targets(scores, loads),
@@ -82,7 +88,6 @@ def write(
         _ablation(run),
         _foot(run),
     ]
-    path = docs / "foresight.md"
     for target, parts in ((path, page), (docs / APPENDIX, appendix)):
         target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
     return path
@@ -120,7 +125,7 @@ def _foot(run: Run) -> str:
     return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
 
 
-def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
     lines = [
         [target.what, target.aim, target.measured, "**missed**" if target.met is False else target.outcome]
         for target in targets(scores, loads)
@@ -128,7 +133,7 @@ def _targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseSco
     return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)
 
 
-def _forecast(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+def _forecast(scores: Sequence[CaseScore], loads: Loads) -> str:
     """Return the twin's forecast by set of recordings, and how many targets are reached."""
     lines = []
     for name, some in sets_of(scores, loads).items():
@@ -142,9 +147,9 @@ def _forecast(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseSc
     reached, missed = outcomes.count("reached"), outcomes.count("missed")
     return f"""## The forecast
 
-Only alarms of `full-forecast` and `full` count here. In the rows "real", what is put are
-[counts that real systems produced](scorecard.md#real-loads). Of {reached + missed} [targets]({APPENDIX}#targets)
-{reached} are reached and {missed} missed.
+Only alarms of `full-forecast` and `full` count here. In the rows "real", "queues" and "laws", what
+is put are [counts that real systems produced](scorecard.md#real-loads). Of {reached + missed}
+[targets]({APPENDIX}#targets) {reached} are reached and {missed} missed.
 
 {markdown(head, lines)}
 
@@ -174,13 +179,12 @@ def _tables(scores: Sequence[CaseScore]) -> list[str]:
     return parts
 
 
-def _real(loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+def _real(loads: Loads) -> str:
     """Return the results on loads of real systems, by set; "" where there are none."""
     parts = []
-    for split, some in loads.items():
-        target = not_later(some, REAL_TITLES[split])
-        title = REAL_TITLES[split].removeprefix("real, ").capitalize()
-        parts += [f"### {title}", f"{', '.join(SERIES[split])}. {_counts(some)}"]
+    for title, some in loads.items():
+        target = not_later(some, title)
+        parts += [f"### {title.capitalize()}", f"{', '.join(SERIES[LOAD_SETS[title].split])}. {_counts(some)}"]
         parts += [f"{target.what.capitalize()}: {target.measured}.", markdown(["", *METHODS], rows(measured(some)))]
     if not parts:
         return ""

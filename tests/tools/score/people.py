@@ -21,12 +21,11 @@ from rich.console import Console
 from tests.tools.score.bootstrap import RESAMPLES
 from tests.tools.score.cases import Split
 from tests.tools.score.judge import StorePages
-from tests.tools.score.loads import CASES, SERIES, recorded_load
 from tests.tools.score.measures import PageCounts, count_pages
 from tests.tools.score.recordings import Recorded, recorded, recordings_folder
 from tests.tools.score.score import PAGING_METHODS
 from tests.tools.score.table import PAGE_ROWS, markdown, page_rows, page_table, percent
-from tests.tools.score.work import OfCase, classes, cores, score_all, scored_case, show_progress
+from tests.tools.score.work import LOAD_SETS, OfCase, classes, cores, score_all, scored_case, show_progress
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, Condition
 from twin.errors import MqtwinError
@@ -81,14 +80,17 @@ def by_method(cases: Sequence[OfPages]) -> dict[str, PageCounts]:
     return {method: counted(cases, method) for method in PAGING_METHODS}
 
 
-def section(cases: Sequence[OfPages], command: str) -> str:
-    """Return the section of docs/foresight.md: what people get of every method, then of the twin by class.
+def section(cases: Sequence[OfPages], loads: Mapping[str, Sequence[OfPages]], command: str) -> str:
+    """Return the section of docs/foresight.md: what people get of every method, of the twin by class, and by loads.
 
     Args:
         cases: the cases.
+        loads: cases whose loads are real, by title of their set.
         command: the command that counted them.
     """
     by_class = {name: counted(some, TWIN) for name, some in classes(cases).items() if some}
+    by_set = {title: counted(some, TWIN) for title, some in loads.items()}
+    real = f"{markdown(['the twin', *by_set], page_rows(by_set))}\n\n" if by_set else ""
     own, beside = counted(cases, TWIN), counted_beside(cases, TWIN)
     size = f"{as_count(own.fillings, 'filling')}, {own.store_days:,.0f} store-days"
     others = f"{as_count(beside.stores, 'store')} with little traffic and {as_count(beside.fillings, 'filling')}"
@@ -104,7 +106,7 @@ Beside them the recordings have {others}; about these the twin sent {as_count(be
 
 {markdown(["the twin", *(TITLES[name].lower() for name in by_class)], page_rows(by_class))}
 
-Counted by `{command}` on {dt.datetime.now(dt.UTC).date().isoformat()}.
+{real}Counted by `{command}` on {dt.datetime.now(dt.UTC).date().isoformat()}.
 {END}"""
 
 
@@ -121,6 +123,14 @@ def readme_table(cases: Sequence[OfPages]) -> str:
 def write_readme(cases: Sequence[OfPages], path: Path) -> None:
     """Write the table of README.md between its marks."""
     write_between(path, f"{BEGIN}\n{readme_table(cases)}\n{END}")
+
+
+def part_between(path: Path, begin: str, end: str) -> str:
+    """Return what a file has between two marks, with them; "" without file or marks."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    _, first, rest = text.partition(begin)
+    own, last, _ = rest.partition(end)
+    return first + own + last if last else ""
 
 
 def write_between(path: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
@@ -212,15 +222,18 @@ def show(console: Console, cases: Sequence[CountedCase]) -> None:
             console.print(line, soft_wrap=True, highlight=False)
 
 
-def _show_loads(console: Console, source: Path | None, folder: Path) -> None:
-    """Count the class real, too, where there are loads; say why if there are none."""
+def _show_loads(console: Console, source: Path | None, folder: Path) -> dict[str, list[CountedCase]]:
+    """Return the counted cases of real loads by title of their set, and print them; say why if there are none."""
     if source is None or not source.is_dir():
         console.print(f"real loads: skipped, {'no --loads' if source is None else f'{source} is no folder'}")
-        return
-    for split in SERIES:
-        cases = [_count(recorded_load(number, split, folder, source)) for number in range(CASES)]
-        console.print(f"real loads, {split} set: {as_count(len(cases), 'recording')}")
+        return {}
+    loads = {}
+    for title, own in LOAD_SETS.items():
+        cases = [_count(own.record(number, own.split, folder, source)) for number in range(own.cases)]
+        console.print(f"{title}: {as_count(len(cases), 'recording')}")
         show(console, cases)
+        loads[title] = cases
+    return loads
 
 
 def main() -> int:
@@ -245,9 +258,10 @@ def main() -> int:
         print(f"mqtwin score: {error}", file=sys.stderr)
         return 1
     show(console, cases)
-    _show_loads(console, arguments.loads, folder)
+    loads = _show_loads(console, arguments.loads, folder)
     if arguments.write:
-        write_between(ROOT / "docs" / "foresight.md", section(cases, "python -m tests.tools.score.people --write"))
+        text = section(cases, loads, "python -m tests.tools.score.people --write")
+        write_between(ROOT / "docs" / "foresight.md", text)
         write_readme(cases, ROOT / "README.md")
     return 0
 

@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 
 from tests.tools.score.bootstrap import Bounds
 from tests.tools.score.bootstrap import Figure as Skill
-from tests.tools.score.cases import Split
 from tests.tools.score.judge import WarnedFilling
 from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.score import METHODS, TWIN, TWIN_WATCH
-from tests.tools.score.work import CaseScore, classes, leads_beside_oracle, line_skills, measured, sets_of
+from tests.tools.score.work import CaseScore, Loads, classes, leads_beside_oracle, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, STYLE, save
 
@@ -163,8 +162,8 @@ def skills(sets: Mapping[str, Sequence[Sequence[Skill]]], titles: Sequence[str])
 # --- all of a run ---------------------------------------------------------------------------------------------------
 
 
-def draw(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]], folder: Path) -> None:
-    """Draw `foresight-*.svg` into a folder. loads: real ones, by set."""
+def draw(scores: Sequence[CaseScore], loads: Loads, folder: Path) -> None:
+    """Draw `foresight-*.svg` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("foresight-*.svg"):
         old.unlink()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tests.tools.score import people
 from tests.tools.score.bootstrap import Bounds
-from tests.tools.score.cases import Split
 from tests.tools.score.table import (
     NOTHING,
     bounds_text,
@@ -18,12 +17,12 @@ from tests.tools.score.table import (
     span,
     span_of,
 )
-from tests.tools.score.work import CaseScore, line_skills, measured, sets_of
+from tests.tools.score.work import CaseScore, Loads, line_skills, measured, sets_of
 from twin.forecast.outcomes import HORIZONS
 from twin.playback.pages import TWIN
 
 
-def by_horizon(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> str:
+def by_horizon(scores: Sequence[CaseScore], loads: Loads) -> str:
     """Return the scores of the probabilities: by horizon, then by class."""
     lines = []
     for brier, line in zip(measured(scores)[TWIN].brier, line_skills(scores), strict=True):

@@ -40,12 +40,12 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
             _print(console, table(title, measured(some)))
 
 
-def show_loads(console: Console, split: str, scores: Sequence[CaseScore], *, each: bool) -> None:
-    """Print the tables of the class real. split: its set."""
+def show_loads(console: Console, title: str, scores: Sequence[CaseScore], *, each: bool) -> None:
+    """Print the tables of a set of real loads. title: that of the set."""
     if each:
         show_each(console, scores)
     _print(console, page_table(by_method(scores)))
-    _print(console, table(f"real loads, {split} set", measured(scores)))
+    _print(console, table(title, measured(scores)))
 
 
 def show_targets(console: Console, results: Sequence[Target]) -> None:

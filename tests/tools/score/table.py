@@ -114,12 +114,20 @@ PAGE_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
     "share that was right": share_of("precision"),
     "pages a filling": number_of("per_filling"),
     "pages a store in which nothing fills": number_of("per_calm_store"),
-    "pages a store and month": number_of("per_month"),
     "called again within ten minutes": lambda counts: f"{counts.again:,}",
     "messages a page": number_of("per_page"),
     "fillings without a page before the first 2192": lambda counts: f"{counts.late:,}",
     "fillings unheard": lambda counts: f"{counts.unheard:,}",
     "lead of a page, p50": span_of("lead_p50"),
+}
+
+
+MONTH_ROWS: Mapping[str, Callable[[PageCounts], str]] = {
+    "pages a store and month": number_of("per_month"),
+    "of these for nothing": number_of("false_per_month"),
+    **{name: PAGE_ROWS[name] for name in ("share that was right", "pages a store in which nothing fills")},
+    "fillings": lambda counts: f"{counts.fillings:,}",
+    **{name: PAGE_ROWS[name] for name in ("fillings unheard", "messages a page", "lead of a page, p50")},
 }
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.tools.score.cases import Split
-from tests.tools.score.measures import Measures
+from tests.tools.score.measures import Measures, PageCounts
 from tests.tools.score.oracle import ORACLE
 from tests.tools.score.people import counted
 from tests.tools.score.score import TWIN_WATCH
 from tests.tools.score.table import bounds_text, error, inside, number, number_of, percent, percent_end, share_of, span
 from tests.tools.score.work import (
     LINE,
-    REAL_TITLES,
+    LOAD_SETS,
     CaseScore,
+    Loads,
     cold_and_warm,
     measured,
     scenarios,
@@ -26,7 +26,7 @@ from twin.playback.pages import TWIN
 from twin.units import as_count
 
 RECALL, CALM, LEAD, NAMED = 1.0, 0.98, 0.95, 0.95
-REAL = tuple(REAL_TITLES.values())
+REAL = tuple(LOAD_SETS)
 WIDE = ("all", *REAL)  # sets that cover everything
 PRECISION_AND_F1 = {"steady": 0.95, "hard": 0.92, "held out": 0.90, **dict.fromkeys(REAL, 0.90)}
 WATCH_PRECISION, FALSE_WATCHES = 0.65, 0.3  # false ones a store-day
@@ -65,13 +65,13 @@ Sets = Mapping[str, Mapping[str, Measures]]
 """Measures by set of recordings, then by method."""
 
 
-def targets(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> list[Target]:
-    """Return those of what was scored; a class, set or scenario without cases has none. loads: real ones, by set."""
+def targets(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
+    """Return those of what was scored; a class, set or scenario without cases has none."""
     by_set = {name: some for name, some in sets_of(scores, loads).items() if some}
     sets = {name: measured(some) for name, some in by_set.items()}
     wide = {name: own for name, own in sets.items() if name in WIDE}
     return [
-        *_of_people(scores),
+        *_of_people(scores, loads),
         *(not_later(by_set[name], name) for name in wide),
         *_of_alarms(wide, sets),
         *_of_scenarios(scores),
@@ -155,17 +155,20 @@ def _of_looks(scores: Sequence[CaseScore]) -> Iterator[Target]:
         yield Target(what, f"at most {LOOK_MS} ms", f"{spent / count:.2f} ms", spent / count <= LOOK_MS)
 
 
-def _of_people(scores: Sequence[CaseScore]) -> list[Target]:
+def _of_people(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
     """Return the targets of what people get about the stores of the stories."""
     counts = counted(scores, TWIN)
     return [
-        _at_most(
-            f"pages a store in which nothing fills ({counts.calm_stores} stores)", counts.per_calm_store, CALM_PAGES
-        ),
+        *(_calm(name, counted(some, TWIN)) for name, some in {"all": scores, **loads}.items()),
         _at_most(f"pages a filling ({counts.fillings} fillings)", counts.per_filling, FILLING_PAGES),
         _at_most("fillings unheard", counts.unheard, 0),
         _at_most("pages within ten minutes after another one of the store", counts.again, 0),
     ]
+
+
+def _calm(name: str, counts: PageCounts) -> Target:
+    what = f"pages a store in which nothing fills, {name} ({as_count(counts.calm_stores, 'store')})"
+    return _at_most(what, counts.per_calm_store, CALM_PAGES)
 
 
 def not_later(scores: Sequence[CaseScore], name: str) -> Target:

@@ -136,7 +136,7 @@ def test_pages_are_counted_by_filling_and_by_store_in_which_nothing_fills():
     assert (counts.pages, counts.right, counts.false, counts.undecided) == (5, 3, 2, 0)
     assert counts.precision == 0.6
     assert (counts.per_filling, counts.per_calm_store) == (pytest.approx(4 / 3), pytest.approx(1 / 3))
-    assert counts.per_month == pytest.approx(10.0)
+    assert (counts.per_month, counts.false_per_month) == (pytest.approx(10.0), pytest.approx(4.0))
     assert counts.per_page == pytest.approx(10 / 5)
     assert (counts.late, counts.unheard, counts.again, counts.lead_p50) == (1, 1, 1, 120.0)
 

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.tools.score.judge import StorePages
-from tests.tools.score.people import BEGIN, END, CountedCase, full_again, readme_table, section, write_readme
+from tests.tools.score.people import (
+    BEGIN,
+    END,
+    CountedCase,
+    full_again,
+    part_between,
+    readme_table,
+    section,
+    write_readme,
+)
 from tests.tools.score.recordings import Recorded
 from tests.tools.score.samples import alert
 from tests.tools.score.score import METHODS
@@ -77,13 +86,14 @@ CASES = [
 
 
 def test_the_section_counts_the_stores_of_the_stories_and_names_what_came_beside_them() -> None:
-    text = section(CASES, "the command")
+    text = section(CASES, {}, "the command")
     assert text.startswith(BEGIN) and text.endswith(END)
     assert "3 recordings, the store of the story of each: 2 fillings, 3 store-days." in text
     assert "2 stores with little traffic and 0 fillings; about these the twin sent 4 pages." in text
     rows = {cells[1].strip(): cells[2].strip() for line in text.splitlines() if len(cells := line.split("|")) > 4}
     assert (rows["pages a filling"], rows["pages a store in which nothing fills"]) == ("1.50", "0.50")
     assert "Counted by `the command` on 20" in text
+    assert "| the twin | laws, tuning series |" in section(CASES, {"laws, tuning series": CASES}, "the command")
 
 
 def test_the_table_of_the_readme_has_the_precision_on_scenarios_that_tuning_never_saw() -> None:
@@ -100,6 +110,8 @@ def test_tables_are_written_between_their_marks(tmp_path: Path) -> None:
     path.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
     write_readme(CASES, path)
     assert path.read_text(encoding="utf-8") == f"before\n{BEGIN}\n{readme_table(CASES)}\n{END}\nafter\n"
+    assert part_between(path, BEGIN, END) == f"{BEGIN}\n{readme_table(CASES)}\n{END}"
     path.write_text("no marks\n", encoding="utf-8")
+    assert part_between(path, BEGIN, END) == ""
     with pytest.raises(MqtwinError, match=r"README\.md has no .*pages: begin"):
         write_readme(CASES, path)

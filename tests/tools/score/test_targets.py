@@ -12,6 +12,7 @@ from tests.support.by_hand import STORE, alarm, line
 from tests.tools.score import page
 from tests.tools.score.ablation import PARTS, switched_off
 from tests.tools.score.judge import judge, judge_pages
+from tests.tools.score.month import BEGIN, END
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.recordings import Recorded, read_note
 from tests.tools.score.samples import filling, predict, series
@@ -52,7 +53,9 @@ def test_the_share_of_lead_is_of_what_the_oracle_foresaw_and_nothing_where_the_t
 
 def test_targets_are_reached_or_missed_and_neither_without_anything_to_measure() -> None:
     real = [case_score(190, None, class_="real")]
-    outcomes = {target.what: target.outcome for target in targets([case_score(190, 100)], {"test": real})}
+    outcomes = {
+        target.what: target.outcome for target in targets([case_score(190, 100)], {"real, held-out series": real})
+    }
     assert outcomes["recall of watch or page, all"] == "reached"
     assert outcomes["recall of watch or page, real, held-out series"] == "reached"
     assert outcomes["lead of the first of both beside the oracle's, median, hard"] == "missed"  # 10 of 100 minutes
@@ -66,7 +69,9 @@ def test_targets_are_reached_or_missed_and_neither_without_anything_to_measure()
 def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path: Path) -> None:
     scores = [case_score(180, 160), case_score(150, 160)] * 6
     run = page.Run("a command", "test", 60.0, {page.ABLATED_REAL: "a table"})
-    loads = {"tuning": scores, "test": scores}
+    loads = dict.fromkeys(("real, tuning series", "laws, held-out series"), scores)
+    month = f"{BEGIN}\na month\n{END}"
+    (tmp_path / "foresight.md").write_text(f"old\n{month}\nold\n", encoding="utf-8")
     path = page.write(run, scores, tmp_path, loads)
     text = (tmp_path / page.APPENDIX).read_text(encoding="utf-8")
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line)
@@ -74,10 +79,11 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
     assert rows["recall of watch or page, all"][1:] == ["100 % (100 to 100)", "reached"]
     assert float(rows["within 60 min"][3].split()[0]) > 0.9
     assert rows["within 60 min"][4] == line_skills(scores)[2].rule
-    for heading in ("### Tuning series", "### Held-out series", "## Probabilities", "## Calibration"):
+    for heading in ("### Real, tuning series", "### Laws, held-out series", "## Probabilities", "## Calibration"):
         assert f"\n{heading}\n" in text
     assert "### Real loads\n\na table" in text
-    assert "| Real, held-out series | 12 | 12 | 100 % |" in path.read_text(encoding="utf-8")
+    assert "| Laws, held-out series | 12 | 12 | 100 % |" in path.read_text(encoding="utf-8")
+    assert f"\n\n{month}\n\n" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import time
@@ -19,7 +20,10 @@ from kernels.clock import SECOND
 from tests.tools.score.bootstrap import RESAMPLES, Figure, Resamples
 from tests.tools.score.cases import Case, Split, draw_case
 from tests.tools.score.judge import JudgedStore, StorePages, judge
-from tests.tools.score.loads import recorded_load
+from tests.tools.score.laws import CASES as LAW_CASES
+from tests.tools.score.laws import LAWS, QUEUES, recorded_law
+from tests.tools.score.loads import CASES as REAL_CASES
+from tests.tools.score.loads import REAL, recorded_load
 from tests.tools.score.measures import Measures, measure
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH, foresee
 from tests.tools.score.recordings import Recorded, recorded
@@ -95,10 +99,18 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
     return CaseScore(case, judged, scored.pages, warm_judged, behind_line(scored), played.events, seconds, counted)
 
 
-def score_load(number: int, split: Split, folder: Path, source: Path) -> CaseScore:
-    """Record a case of the class real unless it is there, play it, judge every method. source: folder of the loads."""
+def score_load(number: int, split: Split, folder: Path, source: Path, record: RecordLoad) -> CaseScore:
+    """Record a case of real loads unless it is there, play it, judge every method.
+
+    Args:
+        number: number of the case.
+        split: its set.
+        folder: folder of recordings.
+        source: folder of the loads.
+        record: what records a case of its class.
+    """
     began = time.monotonic()
-    case = recorded_load(number, split, folder, source)
+    case = record(number, split, folder, source)
     simulated = time.monotonic()
     with timed_looks() as looks:
         played, scored = scored_case(case)
@@ -326,9 +338,40 @@ def classes(scores: Sequence[Result]) -> dict[str, list[Result]]:
     }
 
 
-REAL_TITLES: dict[Split, str] = {"tuning": "real, tuning series", "test": "real, held-out series"}
+RecordLoad = Callable[[int, Split, Path, Path], Recorded]
+"""Of a number, a set, a folder of recordings and one of loads."""
 
 
-def sets_of(scores: Sequence[CaseScore], loads: Mapping[Split, Sequence[CaseScore]]) -> dict[str, Sequence[CaseScore]]:
-    """Return the classes and the sets of real loads by name. loads: real ones, by set."""
-    return {**classes(scores), **{REAL_TITLES[split]: some for split, some in loads.items()}}
+@dataclass(frozen=True, slots=True)
+class LoadSet:
+    """Set of cases whose loads are real. record: what records one; cases: how many are scored."""
+
+    class_: str
+    split: Split
+    record: RecordLoad
+    cases: int
+
+    @property
+    def title(self) -> str:
+        series = "tuning series" if self.split == "tuning" else "held-out series"
+        return f"{self.class_}, {series}"
+
+
+LOAD_SETS: Mapping[str, LoadSet] = {
+    own.title: own
+    for class_, record, cases in (
+        (REAL, recorded_load, REAL_CASES),
+        (QUEUES, functools.partial(recorded_law, QUEUES), LAW_CASES),
+        (LAWS, functools.partial(recorded_law, LAWS), LAW_CASES),
+    )
+    for own in (LoadSet(class_, "tuning", record, cases), LoadSet(class_, "test", record, cases))
+}
+"""By title, such as "real, tuning series"."""
+
+Loads = Mapping[str, Sequence[CaseScore]]
+"""Cases whose loads are real, by title of their set."""
+
+
+def sets_of(scores: Sequence[CaseScore], loads: Loads) -> dict[str, Sequence[CaseScore]]:
+    """Return the classes and the sets of real loads by name."""
+    return {**classes(scores), **loads}

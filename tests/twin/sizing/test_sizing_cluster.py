@@ -1,4 +1,4 @@
-"""Cores for the job: batches in equilibrium, the fewest cores, and the tables of docs/cluster.md."""
+"""Cores for the job: batches in equilibrium, the fewest cores, and the tables of docs/capacity.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twin.errors import UsageError
 from twin.sizing import ClusterLoad, Costs, batch_seconds, plan_cluster
 from twin.sizing.cluster import COSTS, MAX_SHARE, batch_parts
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "cluster.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "capacity.md"
 # As the defaults once were; what is measured later changes no test but those of the page.
 COST = Costs(arrow_us=0.73, store_ms=2.0, state_partition_ms=68.0, read_task_ms=34.0, batch_ms=60.0, task_ms=1.0)
 loads = st.builds(ClusterLoad, st.floats(1, 1e8), st.integers(1, 10**6), st.sampled_from(("json", "ndjson", "arrow")))
@@ -107,7 +107,7 @@ def test_no_cores_and_no_time_are_wrong_use():
         plan_cluster(ClusterLoad(1, 1), latency_s=0)
 
 
-# --- docs/cluster.md -------------------------------------------------------------------------------------------------
+# --- docs/capacity.md -------------------------------------------------------------------------------------------------
 
 
 def table(heading: str) -> list[str]:

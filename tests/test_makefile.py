@@ -1,0 +1,47 @@
+"""The set-up by `make`: what was done stays done after an interruption, and the second run needs no network."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+READ = ["Makefile", "pyproject.toml", "constraints.txt", "deploy/java/jars.lock.toml"]
+STEPS = {
+    "venv": "-m venv",
+    "packages": "-r .venv/.made/packages.txt",
+    "mqtwin": "-e '.[java]'",
+    "jars": "doctor --fetch",
+}
+
+
+def planned(clone: Path, done: list[str]) -> str:
+    """Return the commands that `make demo` would run in a clone in which these steps are done, the last one at last."""
+    for age, name in enumerate(reversed([*READ, *done]), start=1):
+        path = clone / (f".venv/.made/{name}" if name in done else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if name in done else shutil.copy(ROOT / name, path)
+        os.utime(path, (1_700_000_000 - age,) * 2)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+    command = ["make", "--dry-run", "demo"]
+    return subprocess.run(command, cwd=clone, env=alone, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("count", range(len(STEPS)))
+def test_what_an_interrupted_set_up_has_done_is_not_done_again(tmp_path, count):
+    done = list(STEPS)[:count]
+    commands = planned(tmp_path, done)
+    assert [step for step, command in STEPS.items() if command not in commands] == done
+    assert commands.endswith(".venv/bin/mqtwin demo\n")
+
+
+def test_after_the_first_run_the_demo_starts_at_once_and_needs_no_network(tmp_path):
+    assert planned(tmp_path, list(STEPS)) == ".venv/bin/mqtwin demo\n"
+
+
+def test_kernels_compile_while_spark_is_fetched_and_end_with_the_step(tmp_path):
+    step = planned(tmp_path, ["venv", "packages"])
+    compiling, spark, end = (step.index(text) for text in ("warm()' &", " pyspark ", "wait $kernels"))
+    assert step.index("trap 'kill $kernels") < compiling < spark < end
