@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from grafana_foundation_sdk.builders import stat, table, timeseries
-from grafana_foundation_sdk.builders.common import VizLegendOptions
+from grafana_foundation_sdk.builders.common import GraphThresholdsStyleConfig, VizLegendOptions
 from grafana_foundation_sdk.builders.dashboard import (
     Dashboard,
     DashboardLink,
@@ -23,24 +23,41 @@ from grafana_foundation_sdk.builders.dashboard import (
 )
 from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement
+from grafana_foundation_sdk.models.common import (
+    GraphThresholdsStyleMode,
+    LegendDisplayMode,
+    LegendPlacement,
+    LineInterpolation,
+)
 from grafana_foundation_sdk.models.dashboard import (
     DashboardCursorSync,
     DashboardLinkType,
     DataSourceRef,
+    DataTransformerConfig,
     Threshold,
     ThresholdsMode,
+    ValueMap,
+    ValueMappingResult,
     VariableRefresh,
     VariableSort,
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from twin.outputs import write_output
+from twin.records import URGENCIES
 
 OUT = Path(__file__).with_name("grafana") / "dashboards"
 TAG = "mqtwin"
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _RATIO, _SECONDS, _BYTES, _SHORT = "percentunit", "s", "bytes", "short"
+_COLOURS = ("green", "blue", "orange", "red", "red")
+_URGENCY = ValueMap(
+    {
+        str(number): ValueMappingResult(text=word, color=colour)
+        for number, (word, colour) in enumerate(zip(("none", *URGENCIES), _COLOURS, strict=True))
+    }
+)
+_YES = ValueMap({"0": ValueMappingResult(text="no", color="red"), "1": ValueMappingResult(text="yes", color="green")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +68,43 @@ class Graph:
         title: title of the panel.
         queries: PromQL by legend.
         unit: Grafana's name of the unit.
-        width: columns of 24.
         limit: a line at this value, such as full; None: no line.
+        words: words of the values, which are steps; None: they are numbers.
+        is_signed: values may be negative; otherwise the axis begins at 0.
+        text: why there may be no data; "": there always is.
     """
 
     title: str
     queries: dict[str, str]
     unit: str = _SHORT
-    width: int = 12
     limit: float | None = None
+    words: ValueMap | None = None
+    is_signed: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A panel with a single number. red_from: value from which it is red."""
+    """A panel with a single number. red_from: value from which it is red; words: instead of a number."""
 
     title: str
     query: str
     unit: str = _SHORT
     red_from: float | None = None
-    width: int = 4
+    words: ValueMap | None = None
+    height: int = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table panel, one row a series."""
+    """A table panel, one row a series. columns: headings by label, or by "Value"; words, text: as of a graph."""
 
     title: str
     query: str
-    unit: str = _SHORT
+    columns: dict[str, str]
+    words: ValueMap | None = None
     width: int = 24
+    text: str = ""
 
 
 Panel = Graph | Figure | Listing
@@ -99,22 +123,43 @@ def _steps(red_from: float | None) -> ThresholdsConfig:
 
 def _graph(panel: Graph) -> timeseries.Panel:
     legend = VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM).show_legend(True)
-    built = timeseries.Panel().title(panel.title).datasource(_SOURCE).unit(panel.unit).min(0)
-    built = built.legend(legend).span(panel.width).height(8).thresholds(_steps(panel.limit))
+    built = timeseries.Panel().title(panel.title).description(panel.text).datasource(_SOURCE).unit(panel.unit)
+    if not panel.is_signed:
+        built = built.min(0)
+    built = built.legend(legend).span(12).height(8).thresholds(_steps(panel.limit))
+    if panel.limit is not None:
+        style = GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.DASHED)
+        built = built.thresholds_style(style).axis_soft_max(panel.limit)
+    elif panel.unit == _SHORT:
+        built = built.axis_soft_max(1)  # nothing at all is a line at the bottom, not an axis of thousandths
+    if panel.words is not None:
+        built = built.mappings([panel.words]).max(len(panel.words.options) - 1).decimals(0)
+        built = built.line_interpolation(LineInterpolation.STEP_AFTER)
     for number, (name, query) in enumerate(panel.queries.items()):
         built = built.with_target(_target(query, name, number))
     return built
 
 
 def _figure(panel: Figure) -> stat.Panel:
-    built = stat.Panel().title(panel.title).datasource(_SOURCE).unit(panel.unit).span(panel.width).height(4)
+    built = stat.Panel().title(panel.title).datasource(_SOURCE).unit(panel.unit).span(4).height(panel.height)
+    if panel.words is not None:
+        built = built.mappings([panel.words])
     return built.thresholds(_steps(panel.red_from)).with_target(_target(panel.query, "", 0).instant())
 
 
 def _listing(panel: Listing) -> table.Panel:
+    """Return a table of the named columns only, in their order; the query has no other labels."""
     target = _target(panel.query, "", 0).instant().format(PromQueryFormat.TABLE)
-    built = table.Panel().title(panel.title).datasource(_SOURCE).unit(panel.unit).span(panel.width).height(8)
-    return built.with_target(target)
+    hidden = {"Time", "Value"} - panel.columns.keys()
+    columns = {
+        "excludeByName": dict.fromkeys(sorted(hidden), True),
+        "indexByName": {name: number for number, name in enumerate(panel.columns)},
+        "renameByName": panel.columns,
+    }
+    built = table.Panel().title(panel.title).description(panel.text).datasource(_SOURCE).span(panel.width).height(8)
+    if panel.words is not None:
+        built = built.mappings([panel.words])
+    return built.with_transformation(DataTransformerConfig(id_val="organize", options=columns)).with_target(target)
 
 
 def _dashboard(
@@ -156,29 +201,70 @@ def _variable(label: str, metric: str, name: str = "store") -> QueryVariable:
     return built.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED).sort(VariableSort.ALPHABETICAL_ASC)
 
 
+def _open_alerts(of_store: str, columns: dict[str, str], width: int = 24) -> Listing:
+    """Return a table of open alerts. columns: headings by label."""
+    query = f"max by ({', '.join(columns)}) (mqtwin_alert_open{of_store})"
+    return Listing("Open alerts", query, columns, width=width, text="No data: no alert is open.")
+
+
 def _overview() -> Dashboard:
     fullest = "topk(20, max by (store, resource) (mqtwin_usage_ratio))"
     soon = 'bottomk(20, mqtwin_time_to_full_seconds{quantile="0.5"} < +Inf)'
+    roots = (
+        'sort_desc(max by (store, resource, condition) (mqtwin_alert_open{role="root"})'
+        " * on (store) group_left () max by (store) (mqtwin_incident_urgency > 0))"
+    )
+    of_root = {"store": "Store", "resource": "Resource", "condition": "Condition"}
+    of_alert = {**of_root, "severity": "Severity", "level": "Level", "role": "Role"}
     rows: dict[str, tuple[Panel, ...]] = {
         "Now": (
             Figure("Incidents that call", "count(mqtwin_incident_urgency > 1) or vector(0)", red_from=1),
             Figure("Watches", "count(mqtwin_incident_urgency == 1) or vector(0)"),
             Figure("Fullest resource", "max(mqtwin_usage_ratio)", _RATIO, red_from=0.9),
-            Figure("Refused puts, 1 h", "sum(increase(mqtwin_full_puts_total[1h]))", red_from=1),
+            Figure("Refused puts, 1 h", "round(sum(increase(mqtwin_full_puts_total[1h])))", red_from=1),
             Figure("Age of the last event", "time() - max(mqtwin_event_time_seconds)", _SECONDS, red_from=300),
             Figure("Age of the job's last beat", "time() - max(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
         ),
         "Incidents": (
-            Listing("Urgency: 1 watch to 4 full", "sort_desc(mqtwin_incident_urgency > 0)", width=12),
-            Listing("What is wrong: the root of each", 'mqtwin_alert_open{role="root"}', width=12),
+            Listing(
+                "What is wrong: the root of each incident",
+                roots,
+                {"Value": "Urgency", **of_root},
+                _URGENCY,
+                width=12,
+                text="No data: no incident.",
+            ),
+            Graph(
+                "Urgency",
+                {"{{store}}": "max by (store) (mqtwin_incident_urgency) > 0"},
+                words=_URGENCY,
+                text="No data: no incident.",
+            ),
         ),
         "Stores": (
             Graph("Usage, the 20 fullest", {"{{store}} {{resource}}": fullest}, _RATIO, limit=1),
-            Graph("Time to full (median), the 20 nearest", {"{{store}} {{resource}}": soon}, _SECONDS),
-            Listing("All open alerts", "mqtwin_alert_open"),
-            Graph("Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO),
-            Graph("Measurements matched, 24 h", {"{{store}}": "mqtwin_fidelity_ratio"}, _RATIO),
-            Graph("Refused puts per second", {"{{store}}": "rate(mqtwin_full_puts_total[5m])"}),
+            Graph(
+                "Time to full (median), the 20 nearest",
+                {"{{store}} {{resource}}": soon},
+                _SECONDS,
+                text="No data: nothing becomes full within the horizon.",
+            ),
+            _open_alerts("", of_alert),
+            Graph(
+                "Drift", {"{{store}}": "mqtwin_drift_ratio"}, _RATIO, is_signed=True, text="No data before a MEASURE."
+            ),
+            Graph(
+                "Measurements matched, 24 h",
+                {"{{store}}": "mqtwin_fidelity_ratio"},
+                _RATIO,
+                limit=1,
+                text="No data of a store before ten measurements.",
+            ),
+            Graph(
+                "Refused puts per second",
+                {"{{store}}": "rate(mqtwin_full_puts_total[5m]) > 0"},
+                text="No data: no put is refused.",
+            ),
         ),
     }
     return _dashboard("overview", "mqtwin: overview", "Every store: what fills, and when.", rows)
@@ -186,28 +272,42 @@ def _overview() -> Dashboard:
 
 def _structure() -> Dashboard:
     of_store = '{store="$store"}'
+    of_alert = {"resource": "Resource", "condition": "Condition", "severity": "Severity", "level": "Level"}
     rows: dict[str, tuple[Panel, ...]] = {
         "Incident": (
-            Figure("Urgency, 1 to 4", f"max(mqtwin_incident_urgency{of_store})", red_from=2),
-            Listing("Open alerts", f"mqtwin_alert_open{of_store}", width=20),
+            Figure("Urgency", f"max(mqtwin_incident_urgency{of_store})", words=_URGENCY, height=8),
+            _open_alerts(of_store, {**of_alert, "role": "Role"}, width=20),
         ),
         "Forecast": (
             Graph("Usage", {"{{resource}}": f"mqtwin_usage_ratio{of_store}"}, _RATIO, limit=1),
             Graph(
                 "Time to full: 10 %, median, 90 %",
-                {"{{resource}} {{quantile}}": f"mqtwin_time_to_full_seconds{of_store}"},
+                {"{{resource}} {{quantile}}": f"mqtwin_time_to_full_seconds{of_store} < +Inf"},
                 _SECONDS,
+                text="No data: it does not become full within the horizon.",
             ),
-            Graph("Probability of full", {"{{resource}}": f"mqtwin_full_probability{of_store}"}, _RATIO),
-            Graph("Urgency of the incident", {"urgency": f"mqtwin_incident_urgency{of_store}"}),
+            Graph(
+                "Probability of full",
+                {"{{resource}}": f"mqtwin_full_probability{of_store}"},
+                _RATIO,
+                limit=1,
+                text="No data before the first forecast.",
+            ),
+            Graph("Urgency of the incident", {"urgency": f"mqtwin_incident_urgency{of_store}"}, words=_URGENCY),
             Graph(
                 "Error of the forecast (Brier score), 30 days",
                 {
-                    "{{horizon}} s": f"mqtwin_forecast_brier_score{of_store}",
-                    "{{horizon}} s, climatology": f"mqtwin_forecast_climatology_score{of_store}",
+                    "within {{horizon}} s": f"mqtwin_forecast_brier_score{of_store}",
+                    "within {{horizon}} s, climatology": f"mqtwin_forecast_climatology_score{of_store}",
                 },
+                "none",
+                text="0 is perfect. No data before the first outcome is known.",
             ),
-            Graph("Pages, 30 days", {"{{outcome}}": f"mqtwin_forecast_pages{of_store}"}),
+            Graph(
+                "Pages, 30 days",
+                {"{{outcome}}": f"mqtwin_forecast_pages{of_store}"},
+                text="No data before the first outcome is known.",
+            ),
         ),
         "Structure": (
             Graph(
@@ -244,6 +344,7 @@ def _structure() -> Dashboard:
                     "augmented": f"mqtwin_augmented_bytes{of_store}",
                 },
                 _BYTES,
+                text="No data of a structure without SCMMAXSIZE.",
             ),
         ),
         "Queues": (
@@ -266,8 +367,9 @@ def _page_sets() -> Dashboard:
             Graph("Usage", {"{{store}}": f"mqtwin_usage_ratio{of_store}"}, _RATIO, limit=1),
             Graph(
                 "Time to full: 10 %, median, 90 %",
-                {"{{store}} {{quantile}}": f"mqtwin_time_to_full_seconds{of_store}"},
+                {"{{store}} {{quantile}}": f"mqtwin_time_to_full_seconds{of_store} < +Inf"},
                 _SECONDS,
+                text="No data: nothing becomes full within the horizon.",
             ),
         ),
         "Page sets": (
@@ -277,21 +379,37 @@ def _page_sets() -> Dashboard:
                     "{{store}} used": f"mqtwin_pageset_pages_used{of_store}",
                     "{{store}} total": f"mqtwin_pageset_pages{of_store}",
                 },
+                text="No data without a page set.",
             ),
-            Graph("Expansions", {"{{store}}": f"mqtwin_pageset_expansions{of_store}"}),
-            Graph("Buffer pool", {"{{store}}: {{bufferpool}}": f"mqtwin_bufferpool_usage_ratio{of_store}"}, _RATIO),
-            Graph("Twin minus DISPLAY USAGE (mq_prometheus)", {"{{store}}": drift}, _RATIO),
+            Graph(
+                "Expansions", {"{{store}}": f"mqtwin_pageset_expansions{of_store}"}, text="No data without a page set."
+            ),
+            Graph(
+                "Buffer pool",
+                {"{{store}}: {{bufferpool}}": f"mqtwin_bufferpool_usage_ratio{of_store}"},
+                _RATIO,
+                text="No data before a MEASURE.",
+            ),
+            Graph(
+                "Twin minus DISPLAY USAGE",
+                {"{{store}}": drift},
+                _RATIO,
+                is_signed=True,
+                text="No data unless the same Prometheus scrapes mq_prometheus.",
+            ),
         ),
         "Queue files": (
             Graph(
                 "Size",
-                {
-                    "{{store}}": f"mqtwin_queue_file_bytes{of_store}",
-                    "{{store}} maximum": f"mqtwin_queue_file_max_bytes{of_store}",
-                },
+                {"{{store}}": f"mqtwin_queue_file_bytes{of_store}"},
                 _BYTES,
+                text="No data without a queue file.",
             ),
-            Graph("Messages", {"{{store}}": f"mqtwin_store_messages{of_store}"}),
+            Graph(
+                "Messages",
+                {"{{store}}": 'mqtwin_store_messages{kind="queue_file", store=~"$store"}'},
+                text="No data without a queue file.",
+            ),
         ),
         "Queues": (
             Graph("Messages of the deepest queues", {"{{store}} {{queue}}": f"mqtwin_queue_messages{of_store}"}),
@@ -310,8 +428,8 @@ def _job() -> Dashboard:
             Figure("Age of the last beat", "time() - max(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
             Figure("Running for", "time() - max(mqtwin_job_start_time_seconds)", _SECONDS),
             Figure("Last batch", "max(mqtwin_batch_duration_seconds)", _SECONDS),
-            Figure("Dead letters, 1 h", "sum(increase(mqtwin_dead_letters_total[1h]))", red_from=1),
-            Figure("Exporter ready", "max(mqtwin_exporter_ready)"),
+            Figure("Dead letters, 1 h", "round(sum(increase(mqtwin_dead_letters_total[1h])))", red_from=1),
+            Figure("Exporter ready", "max(mqtwin_exporter_ready)", words=_YES),
         ),
         "Batches": (
             Graph("Events per second", {"events": "rate(mqtwin_job_events_total[2m])"}),
@@ -333,10 +451,22 @@ def _job() -> Dashboard:
             ),
         ),
         "Input": (
-            Graph("Dead letters per second", {"{{reason}}": "rate(mqtwin_dead_letters_total[5m])"}),
-            Graph("Gaps", {"{{store}}": "mqtwin_gaps > 0"}),
-            Graph("Unmatched gets", {"{{store}}": "mqtwin_unmatched_gets > 0"}),
-            Graph("Duplicates per second", {"{{store}}": "rate(mqtwin_duplicate_events_total[5m]) > 0"}),
+            Graph(
+                "Dead letters per second",
+                {"{{reason}}": "rate(mqtwin_dead_letters_total[5m]) > 0"},
+                text="No data: no event is rejected.",
+            ),
+            Graph("Gaps", {"{{store}}": "mqtwin_gaps > 0"}, text="No data: no sequence number is missing."),
+            Graph(
+                "Unmatched gets",
+                {"{{store}}": "mqtwin_unmatched_gets > 0"},
+                text="No data: every message that was got had been put.",
+            ),
+            Graph(
+                "Duplicates per second",
+                {"{{store}}": "rate(mqtwin_duplicate_events_total[5m]) > 0"},
+                text="No data: no event comes twice.",
+            ),
         ),
     }
     return _dashboard("job", "mqtwin: job", "The streaming job: batches, delay, rejected events.", rows)

@@ -1,7 +1,8 @@
 """The numbers of README.md, the quick start, gallery and alerts, written by the runs that these pages describe.
 
 `make numbers` writes them and draws the pictures again (`docs.make_pictures`; `docs.make_screenshots` where there is a
-Chromium). tests/test_docs.py compares the pages and the pictures of terminals with the output.
+Chromium, `docs.make_dashboards` where there is a Prometheus). tests/test_docs.py compares the pages and the pictures of
+terminals with the output.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from unittest import mock
 from deploy.cli import main as mqtwin
 from deploy.show.alerts import incident_block
 from deploy.show.demo import compare, comparison_lines
-from docs import make_gallery, make_pictures, make_screenshots
+from docs import make_dashboards, make_gallery, make_pictures, make_screenshots
 from docs.passages import Passage
 from twin.conditions import PAGE
 from twin.estate import load_estate
@@ -188,7 +189,7 @@ def main() -> int:
         passage.write()
         print(f"{passage.page.relative_to(ROOT)}: {passage.text.splitlines()[0]}")
     make_pictures.main()
-    return make_screenshots.main()
+    return make_screenshots.main() or make_dashboards.main()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,13 +16,13 @@ import msgspec
 import pytest
 import yaml
 
-from deploy.bridge import AlertmanagerBridge
+from deploy.bridge import AlertmanagerBridge, PostableAlert, SentIncidents
 from streams.kafka.latest import AlertEntry
 from tests.support.alert_entries import Receiver, entry
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, program, running, wait_until
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED
-from twin.records import PART, ROOT, IncidentRole
+from twin.records import PART, ROOT, IncidentRole, read_alert_record
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"
 
@@ -38,7 +39,8 @@ class Alertmanager:
         config["receivers"] = [
             {"name": "test", "webhook_configs": [{"url": f"{receiver.url}/notify", "send_resolved": True}]}
         ]
-        config["route"] |= {"receiver": "test", "group_wait": "1s", "group_interval": "1s"}
+        config["route"] |= {"receiver": "test", "routes": [], "group_wait": "1s", "group_interval": "1s"}
+        config["templates"] = []
         (folder / "config.yml").write_text(json.dumps(config), encoding="utf-8")
 
     def start(self) -> None:
@@ -114,6 +116,52 @@ def bridge_to(*peers: Alertmanager) -> Iterator[AlertmanagerBridge]:
 def test_the_shipped_configuration_is_sound() -> None:
     done = subprocess.run([program("amtool"), "check-config", SHIPPED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def mail_of(status: str, *alerts: PostableAlert) -> tuple[str, str]:
+    """Return subject and text of a mail, by Alertmanager's own tool."""
+    content = {"status": status, "externalURL": "http://alertmanager"}
+    content["alerts"] = [{"status": status, **msgspec.to_builtins(alert)} for alert in alerts]
+    command = [program("amtool"), "template", "render", f"--template.glob={SHIPPED.with_name('mqtwin.tmpl')}"]
+    subject, text = (
+        subprocess.run(
+            [*command, f'--template.text={{{{ template "mqtwin.{name}" . }}}}', "--template.data=/dev/stdin"],
+            input=json.dumps(content),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for name in ("subject", "text")
+    )
+    assert "<no value>" not in subject + text
+    return subject.strip(), text
+
+
+def test_the_mail_of_a_page_says_resource_number_time_and_action() -> None:
+    page = (SHIPPED.parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r'^```json title="alert"\n(.*?)\n```$', page, re.MULTILINE | re.DOTALL)
+    record, sent = read_alert_record(example.encode()), SentIncidents()
+    sent.apply(AlertEntry(record, time.time()))
+    subject, text = mail_of("firing", *sent.payload(time.time()))
+    assert subject == f"page: {record.data.brief[0]}"
+    assert text.startswith("\n".join(record.data.brief))
+    assert [line[2:] for line in text.splitlines() if line.startswith("- ")] == [
+        line for line in record.data.instructions if not line.startswith(" ")
+    ]
+    assert record.data.cause in text
+    assert "Since 2026-11-20 01:15 UTC." in text
+
+
+def test_the_mail_of_the_end_has_the_last_record_and_nothing_to_do() -> None:
+    sent = SentIncidents()
+    for record in (of_incident(), of_incident(UPDATED, 1, severity=CRITICAL), of_incident(CLEARED, 2)):
+        sent.apply(record)
+    over = sent.payload(time.time())
+    assert [alert.labels["urgency"] for alert in over] == ["page", "critical"]
+    subject, text = mail_of("resolved", *over)
+    assert subject == f"over: {over[1].annotations['summary']}"
+    assert text.startswith("Over:\n\nSMDS blocks of QM01: record 2.\n\nSince 2026-11-20 01:33 UTC, over at ")
+    assert "What to do" not in text
 
 
 @pytest.mark.nightly

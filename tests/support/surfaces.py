@@ -65,14 +65,14 @@ def program(name: str) -> str:
 
 
 @contextmanager
-def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program within the block; its output goes to a file."""
+def running(command: list[str], log: Path, patience_s: float = 20.0) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program within the block; its output goes to a file. It has `patience_s` to end after SIGTERM."""
     with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
             yield process
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(patience_s)
 
 
 def wait_until(is_so: Callable[[], Any], seconds: float = 30.0) -> Any:
