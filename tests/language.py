@@ -40,7 +40,7 @@ PHRASES = re.compile(
 
 # A page, a file or a dotted name of this repository, as docstrings and comments mention them.
 PAGE = re.compile(r"(?<![\w./-])((?:docs/)?[\w-]+\.md)(?:#([\w-]+))?")
-FILE = re.compile(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)}|schemas)/[\w./-]*\w\.(?:py|toml|json|svg|ini|service))")
+FILE = re.compile(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)}|schemas)/[\w./-]*\w\.(?:py|toml|jsonl?|svg|ini|service))")
 DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+)`")
 NOT_OURS = {"CONFIGURATION.md", "contract.md", "domain.md"}  # of librdkafka; dead sources, a rule of their own
 LINK = re.compile(r"(?<!!)\[(?:[^\]\n]|\n(?!\n))*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")

@@ -91,18 +91,18 @@ def test_puts_are_noted_by_half_hours_until_there_is_no_room_for_notes(calls: li
 
 @pytest.mark.parametrize("step", [7 * MINUTE_US, 45 * MINUTE_US])
 def test_noted_puts_are_those_of_a_twin_that_sees_every_half_hour(step: int) -> None:
-    one, each = TwinDriver(), TwinDriver()
-    for driver in (one, each):
+    whole, cut = TwinDriver(), TwinDriver()
+    for driver in (whole, cut):
         driver.put()
-    events = beats(one, step).events[:100]
+    events = beats(whole, step).events[:100]
     events["op"][::4], events["op"][1::4] = layout.PUT, layout.GET
     events["route"][::4] = events["route"][1::4] = 1
     events["count"], events["length"] = 1, 100
-    one.twin.apply(EventBlock(one.name, events.copy(), {}))
+    whole.twin.apply(EventBlock(whole.name, events.copy(), {}))
     for row in range(events.size):
-        each.twin.apply(EventBlock(each.name, events[row : row + 1].copy(), {}))
-    assert one.twin.monitor.memory.puts == each.twin.monitor.memory.puts
-    assert sum(one.twin.monitor.memory.puts.by_half_hour()[1:]) > 15
+        cut.twin.apply(EventBlock(cut.name, events[row : row + 1].copy(), {}))
+    assert whole.twin.monitor.memory.puts == cut.twin.monitor.memory.puts
+    assert sum(whole.twin.monitor.memory.puts.by_half_hour()[1:]) > 15
 
 
 def test_bins_without_counts_are_not_written_again() -> None:

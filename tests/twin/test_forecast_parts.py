@@ -1,4 +1,4 @@
-"""Queues apart (docs/forecast.md#queues-apart): a getter that stops shows in its queue before it shows in the sum."""
+"""Queues apart (docs/forecast.md#method): a getter that stops shows in its queue before it shows in the sum."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

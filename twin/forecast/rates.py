@@ -42,7 +42,7 @@ _LEAST = 0.05  # of the mean of the puts: fewer are taken as that many
 _PRIOR = 0.1  # squared error of an expert before it was scored, counted as one [assumed]
 _FAVOUR = 1.0  # logarithm by which the expert NOW is likelier beforehand: others need days that repeat [assumed]
 _I4 = np.dtype("<i4")
-_MOST = np.iinfo(_I4).max
+_MOST_PUTS = np.iinfo(_I4).max
 
 
 class Puts(msgspec.Struct):
@@ -72,7 +72,7 @@ class Puts(msgspec.Struct):
             self._append([UNKNOWN] * ((slot - self.slot) % WEEK if self.counts else 0))
             self.slot, self.is_begun = slot, True
         elif slot > self.slot:
-            first = UNKNOWN if self.total is None else min(total - self.total, _MOST)
+            first = UNKNOWN if self.total is None else min(total - self.total, _MOST_PUTS)
             self._append([first] + [0] * min(slot - self.slot - 1, HALF_HOURS))
             self.slot, self.total = slot, total
 

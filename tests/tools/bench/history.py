@@ -28,7 +28,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         version: mqtwin.
-        date: of the run.
+        date: day of the run.
         machine: cores, memory, system.
         is_quiet: whether nothing else slowed the machine down.
         arrow: Arrow events/s, Kafka to Kafka.
@@ -84,8 +84,8 @@ def read(docs: Path) -> list[Release]:
 
 def append(release: Release, docs: Path) -> None:
     """Write the line of a release behind the others; one that its version has already is replaced."""
-    kept = [other for other in read(docs) if other.version != release.version]
-    write_output(docs / LINES, b"".join(msgspec.json.encode(each) + b"\n" for each in [*kept, release]).decode())
+    others = [other for other in read(docs) if other.version != release.version]
+    write_output(docs / LINES, b"".join(msgspec.json.encode(each) + b"\n" for each in [*others, release]).decode())
 
 
 def section(releases: Sequence[Release]) -> str:

@@ -45,7 +45,7 @@ class Check:
     """A check of a release.
 
     Args:
-        name: of `--only` and of the log.
+        name: its name in `--only`, and that of its log.
         commands: run one after another, in the root, until one fails.
         holds: called after them; what is wrong, or nothing.
         absent: why it cannot run here, or nothing.
@@ -62,7 +62,7 @@ class Outcome:
     """A row of the table.
 
     Args:
-        name: of the check.
+        name: that of the check.
         result: `passed`, `failed` or `skipped`.
         seconds: duration.
         why: what failed, or why it was skipped.
@@ -168,8 +168,8 @@ def run(check: Check, folder: Path, beat: Callable[[float], None]) -> Outcome:
         for command in check.commands:
             status = _status(command, stream, lambda: beat(time.monotonic() - began))
             if status:
-                shown = " ".join(Path(word).name if word == sys.executable else word for word in command)
-                return Outcome(check.name, "failed", time.monotonic() - began, f"{shown}: status {status}, see {log}")
+                line = " ".join(Path(word).name if word == sys.executable else word for word in command)
+                return Outcome(check.name, "failed", time.monotonic() - began, f"{line}: status {status}, see {log}")
     why = check.holds()
     return Outcome(check.name, "failed" if why else "passed", time.monotonic() - began, why)
 
@@ -219,13 +219,13 @@ def run_all(selected: Sequence[Check], folder: Path, terminal: Console) -> list[
 
 def _beat(name: str, terminal: Console) -> Callable[[float], None]:
     """Return what says each minute that a check still runs; a terminal shows it by itself."""
-    said = 0
+    minutes = 0
 
     def beat(seconds: float) -> None:
-        nonlocal said
-        if not terminal.is_terminal and seconds >= 60 * (said + 1):
-            said = int(seconds // 60)
-            terminal.print(f"{name}: {said} min")
+        nonlocal minutes
+        if not terminal.is_terminal and seconds >= 60 * (minutes + 1):
+            minutes = int(seconds // 60)
+            terminal.print(f"{name}: {minutes} min")
 
     return beat
 

@@ -61,7 +61,7 @@ def test_every_third_store_is_full_once_and_the_same_number_is_the_same_month() 
 
 
 def month(pages: int, *, fills: bool) -> CountedMonth:
-    """Return a month with so many pages, a day apart; where it fills, the first is the right one."""
+    """Return a month with pages a day apart; where it fills, the first is the right one."""
     levels = series(line(MONTH, (0, 20), (MONTH, 20)))
     filled = [filling(100, 200, 210)] if fills else []
     alarms = [alarm(150 + DAY * day, 220 + DAY * day) for day in range(pages)]
