@@ -521,7 +521,7 @@ def test_the_gallery_has_incidents_in_which_the_twin_is_no_better():
     tables = re.findall(r"<!-- make numbers: \S+ -->\n(.*?)<!-- end -->", PAGES["gallery.md"], re.DOTALL)
     assert len(tables) == 8
     called = [[(row[1], row[3]) for row in rows(table) if "line" in row[1] or "page" in row[1]] for table in tables]
-    assert sum(("**mqtwin, page**", "false") in own for own in called) >= 2
+    assert sum(("**mqtwin, page**", "false") in own for own in called) >= 1
     assert sum(own[0][0] == "line" and own[0][1] != "false" for own in called) >= 2  # the line was first, and right
 
 

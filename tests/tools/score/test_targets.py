@@ -19,7 +19,7 @@ from tests.tools.score.samples import filling, predict, series
 from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.targets import targets
 from tests.tools.score.work import CaseScore, line_skills, share_of_lead
-from twin.forecast import flows, outlook, rises, rule
+from twin.forecast import flows, monitor, outlook, rises, rule
 from twin.playback.pages import TWIN
 
 SERIES = series(line(600, (0, 0), (100, 0), (200, 100), (210, 100), (220, 0), (600, 0)))
@@ -88,7 +88,7 @@ def test_the_page_shows_probabilities_intervals_and_sets_of_real_loads(tmp_path:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_that_was_switched_off_is_on_again(part: str) -> None:
-    modules = (flows, outlook, rises, rule)
+    modules = (flows, monitor, outlook, rises, rule)
     before = [{name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in vars(m).items()} for m in modules]
     with switched_off(part):
         changed = _differ(before, modules)
