@@ -141,10 +141,6 @@ def by_oracle(case: dict[str, Any]) -> list[tuple[float, int]]:
 def test_every_path_fills_as_that_of_the_oracle(seed: int) -> None:
     case = random_case(seed)
     actual, expected = by_kernel(case), by_oracle(case)
-    if [resource for _, resource in actual] != [resource for _, resource in expected]:
-        for name in ("ents_max", "space_max"):
-            case["model"][name] *= 1 + 1e-9
-        expected = by_oracle(case)  # where a pool is used up to its last entry, rounding decides whether it is full
     assert [resource for _, resource in actual] == [resource for _, resource in expected]
     assert [bins for bins, _ in actual] == pytest.approx([bins for bins, _ in expected], rel=1e-6, abs=1e-6)
 

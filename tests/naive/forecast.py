@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 CLASSES, RULES = 12, 3
 
 
+ROUNDING = 1e-9  # messages: what is left of none after puts and gets, where automatic alter has left no entry
+
+
 @dataclass
 class NaiveDataSet:
     """A data set. `put` and `gives_back`: mean blocks per offloaded message, by class; `larger`: factor on `put`."""
@@ -195,7 +198,7 @@ def roll(
         if store.space > store.space_max:
             resource = 2 + len(store.sets) if store.scm_was_short else 1
             reached.append((crossing(space, store.space, store.space_max), resource))
-        if store.counts_ents and store.ents > store.ents_max:
+        if store.counts_ents and store.ents > store.ents_max + ROUNDING:
             resource = 2 + len(store.sets) if store.scm_was_short else 0
             reached.append((crossing(ents, store.ents, store.ents_max), resource))
         if reached:
