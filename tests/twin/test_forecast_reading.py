@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.kernels.proof import check_same_results
+from tests.support.profile import examples
 from tests.support.workloads import SECOND_US
 from tests.twin.test_alerts_forecast import ENTRIES, MINUTE_US, Story
 from twin.alerts.episodes import Alert
 from twin.conditions import INFO
 from twin.forecast import rule
+from twin.forecast.reading import Reading, how_read
+from twin.forecast.rises import under_way
 
 ASKED = ["QM01", "QM02"]
 
@@ -201,3 +206,61 @@ def test_levels_alone_page_sooner_where_nobody_reads_the_queue_that_grows() -> N
     assert "A.QUEUE alone fills it: 2,700 messages in 28 min." in stories[0].cause
     assert stories[0].fillers == stories[1].fillers
     assert (stories[0].fillers[0].queue, stories[0].fillers[0].share) == ("A.QUEUE", 1.0)
+
+
+# -- how the queue that fills is read, where nothing but puts and gets is known
+
+
+@pytest.mark.parametrize(("gets", "got", "is_absent", "keeps_up"), [(0, 0.0, True, False), (6, 0.3, False, False)])
+def test_how_the_queue_that_fills_is_read_is_seen_in_its_own_puts_and_gets(
+    gets: int, got: float, is_absent: bool, keeps_up: bool
+) -> None:
+    story = Story()
+    story.go_on(30, puts=20, gets=20)
+    story.go_on(17, puts=20, gets=gets)
+    tick = int(story.twin.tables.store.scalars[0]["tick"])
+    reading = how_read(story.twin, tick)
+    age = under_way(story.twin.tables.store, tick).age
+    assert reading.got == pytest.approx(got, abs=0.01)
+    assert (reading.is_absent(age), reading.keeps_up(age)) == (is_absent, keeps_up)
+    assert reading.unread == 0.0
+    assert not reading.is_absent(11.0), "a queue that was empty until the rise began is silent since then only"
+
+
+def test_getters_that_get_four_fifths_of_the_puts_keep_up() -> None:
+    assert Reading(got=0.8).keeps_up(1e3)
+    assert not Reading(got=0.79).keeps_up(1e3)
+    assert not Reading(got=0.9, silent=12).keeps_up(1e3)
+    assert not Reading(got=0.9, unread=0.6).keeps_up(1e3)
+
+
+def test_a_store_from_which_nearly_all_is_got_is_paged_later_than_one_whose_getter_stopped() -> None:
+    usage: dict[int, float] = {}
+    for gets in (0, 34):
+        story = Story()
+        story.go_on(40, puts=40, gets=40)
+        story.go_on(180 if gets else 26, puts=40, gets=gets)
+        pages = [alert for alert in story.foreseen() if alert.severity != INFO]
+        usage[gets] = pages[0].usage_pct or 0.0 if pages else 100.0
+    assert usage[0] < usage[34]
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["A.QUEUE", "B.QUEUE"]), st.integers(0, 40), st.integers(0, 40)), max_size=12
+    )
+)
+def test_what_queues_hold_and_got_adds_up_to_the_store(steps: list[tuple[str, int, int]]) -> None:
+    story = Story()
+    held = {"A.QUEUE": 0, "B.QUEUE": 0}
+    for queue, puts, gets in steps:
+        story.time += 30 * SECOND_US
+        for op, count in (("PUT", puts), ("GET", min(gets, held[queue] + puts))):
+            if count:
+                story.send(op, queue, time=story.time, count=count, **({"length": 800} if op == "PUT" else {}))
+                held[queue] += count if op == "PUT" else -count
+    store = story.twin.tables.store
+    rows = store.queues[: len(story.twin.queues)]
+    assert int(rows["depth"].sum()) == int(store.scalars[0]["messages"]) == sum(held.values())
+    assert int(rows["puts"].sum() - rows["gets"].sum()) == int(store.scalars[0]["messages"])
