@@ -90,8 +90,8 @@ def _no_rates_by_the_hour() -> None:
 def _regimes_last() -> None:
     present = flows.present
 
-    def lasting(*arguments: Any) -> flows.Regime | None:
-        now = present(*arguments)
+    def lasting(*arguments: Any, **options: Any) -> flows.Regime | None:
+        now = present(*arguments, **options)
         return None if now is None else replace(now, lasts=np.inf, whole=None)
 
     vars(flows)["present"] = lasting
