@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -157,7 +158,9 @@ class MessageStore(StoreKind):
         self.began = header.began
         self.counted, self.acts, self.readers = set(header.counted), header.acts, header.readers
         self.is_counted = header.is_counted
-        self._take_over(header.described, header.attributes, header.kind_state)
+        known = {field.name for field in fields(self.config)}  # an earlier release had others
+        attributes = {name: value for name, value in header.attributes.items() if name in known}
+        self._take_over(header.described, attributes, header.kind_state)
 
     def _register(self, estate: Estate) -> None:
         """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""

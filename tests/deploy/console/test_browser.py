@@ -117,7 +117,7 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         expect(heading).to_have_text("Nothing is filling in 2 stores")
         expect(page.locator("#fresh-text")).to_contain_text("As of 2026-11-20 00:")
         expect(alerts).to_be_empty()
-        done = fold_until(model, story, "01:34", done)
+        done = fold_until(model, story, "01:30", done)
         expect(heading).to_contain_text(f"{STORE} is full in")
         expect(page.locator(".card h3")).to_have_text(STORE)
         expect(page.locator(".card .title .chip")).to_contain_text(

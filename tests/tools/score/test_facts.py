@@ -193,7 +193,7 @@ def test_with_the_facts_pages_come_no_later_and_as_many_are_right(name: str, tmp
         assert having.worse == 0
         assert (having.in_time.value or 0.0) >= (without.in_time.value or 0.0)
         assert having.pages.right >= without.pages.right
-        assert (having.earlier > 0) == (name != "hanging")
+        assert having.earlier > 0 or name in ("hanging", "stopped-of-several")
 
 
 @pytest.mark.nightly
