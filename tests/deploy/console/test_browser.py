@@ -117,13 +117,11 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         expect(heading).to_have_text("Nothing is filling in 2 stores")
         expect(page.locator("#fresh-text")).to_contain_text("As of 2026-11-20 00:")
         expect(alerts).to_be_empty()
-        done = fold_until(model, story, "01:30", done)
+        done = fold_until(model, story, "01:34", done)
         expect(heading).to_contain_text(f"{STORE} is full in")
         expect(page.locator(".card h3")).to_have_text(STORE)
-        expect(page.locator(".card .title .chip")).to_contain_text(
-            "forecast"
-        )  # a watch, so it is amber and nobody is called
-        expect(page).to_have_title(re.compile(r"^2\d min: Overview - mqtwin"))
+        expect(page.locator(".card .title .chip")).to_contain_text("warning")  # a page from 80 % on
+        expect(page).to_have_title(re.compile(r"^\(1\) 2\d min: Overview - mqtwin"))
         done = fold_until(model, story, "01:44", done)
         expect(page.locator(".card .title .chip")).to_contain_text("warning")
         expect(page).to_have_title(re.compile(r"^\(1\) 1\d min: Overview - mqtwin"))
