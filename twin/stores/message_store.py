@@ -323,7 +323,8 @@ class MessageStore(StoreKind):
         if reason == event_loop.TICK_DUE:
             alerts = self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
         elif reason == event_loop.TICKED:
-            alerts = alerting.foresee(self, int(self.tables.store.scalars[0]["tick"]))
+            tick = int(self.tables.store.scalars[0]["tick"])
+            alerts = alerting.foresee(self, tick) + self._note_getters(tick)
         elif reason == event_loop.CLOCK_WRONG:
             self._turn_back(int(events[row]["time"]))
         elif reason == event_loop.NO_ROOM:
@@ -519,10 +520,13 @@ class MessageStore(StoreKind):
         run_scans(self.tables.store, before, tick)
         usage.meter(self.tables.store, before, tick)
         alerts += alerting.check_tick(self, tick)
-        if self.monitor.enabled:
-            alerts += self._tell(self.acts.note_getters(self, tick), tick * clock.TICK)
+        alerts += self._note_getters(tick)
         self._reporter.report(before, tick, self._report_values)
         return alerts
+
+    def _note_getters(self, tick: int) -> list[Alert]:
+        """Count the gets of the queue that fills the store; return the record where its getters are back."""
+        return self._tell(self.acts.note_getters(self, tick), tick * clock.TICK) if self.monitor.enabled else []
 
     # --- what others read ---------------------------------------------------------------------------------------------
 
