@@ -15,7 +15,7 @@ from tests.twin.test_alerts_forecast import ENTRIES, MINUTE_US, Story
 from twin.alerts.episodes import Alert
 from twin.conditions import INFO
 from twin.forecast import rule
-from twin.forecast.reading import Reading, how_read
+from twin.forecast.reading import READ, Reading, how_read
 from twin.forecast.rises import under_way
 
 ASKED = ["QM01", "QM02"]
@@ -225,6 +225,12 @@ def test_how_the_queue_that_fills_is_read_is_seen_in_its_own_puts_and_gets(
     assert (reading.is_absent(age), reading.keeps_up(age)) == (is_absent, keeps_up)
     assert reading.unread == 0.0
     assert not reading.is_absent(11.0), "a queue that was empty until the rise began is silent since then only"
+
+
+def test_of_a_store_known_by_levels_it_is_not_known_whether_getters_lag() -> None:
+    assert not READ.lags
+    assert not READ.keeps_up(1e3)
+    assert Reading(got=0.79).lags
 
 
 def test_getters_that_get_four_fifths_of_the_puts_keep_up() -> None:

@@ -106,7 +106,7 @@ class Outlook:
             return True
         if self.reading.is_absent(self.rise.age):
             return self.has_stopped and float(self.past.weights.sum()) < _FEW
-        return not self.past.rows.size and not self.keeps_up
+        return not self.past.rows.size and self.reading.lags
 
     @property
     def keeps_up(self) -> bool:

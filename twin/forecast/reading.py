@@ -8,6 +8,7 @@ than usual.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +38,12 @@ class Reading(NamedTuple):
     Attributes:
         unread: share of the growth that is due to queues that nobody is measured to have open for input, 0..1.
         silent: ticks since a get last removed a message from the queue that grows most; very many if none ever did.
-        got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes.
+        got: messages got from that queue as a share of those put to it in the last 5 to 20 minutes; NaN: not known.
     """
 
     unread: float = 0.0
     silent: int = 0
-    got: float = 0.0
+    got: float = math.nan
 
     @property
     def is_unread(self) -> bool:
@@ -56,6 +57,11 @@ class Reading(NamedTuple):
     def keeps_up(self, age: float) -> bool:
         """Return True if the getters get almost as much as is put. age: as for `is_absent`."""
         return not self.is_absent(age) and not self.is_unread and self.got >= _KEEPS_UP
+
+    @property
+    def lags(self) -> bool:
+        """True if the getters are known to get less than that."""
+        return self.got < _KEEPS_UP
 
 
 READ = Reading()  # as where nothing is known of the queues

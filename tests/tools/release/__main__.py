@@ -247,7 +247,7 @@ def main(words: Sequence[str] | None = None) -> int:
     def listed(text: str) -> set[str]:
         wrong = [name for name in text.split(",") if name not in names]
         if wrong:
-            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is no check; expected: {', '.join(names)}")
+            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a check; expected: {', '.join(names)}")
         return set(text.split(","))
 
     parser = argparse.ArgumentParser(prog="make release-check", description=__doc__)

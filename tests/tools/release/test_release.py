@@ -203,7 +203,7 @@ def test_a_selection_names_checks(capsys, monkeypatch):
     assert ran == ["lint", "docs"]
     with pytest.raises(SystemExit):
         main(["--only", "lints"])
-    assert "'lints' is no check; expected: version, lint," in capsys.readouterr().err
+    assert "'lints' is not a check; expected: version, lint," in capsys.readouterr().err
 
 
 def test_the_targets_that_are_run_exist():
