@@ -48,7 +48,6 @@ class Rise:
         low: utilisation at its beginning, as a share of what the store holds in all, or of the data set.
         height: utilisation now.
         stayed: share of the messages put since then that have stayed.
-        began: tick.
         topped: ticks from its beginning until it was highest: it is known to have lasted as long; None: until now.
     """
 
@@ -56,7 +55,6 @@ class Rise:
     low: float
     height: float
     stayed: float
-    began: int = 0
     topped: float | None = None
 
     @property
@@ -121,7 +119,7 @@ def under_way(store: Store, tick: int, tide_row: int = TOTAL_TIDE) -> Rise:
     stayed = int(scalars["messages"]) - int(tide["messages"])
     age = max(1, tick - int(tide["began"]))
     topped = max(1, int(tide["topped"]) - (tick - age)) if tide["rising"] else age
-    return Rise(float(age), low, height, _share_stayed(stayed, puts), tick - age, float(min(age, topped)))
+    return Rise(float(age), low, height, _share_stayed(stayed, puts), float(min(age, topped)))
 
 
 def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
