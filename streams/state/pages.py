@@ -10,7 +10,7 @@ needs private names of PySpark. They are looked up once; if one is missing, all 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -30,12 +30,17 @@ _FRAME_HEAD = struct.Struct("!ii")  # protocol version, bytes of the request
 
 
 class StoreState:
-    """State of the store that is the processor's current key. Created in the processor's `init`, for one task."""
+    """State of the stores of a task, one at a time: see `select`. Created in the processor's `init`, for one task."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._set_key = _key_setter(handle)
         self._pages = handle.getMapState(PAGES, KEY, VALUE)
         self._header = handle.getValueState(HEADER, HEADER_TYPE)
         self._pipeline = _open_pipeline(handle)
+
+    def select(self, store: str) -> None:
+        """Make a store the one whose state is read and written. It must be of this task's partition."""
+        self._set_key(store)
 
     def saved(self) -> SavedState | None:
         """Return token and header as last written; None if there is none yet.
@@ -78,6 +83,12 @@ class StoreState:
             self._header.update((token, header))
         else:
             self._pipeline.put_value(HEADER, (token, header))
+
+
+def _key_setter(handle: Any) -> Callable[[str], None]:
+    """Return the function that sets the key of a task's state; a private one of PySpark, but for that of its tester."""
+    client = getattr(handle, "_statefulProcessorApiClient", None)
+    return (lambda store: client.set_implicit_key((store,))) if client is not None else handle.setGroupingKey
 
 
 def _open_pipeline(handle: StatefulProcessorHandle) -> _Pipeline | None:
