@@ -40,8 +40,8 @@ from streams.query.rows import (
     unpack_spans,
 )
 from streams.query.worker import exemptions, prepare_worker
-from streams.state.pages import StoreState
-from streams.state.twins import Twins, TwinSource, query_directory
+from streams.state.pages import MAX_STORES, StoreState
+from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
@@ -163,13 +163,16 @@ class TwinProcessor(StatefulProcessor):
         items = [item for row in rows for item in unpack_items(row["items"])]
         items.sort(key=lambda item: item.place)  # Spark promises no order within a key
         output = Output(self._packed.unpack())
-        for store, own in groupby(items, lambda item: item.store):
-            if store:
-                self._advance(store, list(own), output)
-            else:
-                for item in own:
-                    for letter in unpack_letters(item.payload):
-                        output.add_letter(letter)
+        by_store = {store: list(own) for store, own in groupby(items, lambda item: item.store)}
+        for item in by_store.pop("", []):
+            for letter in unpack_letters(item.payload):
+                output.add_letter(letter)
+        for some in _batched(list(by_store), MAX_STORES):
+            began = time.perf_counter_ns()
+            states = self._state.saved(some)
+            output.count(open_us=(time.perf_counter_ns() - began) // 1000)
+            for store, saved in zip(some, states, strict=True):
+                self._advance(store, by_store[store], saved, output)
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.SENDING)
         yield from output.rows()
@@ -196,12 +199,13 @@ class TwinProcessor(StatefulProcessor):
         )
         return [ordered.block] if ordered.block is not None else []
 
-    def _advance(self, store: str, items: Sequence[ReadItem], output: Output) -> None:
+    def _advance(self, store: str, items: Sequence[ReadItem], saved: SavedState | None, output: Output) -> None:
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
 
         Args:
             store: its name.
             items: its items, in the order of the topic.
+            saved: its saved state; None: there is none.
             output: takes the output.
         """
         self._state.select(store)
@@ -209,7 +213,6 @@ class TwinProcessor(StatefulProcessor):
         if spans:
             blocks += self._order(store, spans, output)
         started = time.perf_counter_ns()
-        saved = self._state.saved()
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._state.pages) as lease:
             opened = time.perf_counter_ns()
             duplicates_before = _duplicates(lease.twin)
@@ -248,6 +251,11 @@ class TwinProcessor(StatefulProcessor):
             write_us=(written - applied) // 1000,
         )
         output.count(**{lease.source.value: 1})
+
+
+def _batched(stores: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(stores), size):
+        yield stores[start : start + size]
 
 
 def _unpacked(
