@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,11 +127,23 @@ def _foot(run: Run) -> str:
 
 
 def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
-    lines = [
-        [target.what, target.aim, target.measured, "**missed**" if target.met is False else target.outcome]
-        for target in targets(scores, loads)
-    ]
-    return "## Targets\n\n" + markdown(["", "target", "measured", ""], lines)
+    """Return two tables: targets of sets, a column each, and the others."""
+    alone, by_set = [], defaultdict[str, dict[str, str]](dict)
+    for target in targets(scores, loads):
+        measured = f"**{target.measured}**" if target.met is False else target.measured
+        if target.of:
+            by_set[f"{target.what}, {target.aim}"][target.of] = measured
+        else:
+            alone.append([target.what, target.aim, measured])
+    sets = [name for name, some in sets_of(scores, loads).items() if some]
+    lines = [[title, *(cells.get(name, "") for name in sets)] for title, cells in by_set.items()]
+    return f"""## Targets
+
+In bold: missed. Columns: sets of recordings.
+
+{markdown(["", *sets], lines)}
+
+{markdown(["", "target", "measured"], alone)}"""
 
 
 def _forecast(scores: Sequence[CaseScore], loads: Loads) -> str:
