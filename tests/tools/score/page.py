@@ -131,8 +131,8 @@ def _targets(scores: Sequence[CaseScore], loads: Loads) -> str:
     alone, by_set = [], defaultdict[str, dict[str, str]](dict)
     for target in targets(scores, loads):
         measured = f"**{target.measured}**" if target.met is False else target.measured
-        if target.of:
-            by_set[f"{target.what}, {target.aim}"][target.of] = measured
+        if target.group:
+            by_set[f"{target.what}, {target.aim}"][target.group] = measured
         else:
             alone.append([target.what, target.aim, measured])
     sets = [name for name, some in sets_of(scores, loads).items() if some]

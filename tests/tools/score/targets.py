@@ -49,18 +49,18 @@ FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target. met: None: nothing to measure; of: the set of recordings; "" where it is of no single one."""
+    """A target. met: None: nothing to measure; group: the set of recordings; "" where it is of no single one."""
 
     what: str
     aim: str
     measured: str
     met: bool | None
-    of: str = ""
+    group: str = ""
 
     @property
     def title(self) -> str:
         """The measure and its set."""
-        return f"{self.what}, {self.of}" if self.of else self.what
+        return f"{self.what}, {self.group}" if self.group else self.what
 
     @property
     def outcome(self) -> str:
@@ -186,22 +186,22 @@ def not_later(scores: Sequence[CaseScore], name: str) -> Target:
     return replace(target, measured=f"{target.measured} of {len(behind)}")
 
 
-def _at_most(what: str, value: float | None, aim: float, of: str = "") -> Target:
+def _at_most(what: str, value: float | None, aim: float, group: str = "") -> Target:
     reached = f"{value}" if isinstance(value, int) else number(value)
-    return Target(what, f"at most {aim}" if aim else "none", reached, None if value is None else value <= aim, of)
+    return Target(what, f"at most {aim}" if aim else "none", reached, None if value is None else value <= aim, group)
 
 
-def _at_least(what: str, measures: Measures, field: str, aim: float, of: str = "") -> Target:
+def _at_least(what: str, measures: Measures, field: str, aim: float, group: str = "") -> Target:
     """Return the target of a measure that is a share of 1."""
     value = getattr(measures, field)
     met = None if value is None else value >= aim
-    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), met, of)
+    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), met, group)
 
 
-def _at_most_of(what: str, measures: Measures, field: str, aim: float, of: str = "") -> Target:
+def _at_most_of(what: str, measures: Measures, field: str, aim: float, group: str = "") -> Target:
     """Return the target of a measure that is a number."""
     value = getattr(measures, field)
-    return Target(what, f"at most {aim}", number_of(field)(measures), None if value is None else value <= aim, of)
+    return Target(what, f"at most {aim}", number_of(field)(measures), None if value is None else value <= aim, group)
 
 
 def _error(name: str, measures: Measures, minutes: int, aim: float) -> Target:
