@@ -14,7 +14,6 @@ from tests.tools.score import ablation, month, people, probabilities
 from tests.tools.score.bootstrap import LEAST_RECORDINGS, RESAMPLES
 from tests.tools.score.judge import Cause
 from tests.tools.score.loads import SERIES
-from tests.tools.score.measures import Measures
 from tests.tools.score.oracle import ORACLE, ORACLE_WATCH
 from tests.tools.score.score import METHODS, TWIN_WATCH
 from tests.tools.score.table import ROWS, bounds_text, markdown, number, percent, percent_end, rows
@@ -85,7 +84,6 @@ def write(
         probabilities.calibration(scores),
         *_tables(scores),
         _scenarios(scores),
-        _oracle_by_scenario(scores),
         _ablation(run),
         _foot(run),
     ]
@@ -210,6 +208,7 @@ def _real(loads: Loads) -> str:
 
 
 def _scenarios(scores: Sequence[CaseScore]) -> str:
+    """Return the twin's figures by scenario, beside those of the oracle where it can play recordings of it."""
     lines = []
     for name, some in scenarios(scores).items():
         by_method = measured(some)
@@ -220,6 +219,8 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
         watch = by_method[TWIN_WATCH]
         cells = [percent(watch.recall), percent(watch.enough_lead)]
         cells += [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
+        cases, beside = with_oracle(some)
+        cells += [percent(share) for share in (beside[ORACLE].recall, beside[ORACLE].precision)] if cases else ["", ""]
         lines.append([f"`{name}`", some[0].case.class_, str(len(some)), str(twin.fillings), *cells, best])
     head = [
         "the twin",
@@ -229,6 +230,8 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
         "watch: recall",
         "watch: enough lead",
         *_BY_SCENARIO,
+        "oracle: recall",
+        "precision",
         "best F1 of a baseline",
     ]
     return "## By scenario\n\n" + markdown(head, lines)
@@ -286,31 +289,6 @@ def _shares_of_lead(scores: Sequence[CaseScore]) -> list[list[str]]:
             cells = [percent(own.value) + bounds_text(own.bounds, percent_end) for own in (first, page)]
             lines.append([people.TITLES[name], f"{count}", *cells])
     return lines
-
-
-def _oracle_by_scenario(scores: Sequence[CaseScore]) -> str:
-    lines = []
-    for name, some in {**scenarios(scores), "**all**": list(scores)}.items():
-        cases, by_method = with_oracle(some)
-        if cases:
-            lines.append([name if "*" in name else f"`{name}`", f"{len(cases)}", *_beside(by_method)])
-    if not lines:
-        return ""
-    head = ["", "recordings", "fillings"]
-    for what in ("recall", "precision", "F1"):
-        head += [f"page: {what}", "oracle"]
-    head += ["watch: precision", "oracle", "watch: enough lead", "oracle"]
-    return "## The oracle by scenario\n\n" + markdown(head, lines)
-
-
-def _beside(by_method: Mapping[str, Measures]) -> list[str]:
-    """Return the cells of the twin's and the oracle's measures, side by side."""
-    twin, oracle = by_method[TWIN], by_method[ORACLE]
-    watch, oracle_watch = by_method[TWIN_WATCH], by_method[ORACLE_WATCH]
-    cells = [str(twin.fillings), percent(twin.recall), percent(oracle.recall)]
-    cells += [percent(twin.precision), percent(oracle.precision), number(twin.f1), number(oracle.f1)]
-    cells += [percent(watch.precision), percent(oracle_watch.precision)]
-    return [*cells, percent(watch.enough_lead), percent(oracle_watch.enough_lead)]
 
 
 def _cold_and_warm(scores: Sequence[CaseScore]) -> str:
