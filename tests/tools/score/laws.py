@@ -66,6 +66,7 @@ class Part:
 
     @property
     def backlog(self) -> Array:
+        """Messages that wait, by minute."""
         return self.reader.backlog(self.counts, 60.0)
 
     def scaled(self, factor: float) -> Part:

@@ -36,18 +36,22 @@ class Recorded:
 
     @property
     def recording(self) -> Path:
+        """The file of its events."""
         return Path(f"{self.stem}.arrow")
 
     @property
     def estate(self) -> Path:
+        """The file of its estate, TOML."""
         return Path(f"{self.stem}.toml")
 
     @property
     def hard(self) -> bool:
+        """True if a straight line fails on its class."""
         return self.class_ == "hard"
 
     @property
     def name(self) -> str:
+        """Its name in tables: set, number, scenario."""
         return f"{self.split}-{self.number:04}-{self.scenario}"
 
 
