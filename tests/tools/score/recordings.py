@@ -14,7 +14,11 @@ import msgspec
 import twin.simulation
 from tests.tools.score import case_estate, cases, scenarios
 from tests.tools.score.cases import Split, draw_case
+from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
+from twin.simulation.measuring import Measuring
+from twin.simulation.run import play
+from twin.simulation.scenario import StoreScenario
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "build" / "score" / "recordings"
 _HASH_BYTES = 6
@@ -103,6 +107,22 @@ def recorded(number: int, split: Split, folder: Path) -> Recorded:
                 writer.write(table)
         note.write_bytes(msgspec.json.encode(files))  # last: what has a note is whole
     return read_note(note)
+
+
+def write_case(case: Recorded, text: str, scenario: StoreScenario, measuring: Measuring | None = None) -> Recorded:
+    """Write the estate and the recording of a case, simulated with its number as seed; return the case.
+
+    Args:
+        case: the case.
+        text: its estate, TOML.
+        scenario: what is played.
+        measuring: what is measured meanwhile; None: nothing.
+    """
+    case.estate.write_text(text, encoding="utf-8")
+    with RecordingWriter(case.recording) as writer:
+        for table in play(scenario, load_estate(case.estate), seed=case.number, measuring=measuring):
+            writer.write(table)
+    return case
 
 
 def read_note(note: Path) -> Recorded:
