@@ -33,9 +33,9 @@ from tests.tools.score.work import (
 )
 from twin.playback.pages import TWIN
 
-_BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
+_BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p50", "enough lead")
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
-_BY_SET = (*_BY_CLASS, "enough lead", "error 30 min before", "came in p10..p90")
+_BY_SET = (*_BY_CLASS, "enough lead", "error 30 min before")
 _WEAK = ("static 80 %, structure", "static 85 %", "straight line, 6 h")  # rules, left out of tables of sets
 _REAL_TEXT = """What is put are counts that a real system produced, five minutes apart: tweets that name a company,
 requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
@@ -217,7 +217,7 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
         )
         twin = by_method[TWIN]
         watch = by_method[TWIN_WATCH]
-        cells = [percent(watch.recall), percent(watch.enough_lead)]
+        cells = [percent(watch.enough_lead)]
         cells += [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
         cases, beside = with_oracle(some)
         cells += [percent(share) for share in (beside[ORACLE].recall, beside[ORACLE].precision)] if cases else ["", ""]
@@ -227,7 +227,6 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
         "class",
         "recordings",
         "fillings",
-        "watch: recall",
         "watch: enough lead",
         *_BY_SCENARIO,
         "oracle: recall",
