@@ -37,12 +37,7 @@ _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead
 _BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
 _BY_SET = (*_BY_CLASS, "enough lead", "error 30 min before")
 _WEAK = ("static 80 %, structure", "static 85 %", "straight line, 6 h")  # rules, left out of tables of sets
-_REAL_TEXT = """What is put are counts that a real system produced, five minutes apart: tweets that name a company,
-requests of a load balancer, occupancy of a road. They are series of the Numenta Anomaly Benchmark, which are read and
-not kept here. A case takes a window of 12 to 36 hours, a reader of ours (with a limit, away now and then, a job every
-few hours, slow for hours, or messages that stay a while) and a size at which the backlog reaches 45 to 92 % of the
-store, or 110 to 180 % of it, half of the cases each. In the class queues several queues of one store have a window and
-a reader each, and one of them does something odd; in the class laws the reader of a queue changes what it does
+_REAL_TEXT = """What is put are counts that a real system produced, series of the Numenta Anomaly Benchmark
 ([how](scorecard.md#real-loads)). The forecast was tuned on the tuning series and never on the held-out series."""
 ABLATED, ABLATED_REAL = "simulated loads", "real loads"
 APPENDIX = "foresight-appendix.md"
