@@ -62,6 +62,11 @@ def compiles() -> bool:
     return not (CACHE_FOLDER / _USED).exists()
 
 
+def count_compiled() -> int:
+    """Return the number of kernels whose machine code is on disk; it rises while a process compiles."""
+    return sum(1 for _ in CACHE_FOLDER.glob("*.nbi"))
+
+
 def _note_use() -> None:
     """Note in the folder that its machine code is complete and used now, and by this process until it ends."""
     mark = CACHE_FOLDER / _USED
