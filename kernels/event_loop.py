@@ -350,14 +350,15 @@ def _prefetch(store: Store, events: Array, routes: Array, base: int, i: int) -> 
             fetch(store.messages, first)
             fetch(store.messages, first + 1)
     event = events[min(i + NEIGHBOUR_AHEAD, last)]
-    if event.op == GET and event.flags & FLAG_HAS_MSGID:
+    if event.op <= GET and event.flags & FLAG_HAS_MSGID:
         row = index.first(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue))
         if row != NONE:
-            message = store.messages[row]
-            fetch(store.messages, message.prev)
-            fetch(store.messages, message.next)
             link = store.message_links[row]
             fetch(store.message_links, link.next)
+            if event.op == GET:
+                message = store.messages[row]
+                fetch(store.messages, message.prev)
+                fetch(store.messages, message.next)
 
 
 @routine

@@ -93,7 +93,6 @@ _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 _rows_of = attrgetter(*TABLES)
 _dirty_of = attrgetter(*(f"{name}_dirty" for name in TABLES))
 _INDEXED = {"messages": MESSAGES, "held": GETS, "units": UNITS}
-_ROWS_A_BUCKET = 1.5  # at most, before the buckets of an index double
 _JOURNALED = tuple(name for name, table in TABLES.items() if table.journal is not None)
 _WAITING = np.dtype("u4")  # by page: see `row_journal.select_pages`
 
@@ -238,7 +237,7 @@ class Tables:
         buckets = f"{table.indexed_by}_buckets"
         if table.indexed_by:
             sizes[f"{table.indexed_by}_links"] = size
-            if getattr(self.store, buckets).size * _ROWS_A_BUCKET < size:
+            if getattr(self.store, buckets).size < size:
                 sizes[buckets] = 1 << (size - 1).bit_length()
         self._grow(sizes)
         if old.size > 0 and table.is_small(old.size) and not table.is_small(size):  # it leaves the small page
