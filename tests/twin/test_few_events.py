@@ -1,4 +1,4 @@
-"""What stores with few events cost, counted in calls of Python and of kernels: a quiet tick takes none."""
+"""The cost of stores with few events, counted in calls of Python and of kernels: a quiet tick takes none."""
 
 from __future__ import annotations
 

@@ -450,7 +450,7 @@ def test_blank_lines_are_passed_over_at_once_and_counted(tmp_path: Path, decoder
 
 
 def test_the_small_batches_of_a_table_are_one_chunk(tmp_path: Path) -> None:
-    """A store is applied once a chunk, so many stores with few events need long ones."""
+    """A store is applied once a chunk: many stores with few events need long ones."""
     path = tmp_path / "r.arrow"
     table = to_table([PUT])
     with RecordingWriter(path) as writer:
