@@ -155,8 +155,8 @@ def metadata_problem() -> str:
         return "; ".join(str(error) for error in group.exceptions)
     if not metadata.description or metadata.description_content_type != "text/markdown":
         return f"{wheel.name} has no description in Markdown"
-    shown = markdown.render(metadata.description) or ""
-    return "" if shown.strip() else f"the description of {wheel.name} does not render"
+    page = markdown.render(metadata.description) or ""
+    return "" if page.strip() else f"the description of {wheel.name} does not render"
 
 
 def _built(what: str, pattern: str) -> tuple[str, Path | str]:
