@@ -30,8 +30,10 @@ from streams.query.rows import (
     DEAD_KEYS,
     FIRST_OTLP_PARTITION,
     MARK,
+    PAYLOAD_PIECE_BYTES,
     REPORT,
     SPANS,
+    VALUE_PIECE_BYTES,
     StoreSpans,
     pack_letters,
     pack_spans,
@@ -49,7 +51,8 @@ FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 4 MB of shuffle a
 FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
 # Columns of `streams.query.definition.events_frame`. Partition n of the reports topic is given as -1 - n, that of the
-# OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event.
+# OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event. The
+# pieces of a long value are rows that follow each other.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
@@ -85,12 +88,52 @@ def decode_task(
     plan = packed.unpack()
     span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
     buffer = OutputBuffer(open_decoder(packed), plan, source, f"{DEAD_KEY}{task % DEAD_KEYS}", span_reader)
-    for batch in batches:
+    for batch in whole_records(batches):
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.READING)
         yield from buffer.add(batch)
     if not buffer.is_empty:
         yield buffer.flush()
+
+
+def whole_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join the pieces of long values, see `VALUE_PIECE_BYTES`.
+
+    Args:
+        batches: record batches of `KAFKA_COLUMNS`; the pieces of a value may be in several.
+
+    Yields:
+        Record batches of a row per record.
+    """
+    begun: list[pa.RecordBatch] = []  # pieces of the last record, which may go on in the next batch
+    for batch in batches:
+        rows = pa.concat_batches([*begun, batch]) if begun else batch
+        begun = []
+        if rows.num_rows == 0:
+            continue
+        offsets, partitions = rows.column("offset").to_numpy(), rows.column("partition").to_numpy()
+        is_first = np.ones(rows.num_rows, np.bool_)
+        is_first[1:] = (offsets[1:] != offsets[:-1]) | (partitions[1:] != partitions[:-1])
+        firsts = np.flatnonzero(is_first)
+        last = rows.column("value")[-1]
+        if last.is_valid and len(last.as_buffer()) == VALUE_PIECE_BYTES:
+            begun = [rows.slice(firsts[-1])]
+            rows, firsts = rows.slice(0, firsts[-1]), firsts[:-1]
+        if firsts.size:
+            yield rows if firsts.size == rows.num_rows else _joined(rows, firsts)
+    for rows in begun:
+        yield _joined(rows, np.zeros(1, np.int64))
+
+
+def _joined(rows: pa.RecordBatch, firsts: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return one row for the pieces from each of `firsts` up to the next."""
+    values, others = rows.column("value"), rows.take(pa.array(firsts))
+    ends = np.append(firsts, rows.num_rows)
+    _, offsets, data = values.buffers()
+    places = np.frombuffer(offsets, np.int32)[values.offset + ends]
+    is_valid = pa.array(others.column("value").is_valid())
+    whole = pa.Array.from_buffers(pa.binary(), firsts.size, [is_valid.buffers()[1], pa.py_buffer(places), data])
+    return others.set_column(others.schema.get_field_index("value"), "value", whole)
 
 
 @lru_cache(maxsize=4)
@@ -271,6 +314,12 @@ class OutputBuffer:
         self._letters.append(letter)
         self._bytes += len(value) + len(letter.detail)
 
+    def _place_of(self, letter: DeadLetter) -> tuple[int, int, int]:
+        """Return partition, as in `KAFKA_COLUMNS`, offset and index of a letter: no other one has them."""
+        topics = self._plan.topics
+        first = {topics.reports: -1 - letter.partition, topics.otlp: FIRST_OTLP_PARTITION + letter.partition}
+        return first.get(letter.topic, letter.partition), letter.offset, letter.index
+
     def flush(self) -> pa.RecordBatch:
         """Return the buffered output as rows of `BLOCK_ROWS` and empty the buffer."""
         rows = [
@@ -290,13 +339,20 @@ class OutputBuffer:
             for (store, partition), entry in self._spans.items()
         ]
         if self._letters:
-            first = self._letters[0]
-            rows.append((self._dead_key, DEAD, first.partition, first.offset, first.index, pack_letters(self._letters)))
+            rows.append((self._dead_key, DEAD, *self._place_of(self._letters[0]), pack_letters(self._letters)))
         self._clear()
-        columns = zip(*rows, strict=True)
+        columns = zip(*(piece for row in rows for piece in _pieces(*row)), strict=True)
         return pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
         )
+
+
+def _pieces(
+    store: str, kind: str, partition: int, offset: int, index: int, payload: bytes
+) -> Iterator[tuple[str, str, int, int, int, int, bytes]]:
+    """Yield the rows of a payload; see `PAYLOAD_PIECE_BYTES`."""
+    for piece, start in enumerate(range(0, max(len(payload), 1), PAYLOAD_PIECE_BYTES)):
+        yield store, kind, partition, offset, index, piece, payload[start : start + PAYLOAD_PIECE_BYTES]
 
 
 def join_blocks(blocks: list[EventBlock]) -> EventBlock:

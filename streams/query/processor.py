@@ -260,8 +260,13 @@ def _sort_payloads(rows: Iterable[Row]) -> list[tuple[str, bytes]]:
     """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
     ordered = list(rows)
     if len(ordered) > 1:
-        ordered.sort(key=lambda row: (row["partition"], row["offset"], row["index"]))
-    return [(row["kind"], row["payload"]) for row in ordered]
+        ordered.sort(key=lambda row: (row["partition"], row["offset"], row["index"], row["kind"], row["piece"]))
+    payloads: list[tuple[str, list[bytes]]] = []
+    for row in ordered:
+        if row["piece"] == 0:
+            payloads.append((row["kind"], []))
+        payloads[-1][1].append(row["payload"])
+    return [(kind, pieces[0] if len(pieces) == 1 else b"".join(pieces)) for kind, pieces in payloads]
 
 
 def _query_id() -> str:

@@ -20,8 +20,15 @@ DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
 FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind all of the events topic
 DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they have no state
 
-# Decode stage to processor. partition, offset, index: position of the first event of the row.
-BLOCK_DDL = "store string, kind string, partition int, offset long, index int, payload binary"
+# Spark bounds the rows of an Arrow batch; to bound its bytes, too, it would compute its size again after each row, 6 %
+# of the CPU time of single JSON events. So long values and payloads pass in pieces, a row each: an Arrow batch has at
+# most 32 MB of values, or 128 MB of payloads (`streams.query.session.ARROW_BATCH_RECORDS`).
+VALUE_PIECE_BYTES = 4 * 1024
+PAYLOAD_PIECE_BYTES = 16 * 1024
+
+# Decode stage to processor. partition, offset, index: position of the first event of the payload, with `kind` its
+# identity in a store; piece: number of the row among those of the payload.
+BLOCK_DDL = "store string, kind string, partition int, offset long, index int, piece int, payload binary"
 BLOCK_ROWS = pa.schema(
     [
         ("store", pa.string()),
@@ -29,6 +36,7 @@ BLOCK_ROWS = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("index", pa.int32()),
+        ("piece", pa.int32()),
         ("payload", pa.binary()),
     ]
 )

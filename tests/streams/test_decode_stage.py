@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from streams.query import decode_stage
-from streams.query.decode_stage import decode_task
-from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
+from streams.query.decode_stage import decode_task, whole_records
+from streams.query.rows import BLOCK_ROWS, PAYLOAD_PIECE_BYTES, VALUE_PIECE_BYTES
+from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, new_tester, of_topic, plan, put, rows
+from tests.streams.stage_help import shuffled as after_shuffle
 from tests.twin.events.poison import nulls
 from twin.events import to_table
 
@@ -159,3 +164,43 @@ def test_a_small_record_that_expands_enormously_is_one_dead_letter(tmp_path: Pat
     blocks, (letter,) = decoded(plan(tmp_path, dlq=100), rows(values, ARROW))
     assert [seq for _, _, _, block in blocks for seq in block.events["seq"]] == [0, 1]
     assert (letter.reason, letter.offset, letter.value, letter.length) == ("oversized", 1, values[1][:100], 224)
+
+
+def in_pieces(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records of `KAFKA_COLUMNS` as `streams.query.definition.in_pieces` does."""
+    pieces = []
+    for row in records.to_pylist():
+        value = row["value"]
+        starts = range(0, max(len(value or b""), 1), VALUE_PIECE_BYTES)
+        pieces += [row | {"value": value and value[start : start + VALUE_PIECE_BYTES]} for start in starts]
+    return pa.RecordBatch.from_pylist(pieces, records.schema)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_of_values_become_whole_records_wherever_the_batches_end(seed: int) -> None:
+    draw = random.Random(seed)
+    sizes = [0, 1, 200, VALUE_PIECE_BYTES - 1, VALUE_PIECE_BYTES, VALUE_PIECE_BYTES + 1, 3 * VALUE_PIECE_BYTES, 50_000]
+    values = [draw.choice([None, *(draw.randbytes(size) for size in sizes)]) for _ in range(12)]
+    partitions = sorted(draw.choices([-1, 0, 7], k=12))
+    offsets = [9] * 12 if len(set(partitions)) == 12 else list(range(12))
+    records = rows(values, [draw.choice([None, NDJSON]) for _ in values], partitions, offsets)
+    pieces = in_pieces(records)
+    ends = sorted({0, pieces.num_rows, *draw.choices(range(pieces.num_rows + 1), k=draw.randrange(9))})
+    batches = [pieces.slice(start, end - start) for start, end in pairwise(ends)]
+    assert [row for batch in whole_records(batches) for row in batch.to_pylist()] == records.to_pylist()
+
+
+def test_long_payloads_reach_the_processor_whole(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n)) for n in range(3_000)] + [bytes([n]) * 30_000 for n in range(1, 4)]
+    batches = list(decode_task(packed, SOURCE, 0, [in_pieces(rows(values))]))
+    assert all(batch.schema == BLOCK_ROWS for batch in batches)
+    sent = after_shuffle(batches)
+    assert len(sent) > 6
+    assert max(len(row.payload) for row in sent) == PAYLOAD_PIECE_BYTES
+    random.Random(1).shuffle(sent)
+    tester = new_tester(packed)
+    letters = of_topic(tester.test("#dlq/0", [row for row in sent if row.store == "#dlq/0"]), "mqtwin.dlq")
+    assert [row.value for row in letters] == values[3_000:]
+    (state,) = of_topic(tester.test("QSG1/APP1", [row for row in sent if row.store == "QSG1/APP1"]), "mqtwin.state")
+    assert b'"messages":3000' in state.value

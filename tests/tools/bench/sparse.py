@@ -195,7 +195,7 @@ def _touched(folder: Path, estate: Estate) -> tuple[float, float, int, int]:
 
 def _row(block: EventBlock) -> Row:
     """Return the row that the shuffle hands over for a block."""
-    return Row(store=block.store, kind=BLOCK, partition=0, offset=0, index=0, payload=block.pack())
+    return Row(store=block.store, kind=BLOCK, partition=0, offset=0, index=0, piece=0, payload=block.pack())
 
 
 @contextmanager
