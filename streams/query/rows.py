@@ -22,9 +22,9 @@ DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they 
 
 # Spark bounds the rows of an Arrow batch; to bound its bytes, too, it would compute its size again after each row, 6 %
 # of the CPU time of single JSON events. So long values and payloads pass in pieces, a row each: an Arrow batch has at
-# most 32 MB of values, or 128 MB of payloads (`streams.query.session.ARROW_BATCH_RECORDS`).
+# most 32 MB of values, or 256 MB of payloads (`streams.query.session.ARROW_BATCH_RECORDS`).
 VALUE_PIECE_BYTES = 4 * 1024
-PAYLOAD_PIECE_BYTES = 16 * 1024
+PAYLOAD_PIECE_BYTES = 32 * 1024
 
 # Decode stage to processor. partition, offset, index: position of the first event of the payload, with `kind` its
 # identity in a store; piece: number of the row among those of the payload.

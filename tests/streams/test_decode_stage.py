@@ -192,7 +192,7 @@ def test_pieces_of_values_become_whole_records_wherever_the_batches_end(seed: in
 
 def test_long_payloads_reach_the_processor_whole(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    values = [as_json(put(n)) for n in range(3_000)] + [bytes([n]) * 30_000 for n in range(1, 4)]
+    values = [as_json(put(n)) for n in range(3_000)] + [bytes([n]) * 60_000 for n in range(1, 4)]
     batches = list(decode_task(packed, SOURCE, 0, [in_pieces(rows(values))]))
     assert all(batch.schema == BLOCK_ROWS for batch in batches)
     sent = after_shuffle(batches)
