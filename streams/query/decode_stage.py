@@ -31,6 +31,7 @@ from streams.query.rows import (
     MARK,
     REPORT,
     SPANS,
+    VALUE_PIECE_BYTES,
     Item,
     StoreSpans,
     pack_items,
@@ -50,7 +51,8 @@ FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 4 MB of shuffle a
 FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
 # Columns of `streams.query.definition.events_frame`. Partition n of the reports topic is given as -1 - n, that of the
-# OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event.
+# OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event. The
+# pieces of a long value are rows that follow each other.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
@@ -86,12 +88,52 @@ def decode_task(
     plan = packed.unpack()
     span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
     buffer = OutputBuffer(open_decoder(packed), plan, source, open_buckets(packed), task, span_reader)
-    for batch in batches:
+    for batch in whole_records(batches):
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.READING)
         yield from buffer.add(batch)
     if not buffer.is_empty:
         yield buffer.flush()
+
+
+def whole_records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join the pieces of long values, see `VALUE_PIECE_BYTES`.
+
+    Args:
+        batches: record batches of `KAFKA_COLUMNS`; the pieces of a value may be in several.
+
+    Yields:
+        Record batches of a row per record.
+    """
+    begun: list[pa.RecordBatch] = []  # pieces of the last record, which may go on in the next batch
+    for batch in batches:
+        rows = pa.concat_batches([*begun, batch]) if begun else batch
+        begun = []
+        if rows.num_rows == 0:
+            continue
+        offsets, partitions = rows.column("offset").to_numpy(), rows.column("partition").to_numpy()
+        is_first = np.ones(rows.num_rows, np.bool_)
+        is_first[1:] = (offsets[1:] != offsets[:-1]) | (partitions[1:] != partitions[:-1])
+        firsts = np.flatnonzero(is_first)
+        last = rows.column("value")[-1]
+        if last.is_valid and len(last.as_buffer()) == VALUE_PIECE_BYTES:
+            begun = [rows.slice(firsts[-1])]
+            rows, firsts = rows.slice(0, firsts[-1]), firsts[:-1]
+        if firsts.size:
+            yield rows if firsts.size == rows.num_rows else _joined(rows, firsts)
+    for rows in begun:
+        yield _joined(rows, np.zeros(1, np.int64))
+
+
+def _joined(rows: pa.RecordBatch, firsts: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return one row for the pieces from each of `firsts` up to the next."""
+    values, others = rows.column("value"), rows.take(pa.array(firsts))
+    ends = np.append(firsts, rows.num_rows)
+    _, offsets, data = values.buffers()
+    places = np.frombuffer(offsets, np.int32)[values.offset + ends]
+    is_valid = pa.array(others.column("value").is_valid())
+    whole = pa.Array.from_buffers(pa.binary(), firsts.size, [is_valid.buffers()[1], pa.py_buffer(places), data])
+    return others.set_column(others.schema.get_field_index("value"), "value", whole)
 
 
 @lru_cache(maxsize=4)
@@ -167,7 +209,7 @@ class OutputBuffer:
         plan: names of topics, limits.
         source: topic of the events, as named in dead letters.
         buckets: the buckets of the estate.
-        task: number of the task; it spreads dead letters over buckets.
+        task: number of the task; it spreads dead letters over buckets, and names what it flushes.
         span_reader: span reader of records of the OpenTelemetry topic; None: the job reads none.
     """
 
@@ -185,6 +227,7 @@ class OutputBuffer:
         self._source = source
         self._buckets = buckets
         self._task = task
+        self._flushes = 0
         self._span_reader = span_reader
         self._clear()
 
@@ -288,7 +331,7 @@ class OutputBuffer:
         self._bytes += len(value) + len(letter.detail)
 
     def flush(self) -> pa.RecordBatch:
-        """Return the buffered output as rows of `BLOCK_ROWS`, one for each bucket, and empty the buffer."""
+        """Return the buffered output as rows of `BLOCK_ROWS` and empty the buffer."""
         rows: dict[str, list[Item]] = {}
         for item in self._items():
             rows.setdefault(self._buckets.key_of(item.store), []).append(item)
@@ -297,7 +340,9 @@ class OutputBuffer:
             letters = Item("", first.partition, first.offset, first.index, DEAD, pack_letters(self._letters))
             rows.setdefault(self._buckets.key_of_task(self._task), []).append(letters)
         self._clear()
-        columns = [list(rows), [pack_items(items) for items in rows.values()]]
+        self._flushes += 1
+        packed = [row for key, items in rows.items() for row in pack_items(key, self._task, self._flushes, items)]
+        columns = zip(*packed, strict=True)
         return pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
         )

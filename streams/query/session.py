@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 LOCAL_FAILURES = 4  # attempts at a task before the job fails, as on a cluster
 MASTER = f"local[*,{LOCAL_FAILURES}]"
 LOOPBACK = "127.0.0.1"
-ARROW_BATCH_BYTES = 32 * 1024 * 1024  # bounds bytes, because Kafka records differ in size by five orders of magnitude
-ARROW_BATCH_RECORDS = 10_000
+ARROW_BATCH_RECORDS = 8_192  # rows, which `streams.query.rows` keeps short
+ARROW_BATCH_BYTES = 2**31 - 1  # for Spark no bound
 CONNECT_SECONDS = 5.0  # limit for a connection to the master
 _PORTS = {"spark": 7077, "k8s": 443}
 _STOPPED = re.compile(r"stopped SparkContext|SparkContext (was|has been) shut ?down|Master removed our application")

@@ -71,12 +71,7 @@ def shuffled(batches: Iterable[pa.RecordBatch]) -> list[Row]:
 
 def items_of(batches: Iterable[pa.RecordBatch]) -> list[ReadItem]:
     """Return the items of record batches of the decode stage, of each in the order in which they are applied."""
-    rows_of_batches = [batch.column("items").to_pylist() for batch in batches]
-    return [
-        item
-        for items in rows_of_batches
-        for item in sorted((item for row in items for item in unpack_items(row)), key=lambda item: item.place)
-    ]
+    return [item for batch in batches for item in unpack_items(tuple(row.values()) for row in batch.to_pylist())]
 
 
 def new_tester(packed: PackedPlan) -> TwsTester:
@@ -89,7 +84,7 @@ def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partitio
     """Return the rows of these records after the shuffle."""
     offsets = list(range(offset, offset + len(values)))
     batch = rows(values, partitions=[partition] * len(values), offsets=offsets)
-    return shuffled(decode_task(packed, SOURCE, 0, [batch]))
+    return shuffled(decode_task(packed, SOURCE, offset, [batch]))
 
 
 def figure(output: list[Row], name: str) -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from streams.query import decode_stage
 from streams.query.buckets import spark_hash
-from streams.query.decode_stage import decode_task, open_buckets
-from streams.query.rows import unpack_items
-from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
+from streams.query.decode_stage import decode_task, open_buckets, whole_records
+from streams.query.rows import BLOCK_ROWS, ITEMS_PIECE_BYTES, VALUE_PIECE_BYTES, unpack_items
+from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, new_tester, of_topic, plan, put, rows
+from tests.streams.stage_help import shuffled as after_shuffle
 from tests.twin.events.poison import nulls
 from twin.events import to_table
 
@@ -123,9 +127,9 @@ def test_rows_of_a_bucket_come_together_in_the_partition_of_its_stores(tmp_path:
     packed = plan(tmp_path, partitions=2)
     queues = ("ORDERS", "AUDIT", "BULK.IN")
     values = [as_json(put(n, queue, seq=n // 3)) for n in range(30) for queue in (queues[n % 3],)]
-    (batch,) = decode_task(packed, SOURCE, 0, [rows(values)])
-    of_keys = {row["store"]: {item.store for item in unpack_items(row["items"])} for row in batch.to_pylist()}
-    assert len(of_keys) == batch.num_rows, "a row for each bucket"
+    sent = after_shuffle(decode_task(packed, SOURCE, 0, [rows(values)]))
+    of_keys = {row["store"]: {item.store for item in unpack_items([row])} for row in sent}
+    assert len(of_keys) == len(sent), "a row for each bucket"
     for key, stores in of_keys.items():
         assert {spark_hash(name) % 2 for name in stores} == {spark_hash(key) % 2}
 
@@ -172,3 +176,42 @@ def test_a_small_record_that_expands_enormously_is_one_dead_letter(tmp_path: Pat
     blocks, (letter,) = decoded(plan(tmp_path, dlq=100), rows(values, ARROW))
     assert [seq for _, _, _, block in blocks for seq in block.events["seq"]] == [0, 1]
     assert (letter.reason, letter.offset, letter.value, letter.length) == ("oversized", 1, values[1][:100], 224)
+
+
+def in_pieces(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records of `KAFKA_COLUMNS` as `streams.query.definition.in_pieces` does."""
+    pieces = []
+    for row in records.to_pylist():
+        value = row["value"]
+        starts = range(0, max(len(value or b""), 1), VALUE_PIECE_BYTES)
+        pieces += [row | {"value": value and value[start : start + VALUE_PIECE_BYTES]} for start in starts]
+    return pa.RecordBatch.from_pylist(pieces, records.schema)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_of_values_become_whole_records_wherever_the_batches_end(seed: int) -> None:
+    draw = random.Random(seed)
+    sizes = [0, 1, 200, VALUE_PIECE_BYTES - 1, VALUE_PIECE_BYTES, VALUE_PIECE_BYTES + 1, 3 * VALUE_PIECE_BYTES, 50_000]
+    values = [draw.choice([None, *(draw.randbytes(size) for size in sizes)]) for _ in range(12)]
+    partitions = sorted(draw.choices([-1, 0, 7], k=12))
+    offsets = [9] * 12 if len(set(partitions)) == 12 else list(range(12))
+    records = rows(values, [draw.choice([None, NDJSON]) for _ in values], partitions, offsets)
+    pieces = in_pieces(records)
+    ends = sorted({0, pieces.num_rows, *draw.choices(range(pieces.num_rows + 1), k=draw.randrange(9))})
+    batches = [pieces.slice(start, end - start) for start, end in pairwise(ends)]
+    assert [row for batch in whole_records(batches) for row in batch.to_pylist()] == records.to_pylist()
+
+
+def test_long_items_reach_the_processor_whole(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n)) for n in range(3_000)] + [bytes([n]) * 60_000 for n in range(1, 4)]
+    batches = list(decode_task(packed, SOURCE, 0, [in_pieces(rows(values))]))
+    assert all(batch.schema == BLOCK_ROWS for batch in batches)
+    sent = after_shuffle(batches)
+    assert len(sent) > 6
+    assert max(len(row["items"]) for row in sent) == ITEMS_PIECE_BYTES
+    random.Random(1).shuffle(sent)
+    output = new_tester(packed).test("0", sent)
+    assert [row.value for row in of_topic(output, "mqtwin.dlq")] == values[3_000:]
+    (state,) = of_topic(output, "mqtwin.state")
+    assert b'"messages":3000' in state.value
