@@ -434,10 +434,14 @@ USAGE = np.dtype(  # of a resource at one moment, written by usage.py; rows are 
 
 ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of a route number of events, local to the store
 
-BUCKET = np.dtype([("head", "i4"), ("tail", "i4")])  # of an index
-LINK = np.dtype(  # of an index: chain of a bucket, heap of rows with the same id (see ids.py), hash
-    [("next", "i4"), ("prev", "i4"), ("child", "i4"), ("mixed", "u4")]
+BUCKET = np.dtype("i4")  # of an index: its first row
+_LINK = np.dtype(  # of an index, for a row in a bucket
+    [
+        ("next", "i4"),  # chain of its bucket
+        ("mixed", "i4"),  # hash; if others share its id, ~ the root of their tree (see ids.py)
+    ]
 )
+LINK = _with_alias(_with_alias(_LINK, "left", "next"), "right", "mixed")  # left, right: for a row in such a tree
 
 
 class _Arrays(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernels import index, layout, meter_rows
-from kernels.ids import reindex
+from kernels.ids import GETS, MESSAGES, UNITS, reindex
 from twin.errors import MqtwinError
 from twin.estate import Route
 from twin.state import earlier, row_journal
@@ -29,7 +29,7 @@ _PAGE_BITS = 32
 _NAMES_SHIFT = 13
 _MESSAGE_SHIFT = 9  # pages of 28 KB: a store with many messages is loaded twice as fast as from pages of 8 KB
 _ORDER_SHIFT = 11
-_LARGE_ROWS = 1 << 16  # from here on a table grows by a quarter: twice the size is up to 128 bytes a message held
+_LARGE_ROWS = 1 << 16  # from here on a table grows by a sixteenth: twice the size is up to 80 bytes a message held
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,7 @@ _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
 _rows_of = attrgetter(*TABLES)
 _dirty_of = attrgetter(*(f"{name}_dirty" for name in TABLES))
+_INDEXED = {"messages": MESSAGES, "held": GETS, "units": UNITS}
 _JOURNALED = tuple(name for name, table in TABLES.items() if table.journal is not None)
 _BUCKETS = tuple(f"{table.indexed_by}_buckets" for table in TABLES.values() if table.indexed_by)
 _WAITING = np.dtype("u4")  # by page: see `row_journal.select_pages`
@@ -227,14 +228,14 @@ class Tables:
         self.store = self.store._replace(datasets=datasets, usage=usage)
 
     def reserve(self, name: str, rows: int) -> None:
-        """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
+        """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a sixteenth."""
         table = TABLES[name]
         old: Array = getattr(self.store, name)
         if rows <= old.size:
             return
         size = old.size or rows
         while size < rows:
-            size += size if size < _LARGE_ROWS else size // 4
+            size += size if size < _LARGE_ROWS else size // 16
         if size > 1 << table.shift:
             size = _pages(size, table.shift) << table.shift
         old_dirty: Array = getattr(self.store, f"{name}_dirty")
@@ -243,11 +244,10 @@ class Tables:
         sizes = {name: size}
         if table.journal is not None:
             sizes[f"{name}_waiting"] = _pages(size, table.shift)
-        links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
-        bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
+        buckets = f"{table.indexed_by}_buckets"
         if table.indexed_by:
-            sizes[links] = size
-            if bucket_count < size:
+            sizes[f"{table.indexed_by}_links"] = size
+            if getattr(self.store, buckets).size < size:
                 sizes[buckets] = 1 << (size - 1).bit_length()
         self._grow(sizes)
         if old.size > 0 and table.is_small(old.size) and not table.is_small(size):  # it leaves the small page
@@ -256,9 +256,8 @@ class Tables:
             else:
                 dirty[: -(-old.size // 8)] = 0xFF
         self.store = self.store._replace(**{f"{name}_dirty": dirty})
-        while bucket_count < size:
-            bucket_count *= 2
-            index.split(getattr(self.store, buckets)[:bucket_count], getattr(self.store, links), bucket_count // 2)
+        if buckets in sizes:
+            reindex(self.store, _INDEXED[name])
 
     def _grow(self, rows: dict[str, int]) -> None:
         """Grow arrays; all of them may move."""
@@ -423,10 +422,8 @@ class Tables:
 
     def build_indexes(self) -> None:
         """Build the indexes of the tables, after `load` and once `store.scalars` is set."""
-        scalars = self.store.scalars[0]
-        by_age = np.argsort(self.store.messages["age"][: int(scalars["message_high"])], kind="stable")
-        held_by_age = np.argsort(self.store.held["age"][: int(scalars["held_high"])], kind="stable")
-        reindex(self.store, by_age, held_by_age)
+        for table in _INDEXED.values():
+            reindex(self.store, table)
 
 
 # --- owners of rows ---------------------------------------------------------------------------------------------------
