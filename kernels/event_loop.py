@@ -195,7 +195,7 @@ def _get(store: Store, event: Row, queue: int, unit: int, count: int) -> int:
             break
         age = store.messages[row].age
         storage.on_operation(store, row, unit, GET)
-        messages.take(store, row, unit)
+        messages.take(store, row, unit, keyed)
     return age
 
 
@@ -399,8 +399,8 @@ def apply(
             continue
         if clock.turns_back(store, event.time):
             return i, CLOCK_WRONG
-        tick = clock.clock_after(store, event.time) // clock.TICK
-        if tick > scalars.tick:
+        if clock.is_tick_due(store, event.time):
+            tick = clock.clock_after(store, event.time) // clock.TICK
             if scalars.tick == NEVER:
                 scalars.tick = tick
                 meters.begin_first_bin(store, tick)

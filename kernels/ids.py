@@ -54,10 +54,10 @@ def _leave_others(store: Store, first: int, row: int) -> None:
 
 
 @kernel
-def leave(store: Store, row: int) -> None:
-    """Remove a message that is no longer available."""
+def leave(store: Store, row: int, by_id: bool) -> None:
+    """Remove a message that is no longer available. by_id: it is what `find` returns."""
     message = store.messages[row]
-    first = find(store, message.queue, message.key)
+    first = row if by_id else find(store, message.queue, message.key)
     if first == row and store.message_links[row].child == NONE:
         index.leave(store.message_buckets, store.message_links, row)
     else:
