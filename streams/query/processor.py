@@ -93,7 +93,7 @@ class Output:
 
     def hear(self, words: list[int]) -> None:
         """Note queue managers that had events."""
-        self.heard = [one | other for one, other in zip(self.heard or [0] * len(words), words, strict=True)]
+        self.heard = [before | word for before, word in zip(self.heard or [0] * len(words), words, strict=True)]
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[Header] | None = None) -> None:
         """Add a Kafka record."""

@@ -23,15 +23,15 @@ FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind
 
 
 class Item(msgspec.Struct, array_like=True, frozen=True):
-    """What the decode stage has for a store.
+    """Output of the decode stage for a store.
 
     Args:
-        store: its name; empty: dead letters, which have no store.
-        partition: of the first event.
-        offset: of the first event.
-        index: of the first event in its record.
+        store: name of the store; empty: dead letters, which have none.
+        partition: partition of the first event.
+        offset: offset of the first event.
+        index: number of the first event in its record.
         kind: BLOCK, SPANS, REPORT, MARK or DEAD.
-        payload: as the kind says.
+        payload: content, as the kind says.
     """
 
     store: str

@@ -46,7 +46,7 @@ class StateServer(threading.Thread):
         self._listener.bind(path)
         self._listener.listen()
         self._refuses = refuses
-        self.held = 0  # it keeps the answers to so many requests back until the last of them has come
+        self.held = 0  # requests whose answers it keeps back until the last of them has come
         self._key: Any = None
         self.values: dict[Any, Any] = {}
         self.maps: dict[Any, dict[Any, Any]] = {}
