@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task
 from streams.query.processor import TwinProcessor, open_twins
-from streams.query.rows import DEAD, FIGURES, unpack_letters
+from streams.query.rows import DEAD, FIGURES, ReadItem, join_items, unpack_items, unpack_letters
 from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.events import EventBlock
@@ -26,12 +27,16 @@ ARROW = b"application/vnd.apache.arrow.stream"
 NDJSON = b"application/x-ndjson"
 START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 MEGABYTE = 1024 * 1024
+_tasks = count()
 
 
-def plan(folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None) -> PackedPlan:
+def plan(
+    folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None, partitions: int = 1
+) -> PackedPlan:
     """Return a plan of the small estate with the given limits."""
     estate = load_estate(small_estate(folder))
-    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
+    limits = Limits(state=state, alerts=MEGABYTE, dlq=dlq)
+    return PackedPlan.pack(Plan(estate, Topics(), limits, loss or Loss(), partitions=partitions))
 
 
 def put(number: int, queue: str = "ORDERS", **other: Any) -> dict[str, Any]:
@@ -66,6 +71,24 @@ def shuffled(batches: Iterable[pa.RecordBatch]) -> list[Row]:
     return [Row(**row) for batch in batches for row in batch.to_pylist()]
 
 
+def items_of(batches: Iterable[pa.RecordBatch]) -> list[ReadItem]:
+    """Return the items of record batches of the decode stage, of each in the order in which they are applied."""
+    return [
+        item
+        for batch in batches
+        for item in sorted(
+            (item for packed in packed_items(batch).values() for item in unpack_items(packed)),
+            key=lambda item: item.place,
+        )
+    ]
+
+
+def packed_items(batch: pa.RecordBatch) -> dict[str, bytes]:
+    """Return the packed items of a flush of the decode stage by bucket."""
+    rows_by_bucket = groupby(shuffled([batch]), lambda row: row["store"])
+    return {bucket: packed for bucket, rows in rows_by_bucket for packed in join_items(rows)}
+
+
 def new_tester(packed: PackedPlan) -> TwsTester:
     """Return the processor in PySpark's tester, without the twins of earlier tests."""
     open_twins.cache_clear()
@@ -76,7 +99,7 @@ def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partitio
     """Return the rows of these records after the shuffle."""
     offsets = list(range(offset, offset + len(values)))
     batch = rows(values, partitions=[partition] * len(values), offsets=offsets)
-    return shuffled(decode_task(packed, SOURCE, 0, [batch]))
+    return shuffled(decode_task(packed, SOURCE, next(_tasks), [batch]))
 
 
 def figure(output: list[Row], name: str) -> int:
@@ -98,12 +121,11 @@ def decoded(
         (partition, offset, index, event batch) of each row, and the dead letters.
     """
     blocks, letters = [], []
-    for batch in decode_task(packed, SOURCE, task, list(batches)):
-        for row in batch.to_pylist():
-            if row["kind"] == DEAD:
-                letters += unpack_letters(row["payload"])
-            else:
-                block = EventBlock.unpack(row["payload"])
-                assert block.store == row["store"]
-                blocks.append((row["partition"], row["offset"], row["index"], block))
+    for item in items_of(decode_task(packed, SOURCE, task, list(batches))):
+        if item.kind == DEAD:
+            letters += unpack_letters(item.payload)
+        else:
+            block = EventBlock.unpack(item.payload)
+            assert block.store == item.store
+            blocks.append((item.partition, item.offset, item.index, block))
     return blocks, letters

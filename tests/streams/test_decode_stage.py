@@ -10,9 +10,22 @@ import pyarrow as pa
 import pytest
 
 from streams.query import decode_stage
-from streams.query.decode_stage import decode_task, whole_records
-from streams.query.rows import BLOCK_ROWS, PAYLOAD_PIECE_BYTES, VALUE_PIECE_BYTES
-from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, new_tester, of_topic, plan, put, rows
+from streams.query.buckets import spark_hash
+from streams.query.decode_stage import decode_task, open_buckets, whole_records
+from streams.query.rows import BLOCK_ROWS, ITEMS_PIECE_BYTES, VALUE_PIECE_BYTES, unpack_items
+from tests.streams.stage_help import (
+    ARROW,
+    NDJSON,
+    SOURCE,
+    as_json,
+    decoded,
+    new_tester,
+    of_topic,
+    packed_items,
+    plan,
+    put,
+    rows,
+)
 from tests.streams.stage_help import shuffled as after_shuffle
 from tests.twin.events.poison import nulls
 from twin.events import to_table
@@ -116,10 +129,21 @@ def test_a_dead_letter_beyond_the_limit_of_its_topic_is_cut_and_has_its_original
     assert {"key": "original-length", "value": b"5000"} in letter.headers()
 
 
-def test_dead_letters_of_different_tasks_go_to_different_keys(tmp_path: Path) -> None:
-    packed = plan(tmp_path)
-    keys = {next(decode_task(packed, SOURCE, task, [rows([b"x"])])).column("store")[0].as_py() for task in range(3)}
-    assert keys == {"#dlq/0", "#dlq/1", "#dlq/2"}
+def test_dead_letters_of_different_tasks_go_to_different_partitions(tmp_path: Path) -> None:
+    packed = plan(tmp_path, partitions=3)
+    keys = [next(decode_task(packed, SOURCE, task, [rows([b"x"])])).column("store")[0].as_py() for task in range(4)]
+    assert [open_buckets(packed).partition_of(key) for key in keys] == [0, 1, 2, 0]
+
+
+def test_rows_of_a_bucket_come_together_in_the_partition_of_its_stores(tmp_path: Path) -> None:
+    packed = plan(tmp_path, partitions=2)
+    queues = ("ORDERS", "AUDIT", "BULK.IN")
+    values = [as_json(put(n, queue, seq=n // 3)) for n in range(30) for queue in (queues[n % 3],)]
+    (batch,) = decode_task(packed, SOURCE, 0, [rows(values)])
+    of_keys = {key: {item.store for item in unpack_items(packed)} for key, packed in packed_items(batch).items()}
+    assert len(of_keys) == batch.num_rows, "a row for each bucket"
+    for key, stores in of_keys.items():
+        assert {spark_hash(name) % 2 for name in stores} == {spark_hash(key) % 2}
 
 
 def test_extras_stay_with_their_events_when_batches_are_joined(tmp_path: Path) -> None:
@@ -190,17 +214,17 @@ def test_pieces_of_values_become_whole_records_wherever_the_batches_end(seed: in
     assert [row for batch in whole_records(batches) for row in batch.to_pylist()] == records.to_pylist()
 
 
-def test_long_payloads_reach_the_processor_whole(tmp_path: Path) -> None:
+def test_long_items_reach_the_processor_whole(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n)) for n in range(3_000)] + [bytes([n]) * 60_000 for n in range(1, 4)]
     batches = list(decode_task(packed, SOURCE, 0, [in_pieces(rows(values))]))
     assert all(batch.schema == BLOCK_ROWS for batch in batches)
     sent = after_shuffle(batches)
     assert len(sent) > 6
-    assert max(len(row.payload) for row in sent) == PAYLOAD_PIECE_BYTES
+    assert max(len(row["items"]) for row in sent) == ITEMS_PIECE_BYTES
     random.Random(1).shuffle(sent)
     tester = new_tester(packed)
-    letters = of_topic(tester.test("#dlq/0", [row for row in sent if row.store == "#dlq/0"]), "mqtwin.dlq")
-    assert [row.value for row in letters] == values[3_000:]
-    (state,) = of_topic(tester.test("QSG1/APP1", [row for row in sent if row.store == "QSG1/APP1"]), "mqtwin.state")
+    output = tester.test(sent[0].store, sent)
+    assert [row.value for row in of_topic(output, "mqtwin.dlq")] == values[3_000:]
+    (state,) = of_topic(output, "mqtwin.state")
     assert b'"messages":3000' in state.value
