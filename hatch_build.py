@@ -2,7 +2,7 @@
 
 The bill (`mqtwin-VERSION.dist-info/sboms/mqtwin.cdx.json`, CycloneDX, as PEP 770 has it) lists what mqtwin runs on, in
 the versions that are tested: the packages of `constraints.txt`, and the jars that are fetched at the first use, with
-their SHA-256. Two builds of one commit make the same bytes.
+their SHA-256; their licences are in `pyproject.toml`. Two builds of one commit make the same bytes.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ class CustomBuildHook(BuildHookInterface[Any]):
     def _bill(self) -> dict[str, Any]:
         core = self.metadata.core
         wheel = _package(core.name, self.metadata.version)
+        [author] = core.authors
         wheel |= {"description": core.description, "licenses": [{"expression": core.license_expression}]}
-        packages = self._packages()
-        jars = self._jars()
+        wheel["supplier"] = author
+        packages, jars = self._packages(), self._jars()
+        self._add_licences(packages + jars)
         names = re.findall(r"^[\w.-]+", "\n".join(core.dependencies), re.MULTILINE)
         direct = {_package(name, "")["name"] for name in names}
         needs = [package["bom-ref"] for package in packages if package["name"] in direct]
         moment = datetime.fromtimestamp(get_reproducible_timestamp(), UTC)
         content = {
-            "metadata": {"timestamp": f"{moment:%Y-%m-%dT%H:%M:%SZ}", "component": wheel},
+            "metadata": {"timestamp": f"{moment:%Y-%m-%dT%H:%M:%SZ}", "authors": [author], "component": wheel},
             "components": packages + jars,
             "dependencies": [{"ref": wheel["bom-ref"], "dependsOn": needs + [jar["bom-ref"] for jar in jars]}],
         }
@@ -83,6 +85,17 @@ class CustomBuildHook(BuildHookInterface[Any]):
         text = Path(self.root, "deploy", "java", "jars.lock.toml").read_text(encoding="utf-8")
         jars = {coordinate: sha256 for jars in tomllib.loads(text).values() for coordinate, sha256 in jars.items()}
         return [_jar(coordinate, sha256) for coordinate, sha256 in sorted(jars.items())]
+
+    def _add_licences(self, components: list[dict[str, Any]]) -> None:
+        """Add the licence of each component: of a package by its name, of a jar by its group."""
+        project = tomllib.loads(Path(self.root, "pyproject.toml").read_text(encoding="utf-8"))
+        table = project["tool"]["mqtwin"]["licences"]
+        licences = {name: licence for licence, names in table.items() for name in names}
+        for component in components:
+            name = component.get("group", component["name"])
+            if name not in licences:
+                raise ValueError(f"{name} has no licence; expected: [tool.mqtwin.licences] of pyproject.toml")
+            component["licenses"] = [{"expression": licences[name]}]
 
 
 def _package(name: str, version: str) -> dict[str, Any]:

@@ -66,6 +66,13 @@ def clock_after(store: Store, time: int) -> int:
 
 
 @kernel
+def is_tick_due(store: Store, time: int) -> bool:
+    """Return True if an event of that time moves the clock over a tick, or is the first. It divides nothing."""
+    tick = store.scalars[0].tick
+    return bool(tick == NEVER or clock_after(store, time) >= (tick + 1) * TICK)
+
+
+@kernel
 def turns_back(store: Store, time: int) -> bool:
     """Return True if an event of that time leaves the clock without support: the clock goes back before the event."""
     scalars = store.scalars[0]

@@ -398,8 +398,8 @@ def apply(
             continue
         if clock.turns_back(store, event.time):
             return i, CLOCK_WRONG
-        tick = clock.clock_after(store, event.time) // clock.TICK
-        if tick > scalars.tick:
+        if clock.is_tick_due(store, event.time):
+            tick = clock.clock_after(store, event.time) // clock.TICK
             if scalars.tick == NEVER:
                 scalars.tick = tick
                 meters.begin_first_bin(store, tick)

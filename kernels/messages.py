@@ -82,7 +82,7 @@ def store_message(
     persistent: bool,
     expires: int,
 ) -> int:
-    """Store a message at its present cost; return its row, which is in no chain yet."""
+    """Store a message at its present cost; return its row, which is in no chain yet and not marked as written."""
     scalars = store.scalars[0]
     row = _new_row(store)
     message = store.messages[row]
@@ -108,15 +108,32 @@ def store_message(
     scalars.ages += 1
     scalars.messages += 1
     scalars.bytes += length
-    owner = store.queues[queue]
-    owner.depth += 1
-    owner.bytes += length
-    owner.elems += message.elems
-    owner.pages += message.pages
+    _join_queue(store, row)
     meters.count_put(store, row, qmgr)
-    touch_row(store.messages_dirty, row)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
+
+
+@kernel
+def _join_queue(store: Store, row: int) -> None:
+    """Count what a message takes among that of its queue, after its storage is taken."""
+    message = store.messages[row]
+    owner = store.queues[message.queue]
+    owner.depth += 1
+    owner.bytes += message.length
+    owner.elems += message.elems
+    owner.pages += message.pages
+
+
+@kernel
+def _leave_queue(store: Store, row: int) -> None:
+    """Count a message no longer, before its storage is given back."""
+    message = store.messages[row]
+    owner = store.queues[message.queue]
+    owner.depth -= 1
+    owner.bytes -= message.length
+    owner.elems -= message.elems
+    owner.pages -= message.pages
 
 
 @kernel
@@ -124,13 +141,9 @@ def discard(store: Store, row: int) -> None:
     """Free a message that is in no chain any more, with its storage."""
     scalars = store.scalars[0]
     message = store.messages[row]
-    owner = store.queues[message.queue]
     scalars.messages -= 1
     scalars.bytes -= message.length
-    owner.depth -= 1
-    owner.bytes -= message.length
-    owner.elems -= message.elems
-    owner.pages -= message.pages
+    _leave_queue(store, row)
     meters.count_removal(store, row)
     storage.refund(store, row)
     if message.marks & MARK_OVERFULL:

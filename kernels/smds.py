@@ -7,8 +7,11 @@ docs/storage-model.md#shared-message-data-sets.
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernels._compile import kernel, routine
-from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, NONE, NORMAL, OFFLOAD_SMDS, Store, touch, touch_row
+from kernels._intrinsics import trailing_zeros
+from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, NONE, NORMAL, OFFLOAD_SMDS, Store, touch
 from kernels.meter_rows import DATA_SETS
 from kernels.pools import base_left
 
@@ -32,7 +35,15 @@ def pages_of(store: Store, length: int) -> int:
 def map_blocks(total: int, ds_block: int) -> int:
     """Return the space map blocks among `total` blocks of `ds_block` bytes; each covers ds_block - 4096 data blocks."""
     covered = ds_block - PAGE_BYTES + 1
+    if 0 < total <= covered:  # of most data sets; a put asks several times, and a division takes ten times a comparison
+        return 1
     return (total + covered - 1) // covered
+
+
+@kernel
+def _cut(pages: int, per_block: int) -> tuple[int, int]:
+    """Return the blocks that pages fill up, and the pages of the rest. A block has 2**n pages, as DSBLOCK is one."""
+    return pages >> trailing_zeros(np.uint64(per_block)), pages & (per_block - 1)
 
 
 @kernel
@@ -56,8 +67,8 @@ def pages_in_use(store: Store, dataset: int) -> int:
 def _new_blocks(store: Store, dataset: int, pages: int) -> int:
     if pages <= store.datasets[dataset].room:
         return 0
-    per_block = store.params[0].ds_block // PAGE_BYTES
-    return (pages + per_block - 1) // per_block
+    filled, rest = _cut(pages, store.params[0].ds_block // PAGE_BYTES)
+    return filled + min(rest, 1)
 
 
 @kernel
@@ -168,7 +179,6 @@ def place(store: Store, row: int, dataset: int, pages: int) -> None:
     message.pages = pages
     data.pages += pages
     data.messages += 1
-    touch_row(store.messages_dirty, row)
     if pages <= data.room:
         message.block = data.filling
         store.blocks[data.filling].pages += pages
@@ -177,8 +187,8 @@ def place(store: Store, row: int, dataset: int, pages: int) -> None:
         if data.room == 0:
             data.filling = NONE
         return
-    data.blocks_data += pages // per_block
-    rest = pages % per_block
+    filled, rest = _cut(pages, per_block)
+    data.blocks_data += filled
     if rest > 0:
         block = _take_row(store)
         store.blocks[block].pages = rest
@@ -195,12 +205,13 @@ def release(store: Store, row: int) -> None:
     message = store.messages[row]
     data = store.datasets[message.owner]
     per_block = store.params[0].ds_block // PAGE_BYTES
+    filled, rest = _cut(message.pages, per_block)
     data.pages -= message.pages
     data.messages -= 1
-    data.blocks_data -= message.pages // per_block
+    data.blocks_data -= filled
     block = message.block
     if block != NONE:
-        store.blocks[block].pages -= message.pages % per_block
+        store.blocks[block].pages -= rest
         touch(store.blocks_dirty, block, BLOCK_SHIFT)
         if store.blocks[block].pages == 0:
             if block == data.filling:

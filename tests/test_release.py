@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from packaging.licenses import canonicalize_license_expression
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -33,6 +34,16 @@ from twin.playback.replays import replay
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION = PROJECT["version"]
+# How metadata name licences without an expression, and how an expression of the licence begins.
+LICENCES = {
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Apache Software License": "Apache-2.0",
+    "BSD License": "BSD-",
+    "GNU General Public License v2 (GPLv2)": "GPL-2.0-only",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+}
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +166,25 @@ def test_the_bill_lists_each_jar_with_its_sum(bill: dict[str, Any]) -> None:
     assert listed == {coordinate: sha256 for jars in lock.values() for coordinate, sha256 in jars.items()}
 
 
+def test_the_bill_names_the_licence_of_each_component(bill: dict[str, Any]) -> None:
+    for part in bill["components"]:
+        [licence] = part["licenses"]
+        assert canonicalize_license_expression(licence["expression"]) == licence["expression"], part["purl"]
+
+
+def test_licences_in_the_bill_are_those_that_packages_state(bill: dict[str, Any]) -> None:
+    """By an expression, or else by a classifier or a name, which may leave open which BSD it is."""
+    packages = {part["name"]: part for part in bill["components"] if part["purl"].startswith("pkg:pypi/")}
+    for name, package in packages.items():
+        stated = importlib.metadata.metadata(name)
+        classified = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier", []) if c.startswith("License ::")]
+        licence = stated["License-Expression"] or (classified or [stated["License"]])[0]
+        assert package["licenses"][0]["expression"].startswith(LICENCES.get(licence, licence)), name
+
+
 def test_the_bill_is_of_this_wheel_and_its_dependencies(bill: dict[str, Any]) -> None:
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/mqtwin@{VERSION}"
+    assert bill["metadata"]["component"]["supplier"] == PROJECT["authors"][0]
     [depends] = bill["dependencies"]
     assert depends["ref"] == bill["metadata"]["component"]["bom-ref"]
     direct = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}

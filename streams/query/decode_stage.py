@@ -34,7 +34,6 @@ from streams.query.rows import (
     VALUE_PIECE_BYTES,
     Item,
     StoreSpans,
-    item_pieces,
     pack_items,
     pack_letters,
     pack_spans,
@@ -210,7 +209,7 @@ class OutputBuffer:
         plan: names of topics, limits.
         source: topic of the events, as named in dead letters.
         buckets: the buckets of the estate.
-        task: number of the task; it spreads dead letters over buckets.
+        task: number of the task; it spreads dead letters over buckets, and names what it flushes.
         span_reader: span reader of records of the OpenTelemetry topic; None: the job reads none.
     """
 
@@ -341,12 +340,9 @@ class OutputBuffer:
             letters = Item("", first.partition, first.offset, first.index, DEAD, pack_letters(self._letters))
             rows.setdefault(self._buckets.key_of_task(self._task), []).append(letters)
         self._clear()
-        flush = (self._task << 32) + self._flushes
         self._flushes += 1
-        pieces = (
-            (key, flush, *piece) for key, items in rows.items() for piece in enumerate(item_pieces(pack_items(items)))
-        )
-        columns = zip(*pieces, strict=True)
+        packed = [row for key, items in rows.items() for row in pack_items(key, self._task, self._flushes, items)]
+        columns = zip(*packed, strict=True)
         return pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
         )

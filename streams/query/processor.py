@@ -35,7 +35,6 @@ from streams.query.rows import (
     SPANS,
     ReadItem,
     StoreSpans,
-    join_items,
     unpack_items,
     unpack_letters,
     unpack_spans,
@@ -161,8 +160,7 @@ class TwinProcessor(StatefulProcessor):
         context = TaskContext.get()
         if context is not None:
             open_buckets(self._packed).check(str(key[0]), context.partitionId())
-        items = [item for packed in join_items(rows) for item in unpack_items(packed)]
-        items.sort(key=lambda item: item.place)  # Spark promises no order within a key
+        items = unpack_items(rows)  # Spark promises no order within a key
         output = Output(self._packed.unpack())
         by_store = {store: list(own) for store, own in groupby(items, lambda item: item.store)}
         for item in by_store.pop("", []):

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from streams.kafka.dead_letters import DeadLetter
 from twin.events import Event
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 # Kinds of items between the decode stage and the processor.
 BLOCK, SPANS, REPORT, MARK, DEAD = "block", "spans", "report", "mark", "dead"
@@ -62,36 +59,32 @@ class ReadItem(Item, array_like=True, frozen=True):
 VALUE_PIECE_BYTES = 4 * 1024
 ITEMS_PIECE_BYTES = 32 * 1024
 
-# Decode stage to processor: the items of a bucket, see `streams.query.buckets`. The column has this name because it is
-# the key of the state, too, which is by store. flush: which flush of which task; piece: number of the row among those
-# of the bucket and the flush.
-BLOCK_DDL = "store string, flush long, piece int, items binary"
-BLOCK_ROWS = pa.schema([("store", pa.string()), ("flush", pa.int64()), ("piece", pa.int32()), ("items", pa.binary())])
+# Decode stage to processor: what a task flushes for a bucket, see `streams.query.buckets`, in pieces. The column of the
+# bucket has this name because it is the key of the state, too, which is by store.
+BLOCK_DDL = "store string, task int, flush int, piece int, items binary"
+BLOCK_ROWS = pa.schema(
+    [("store", pa.string()), ("task", pa.int32()), ("flush", pa.int32()), ("piece", pa.int32()), ("items", pa.binary())]
+)
+_ITEMS = BLOCK_ROWS.get_field_index("items")
+_PLACE = slice(1, _ITEMS)  # of a row: task, flush, piece
 
 _items = msgspec.msgpack.Decoder(list[ReadItem])
 
 
-def pack_items(items: Iterable[Item]) -> bytes:
-    """Return the items of a bucket as bytes."""
-    return msgspec.msgpack.encode(list(items))
+def pack_items(bucket: str, task: int, flush: int, items: Iterable[Item]) -> Iterator[tuple[str, int, int, int, bytes]]:
+    """Yield the rows of `BLOCK_ROWS` for items."""
+    packed = msgspec.msgpack.encode(list(items))
+    for piece, start in enumerate(range(0, len(packed), ITEMS_PIECE_BYTES)):
+        yield bucket, task, flush, piece, packed[start : start + ITEMS_PIECE_BYTES]
 
 
-def item_pieces(packed: bytes) -> Iterator[bytes]:
-    """Yield the pieces of packed items, see `ITEMS_PIECE_BYTES`."""
-    for start in range(0, len(packed), ITEMS_PIECE_BYTES):
-        yield packed[start : start + ITEMS_PIECE_BYTES]
-
-
-def join_items(rows: Iterable[Row]) -> Iterator[bytes]:
-    """Yield the packed items of a bucket's rows; Spark promises no order within a key."""
-    ordered = sorted(rows, key=lambda row: (row["flush"], row["piece"]))
-    for _, pieces in groupby(ordered, lambda row: row["flush"]):
-        yield b"".join(row["items"] for row in pieces)
-
-
-def unpack_items(packed: bytes) -> list[ReadItem]:
-    """Return the items of a bucket; see `pack_items`."""
-    return _items.decode(packed)
+def unpack_items(rows: Iterable[tuple[Any, ...]]) -> list[ReadItem]:
+    """Return the items of rows of a bucket, in any order, by store and place; see `pack_items`."""
+    pieces = sorted(rows, key=lambda row: row[_PLACE])
+    flushes = groupby(pieces, lambda row: (row[1], row[2]))
+    items = [item for _, own in flushes for item in _items.decode(b"".join([row[_ITEMS] for row in own]))]
+    items.sort(key=lambda item: item.place)
+    return items
 
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task
 from streams.query.processor import TwinProcessor, open_twins
-from streams.query.rows import DEAD, FIGURES, ReadItem, join_items, unpack_items, unpack_letters
+from streams.query.rows import DEAD, FIGURES, ReadItem, unpack_items, unpack_letters
 from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.events import EventBlock
@@ -27,7 +26,6 @@ ARROW = b"application/vnd.apache.arrow.stream"
 NDJSON = b"application/x-ndjson"
 START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 MEGABYTE = 1024 * 1024
-_tasks = count()
 
 
 def plan(
@@ -73,20 +71,7 @@ def shuffled(batches: Iterable[pa.RecordBatch]) -> list[Row]:
 
 def items_of(batches: Iterable[pa.RecordBatch]) -> list[ReadItem]:
     """Return the items of record batches of the decode stage, of each in the order in which they are applied."""
-    return [
-        item
-        for batch in batches
-        for item in sorted(
-            (item for packed in packed_items(batch).values() for item in unpack_items(packed)),
-            key=lambda item: item.place,
-        )
-    ]
-
-
-def packed_items(batch: pa.RecordBatch) -> dict[str, bytes]:
-    """Return the packed items of a flush of the decode stage by bucket."""
-    rows_by_bucket = groupby(shuffled([batch]), lambda row: row["store"])
-    return {bucket: packed for bucket, rows in rows_by_bucket for packed in join_items(rows)}
+    return [item for batch in batches for item in unpack_items(tuple(row.values()) for row in batch.to_pylist())]
 
 
 def new_tester(packed: PackedPlan) -> TwsTester:
@@ -99,7 +84,7 @@ def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partitio
     """Return the rows of these records after the shuffle."""
     offsets = list(range(offset, offset + len(values)))
     batch = rows(values, partitions=[partition] * len(values), offsets=offsets)
-    return shuffled(decode_task(packed, SOURCE, next(_tasks), [batch]))
+    return shuffled(decode_task(packed, SOURCE, offset, [batch]))
 
 
 def figure(output: list[Row], name: str) -> int:

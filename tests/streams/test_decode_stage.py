@@ -13,19 +13,7 @@ from streams.query import decode_stage
 from streams.query.buckets import spark_hash
 from streams.query.decode_stage import decode_task, open_buckets, whole_records
 from streams.query.rows import BLOCK_ROWS, ITEMS_PIECE_BYTES, VALUE_PIECE_BYTES, unpack_items
-from tests.streams.stage_help import (
-    ARROW,
-    NDJSON,
-    SOURCE,
-    as_json,
-    decoded,
-    new_tester,
-    of_topic,
-    packed_items,
-    plan,
-    put,
-    rows,
-)
+from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, new_tester, of_topic, plan, put, rows
 from tests.streams.stage_help import shuffled as after_shuffle
 from tests.twin.events.poison import nulls
 from twin.events import to_table
@@ -139,9 +127,9 @@ def test_rows_of_a_bucket_come_together_in_the_partition_of_its_stores(tmp_path:
     packed = plan(tmp_path, partitions=2)
     queues = ("ORDERS", "AUDIT", "BULK.IN")
     values = [as_json(put(n, queue, seq=n // 3)) for n in range(30) for queue in (queues[n % 3],)]
-    (batch,) = decode_task(packed, SOURCE, 0, [rows(values)])
-    of_keys = {key: {item.store for item in unpack_items(packed)} for key, packed in packed_items(batch).items()}
-    assert len(of_keys) == batch.num_rows, "a row for each bucket"
+    sent = after_shuffle(decode_task(packed, SOURCE, 0, [rows(values)]))
+    of_keys = {row["store"]: {item.store for item in unpack_items([row])} for row in sent}
+    assert len(of_keys) == len(sent), "a row for each bucket"
     for key, stores in of_keys.items():
         assert {spark_hash(name) % 2 for name in stores} == {spark_hash(key) % 2}
 
@@ -223,8 +211,7 @@ def test_long_items_reach_the_processor_whole(tmp_path: Path) -> None:
     assert len(sent) > 6
     assert max(len(row["items"]) for row in sent) == ITEMS_PIECE_BYTES
     random.Random(1).shuffle(sent)
-    tester = new_tester(packed)
-    output = tester.test(sent[0].store, sent)
+    output = new_tester(packed).test("0", sent)
     assert [row.value for row in of_topic(output, "mqtwin.dlq")] == values[3_000:]
     (state,) = of_topic(output, "mqtwin.state")
     assert b'"messages":3000' in state.value

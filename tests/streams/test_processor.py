@@ -182,10 +182,10 @@ def test_figures_are_whole_numbers_on_the_first_row(tmp_path: Path) -> None:
 
 def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    (row,) = blocks_of(packed, [as_json(put(0))])
-    other = [msgspec.structs.replace(item, store="QSG9/APP9") for item in unpack_items(row["items"])]
+    items = unpack_items(blocks_of(packed, [as_json(put(0))]))
+    (row,) = pack_items("0", 0, 1, [msgspec.structs.replace(item, store="QSG9/APP9") for item in items])
     with pytest.raises(KeyError, match="QSG9/APP9"):
-        new_tester(packed).test("0", [Row(store="0", flush=0, piece=0, items=pack_items(other))])
+        new_tester(packed).test("0", [Row(*row)])
 
 
 def test_the_stores_of_a_bucket_have_a_state_each_and_one_row_of_figures(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_batch_of_a_calm_store_calls_few_functions_and_kernels(twin: MessageSt
     batch(2)
     calls = calls_of(lambda: batch(3))
     assert calls["kernel"] <= 6  # the event loop; of the record USAGE, the offload rules, and three for the demand
-    assert calls["python"] < 115
+    assert calls["python"] < 100
 
 
 def test_a_store_is_opened_with_few_calls(estate: Estate) -> None:

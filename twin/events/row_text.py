@@ -158,7 +158,7 @@ def _is_small(values: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(kind):
         return is_text(kind) and sum(chunk.dictionary.nbytes for chunk in values.chunks) <= _SMALL_BYTES
     if is_text(kind):
-        return values.nbytes <= _SMALL_BYTES and not pa.types.is_string_view(kind)
+        return not pa.types.is_string_view(kind) and values.nbytes <= _SMALL_BYTES
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
 
 

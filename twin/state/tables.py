@@ -180,7 +180,8 @@ class Tables:
             params=np.zeros(1, layout.PARAMS),
         )
         self.store.params["bins_counted"] = 1
-        self._rows: dict[str, int] = {}
+        self._rows: dict[str, int] = {}  # these two until a table grows
+        self._small: list[tuple[bytes, Array]] = []  # head and rows of each table of the small page
         self._names_size = names_size
         self._names_dirty = False
 
@@ -260,7 +261,7 @@ class Tables:
 
     def _grow(self, rows: dict[str, int]) -> None:
         """Grow arrays; all of them may move."""
-        self._rows = {}
+        self._rows, self._small = {}, []
         self.store = self.store._replace(**self._keep_own(self._arrays.grow(rows)))
 
     def new_meters(self) -> None:
@@ -333,11 +334,11 @@ class Tables:
         waiting[whole] = 0
 
     def _small_page(self) -> bytes:
-        parts: list[bytes] = []
-        for table, rows in zip(TABLES.values(), _rows_of(self.store), strict=True):
-            if rows.size > 0 and table.is_small(rows.size):
-                parts += _SMALL_ROWS.pack(table.number, rows.nbytes), rows.tobytes()
-        content = b"".join(parts)
+        if not self._small:
+            tables = zip(TABLES.values(), _rows_of(self.store), strict=True)
+            small = ((table, rows) for table, rows in tables if rows.size > 0 and table.is_small(rows.size))
+            self._small = [(_SMALL_ROWS.pack(table.number, rows.nbytes), rows) for table, rows in small]
+        content = b"".join([part for head, rows in self._small for part in (head, rows.tobytes())])
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
     def load(self, pages: Iterable[tuple[int, bytes]], version: int | None = None) -> None:

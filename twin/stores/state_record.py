@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +42,13 @@ _MAX_QUEUES = 10
 _COUNTED_ONLY: KnownBy = dict.fromkeys(("bytes", "uncommitted", "in_doubt", "expired_held", "demand"), ())
 _DEMAND_TICKS = 90  # of which the demand is the mean: 15 minutes
 _OF_DATASET = ("blocks_used", "pages_used", "messages")
+_COUNTERS = (  # fields of the record that SCALARS has, too
+    *("bytes", "uncommitted", "in_doubt", "events", "duplicates", "gaps", "unmatched_gets"),
+    *("full_puts", "queue_full_puts", "overfull_puts", "refused_alters"),
+)
+_SCALARS = itemgetter(
+    *map((layout.SCALARS.names or ()).index, ("clock", "messages", "base_messages", "expiring", *_COUNTERS))
+)
 _OF_SCM = ("used", "ents", "elems", "messages", "aug_dynamic")
 
 
@@ -143,30 +151,20 @@ def common_record(
         forecast: its forecast.
         scores: what became of its forecasts.
     """
-    scalars = arrays.scalars[0]
-    base = int(scalars["base_messages"])
+    clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
     left = int(pools.base_left(arrays, base)) if base else 0
     # The messages of a baseline that were not measured are an estimate: one for each of its pages or blocks.
     is_estimate = drift.baseline is not None and drift.baseline["messages"] is None
+    counters: dict[str, Any] = dict(zip(_COUNTERS, counts, strict=True))
     return StateRecord(
+        **counters,
         store=store,
         kind=kind,
-        time=None if scalars["clock"] == layout.NEVER else as_text(int(scalars["clock"])),
-        messages=int(scalars["messages"]) + (0 if is_estimate else left),
+        time=None if clock_us == layout.NEVER else as_text(clock_us),
+        messages=held + (0 if is_estimate else left),
         messages_estimated=left if is_estimate else 0,
-        bytes=int(scalars["bytes"]),
-        uncommitted=int(scalars["uncommitted"]),
-        in_doubt=int(scalars["in_doubt"]),
-        expired_held=int(expiry.count_expired(arrays)) if scalars["expiring"] else 0,
-        queues=_deepest(arrays.queues[: len(queues)], queues, readers, int(scalars["clock"])),
-        events=int(scalars["events"]),
-        duplicates=int(scalars["duplicates"]),
-        gaps=int(scalars["gaps"]),
-        unmatched_gets=int(scalars["unmatched_gets"]),
-        full_puts=int(scalars["full_puts"]),
-        queue_full_puts=int(scalars["queue_full_puts"]),
-        overfull_puts=int(scalars["overfull_puts"]),
-        refused_alters=int(scalars["refused_alters"]),
+        expired_held=int(expiry.count_expired(arrays)) if expiring else 0,
+        queues=_deepest(arrays.queues[: len(queues)], queues, readers, clock_us),
         baseline=drift.baseline,
         measured=tuple(drift.measured),
         drift_pct=drift.pct,
@@ -208,12 +206,13 @@ def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
         dataset: its row of DATASET.
         used: its row of USAGE.
     """
+    blocks, _, maximum, held, pages, *_ = used.item()
     return DataSetState(
         blocks_total=int(dataset["blocks_total"]),
-        blocks_max=int(used["maximum"]),
-        blocks_used=int(used["used"]),
-        pages_used=int(used["pages"]),
-        messages=int(used["held"]),
+        blocks_max=maximum,
+        blocks_used=blocks,
+        pages_used=pages,
+        messages=held,
         status=EXPAND_STATUS[int(dataset["status"])],
     )
 

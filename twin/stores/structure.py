@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -445,8 +446,8 @@ class StructureTwin(MessageStore):
         if not self.config.ds_expand or self.config.offload != "SMDS":
             return ()
         limited = self.tables.store.datasets["limited"].tolist()
-        rows = zip(self.qmgrs, limited, strict=False)
-        return tuple(sorted(str(Resource(Pool.SMDS, qmgr)) for qmgr, is_limited in rows if not is_limited))
+        unlimited = (qmgr for qmgr, is_limited in zip(self.qmgrs, limited, strict=False) if not is_limited)
+        return _as_data_sets(tuple(unlimited))
 
     @override
     def _record(self, common: StateRecord) -> StructureState:
@@ -484,3 +485,9 @@ class StructureTwin(MessageStore):
             },
             scm=scm_state(store),
         )
+
+
+@lru_cache(maxsize=1024)
+def _as_data_sets(qmgrs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts of the data sets of queue managers, sorted; those of a group have the same ones."""
+    return tuple(sorted(str(Resource(Pool.SMDS, qmgr)) for qmgr in qmgrs))

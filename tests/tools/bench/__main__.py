@@ -35,6 +35,7 @@ from tests.tools.bench import (
     pictures,
     plain_loop,
     restart,
+    rules,
     sparse,
     summary,
     throughput,
@@ -58,6 +59,7 @@ _ALONE: dict[str, Any] = {
     "kernel": kernel,
     "mechanisms": mechanisms,
     "plain_loop": plain_loop,
+    "rules": rules,
     "sparse": sparse,
     "console": console,
 }

@@ -22,6 +22,7 @@ LEVELS = (10_000, 1_000_000, 10_000_000)
 _BLOCK = 20_000  # events of a block: puts and gets in turn
 _FILL = 500_000  # events of a block while the store is filled
 _START = 1_795_176_000_000_000
+_IN_TURN = np.tile(np.array([layout.PUT, layout.GET], np.uint8), _BLOCK // 2)
 
 _GROUP = '[queue_sharing_group.QSG1]\nqueue_managers = ["QM01"]\n[queue."QSG1/Q"]\nstructure = "APP1"\n'
 _SMDS = '[smds."QSG1/APP1/QM01"]\nsize = "16T"\n'
@@ -83,7 +84,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> dict[str, dict[int, float
     return rates_by_level
 
 
-class _Calls:
+class Calls:
     """Puts, and gets of the oldest message by its id, a microsecond apart."""
 
     def __init__(self, mechanism: Mechanism, estate: Estate) -> None:
@@ -92,8 +93,16 @@ class _Calls:
         self._puts = self._gets = 0
         self._now = _START
 
-    def block(self, ops: npt.NDArray[np.uint8]) -> EventBlock:
-        """A block of these calls, in their order."""
+    def puts(self, count: int) -> EventBlock:
+        """A block of puts."""
+        return self._block(np.full(count, layout.PUT, np.uint8))
+
+    def in_turn(self) -> EventBlock:
+        """A block of puts and gets in turn."""
+        return self._block(_IN_TURN)
+
+    def _block(self, ops: npt.NDArray[np.uint8]) -> EventBlock:
+        """Return a block of these calls, in their order."""
         events = np.zeros(ops.size, EVENT)
         is_put = ops == layout.PUT
         events["op"], events["route"], events["count"], events["seq"] = ops, self._route, 1, -1
@@ -112,11 +121,10 @@ def _rate(mechanism: Mechanism, folder: Path, held: int, repeats: int) -> float:
     """Return million events a CPU second with `held` messages, the median of that number of blocks."""
     estate = mechanism.estate(folder, held)
     twin = open_message_store(estate, mechanism.store)
-    calls = _Calls(mechanism, estate)
+    calls = Calls(mechanism, estate)
     for start in range(0, held, _FILL):
-        twin.apply(calls.block(np.full(min(_FILL, held - start), layout.PUT, np.uint8)))
-    in_turn = np.tile(np.array([layout.PUT, layout.GET], np.uint8), _BLOCK // 2)
-    rates = [_applied(twin, calls.block(in_turn)) for _ in range(repeats + 1)]
+        twin.apply(calls.puts(min(_FILL, held - start)))
+    rates = [_applied(twin, calls.in_turn()) for _ in range(repeats + 1)]
     return statistics.median(rates[1:])
 
 

@@ -16,6 +16,7 @@ from tests.tools.bench.latency import Latency
 from tests.tools.bench.machine import describe_machine, describe_versions
 from tests.tools.bench.restart import Restart
 from tests.tools.bench.rig import Span
+from tests.tools.bench.rules import Rules
 from tests.tools.bench.sparse import Sparse
 from tests.tools.bench.throughput import Way
 from tests.tools.bench.timeline import Timeline
@@ -36,6 +37,7 @@ class Report:
     kernel: Kernel | None = None
     mechanisms: dict[str, dict[int, float]] | None = None
     plain_loop: dict[int, float] | None = None
+    rules: Rules | None = None
     sparse: Sparse | None = None
     console: Console | None = None
     throughput: list[Way] | None = None

@@ -22,7 +22,7 @@ from kernels.clock import SECOND, TICK
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query import processor
-from streams.query.rows import BLOCK, Item, pack_items
+from streams.query.rows import BLOCK, BLOCK_ROWS, Item, pack_items
 from streams.state.mirror import block_directory, mirror_root
 from tests.support.many_stores import many_stores, qmgr_of
 from tests.tools.bench.rig import Say
@@ -197,7 +197,8 @@ def _touched(folder: Path, estate: Estate) -> tuple[float, float, int, int]:
 
 def _row(block: EventBlock) -> Row:
     """Return the row that the shuffle hands over for a block."""
-    return Row(store="0", flush=0, piece=0, items=pack_items([Item(block.store, 0, 0, 0, BLOCK, block.pack())]))
+    (row,) = pack_items("0", 0, 1, [Item(block.store, 0, 0, 0, BLOCK, block.pack())])
+    return Row(**dict(zip(BLOCK_ROWS.names, row, strict=True)))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import tomllib
 import zipfile
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from packaging.metadata import Metadata
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -88,6 +90,7 @@ def checks(fire_minutes: float) -> list[Check]:
         Check("image", [[str(hadolint), "deploy/images/Dockerfile"]], absent=lambda: _missing_program(hadolint)),
         Check("docs", [["make", "docs"]]),
         Check("sbom", [["make", "wheel"]], holds=bill_problem, absent=_missing_wheel_target),
+        Check("metadata", [["make", "wheel"]], holds=metadata_problem, absent=_missing_wheel_target),
         Check(
             "reproducible",
             [[python, "-m", "tests.tools.release.reproducible"]],
@@ -116,19 +119,51 @@ def version_problem() -> str:
 
 def bill_problem() -> str:
     """Return what is wrong with the bill of materials in the wheel of this version in `dist/`, or nothing."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    wheels = list((ROOT / "dist").glob(f"mqtwin-{version}-*.whl"))
-    if len(wheels) != 1:
-        return f"dist/ has {len(wheels)} wheels of {version}; expected: one"
-    with zipfile.ZipFile(wheels[0]) as wheel:
+    version, built = _built("wheel", "mqtwin-{}-*.whl")
+    if isinstance(built, str):
+        return built
+    with zipfile.ZipFile(built) as wheel:
         bills = [name for name in wheel.namelist() if re.search(r"\.dist-info/sboms/[^/]+\.json$", name)]
         if not bills:
-            return f"{wheels[0].name} has no bill of materials in its .dist-info/sboms"
+            return f"{built.name} has no bill of materials in its .dist-info/sboms"
         bill = json.loads(wheel.read(bills[0]))
     own = bill.get("metadata", {}).get("component", {})
     if bill.get("bomFormat") != "CycloneDX" or own.get("version") != version or not bill.get("components"):
         return f"{bills[0]} is not a CycloneDX bill of mqtwin {version} with its components"
     return ""
+
+
+def metadata_problem() -> str:
+    """Return why a package index would not take or show the archives of this version in `dist/`, or nothing."""
+    from readme_renderer import markdown
+
+    version, wheel = _built("wheel", "mqtwin-{}-*.whl")
+    _, sources = _built("source archive", "mqtwin-{}.tar.gz")
+    if isinstance(wheel, str):
+        return wheel
+    if isinstance(sources, str):
+        return sources
+    with zipfile.ZipFile(wheel) as files:
+        text = files.read(f"mqtwin-{version}.dist-info/METADATA")
+    with tarfile.open(sources) as archive:
+        member = archive.extractfile(f"mqtwin-{version}/PKG-INFO")
+        if member is None or member.read() != text:
+            return f"the metadata of {wheel.name} and {sources.name} differ"
+    try:
+        metadata = Metadata.from_email(text)
+    except ExceptionGroup as group:
+        return "; ".join(str(error) for error in group.exceptions)
+    if not metadata.description or metadata.description_content_type != "text/markdown":
+        return f"{wheel.name} has no description in Markdown"
+    page = markdown.render(metadata.description) or ""
+    return "" if page.strip() else f"the description of {wheel.name} does not render"
+
+
+def _built(what: str, pattern: str) -> tuple[str, Path | str]:
+    """Return the version of pyproject.toml, and its archive in `dist/` or why there is none."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    files = list((ROOT / "dist").glob(pattern.format(version)))
+    return version, files[0] if len(files) == 1 else f"dist/ has {len(files)} {what}s of {version}; expected: one"
 
 
 def _missing_program(path: Path) -> str:
@@ -194,6 +229,7 @@ def _status(command: Sequence[str], stream: BinaryIO, beat: Callable[[], None]) 
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGTERM)  # the group: make, and what it started
+                child.wait()  # after Ctrl-C `with` does not
 
 
 def run_all(selected: Sequence[Check], folder: Path, terminal: Console) -> list[Outcome]:
@@ -257,6 +293,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     selected = [check for check in checks(options.fire_minutes) if check.name in options.only - options.skip]
     terminal = Console()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what runs ends with it
     outcomes = run_all(selected, FOLDER, terminal)
     left_out = [
         Outcome(name, "skipped", 0.0, "not asked for") for name in names if name not in options.only - options.skip

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import tarfile
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -173,6 +177,36 @@ def test_one_that_fails_does_not_stop_the_others_and_one_that_cannot_run_says_wh
     assert (tmp_path / "first.log").read_text(encoding="utf-8") == "begun\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_that_is_interrupted_ends_what_it_started_and_says_what_did_not_run(number, tmp_path):
+    endless = (
+        "import os, time; open('started', 'w').write(str(os.getpid())); os.rename('started', 'child'); time.sleep(60)"
+    )
+    program = f"""if True:
+        import sys
+        from pathlib import Path
+        from tests.tools.release import __main__ as release
+        release.FOLDER = Path({str(tmp_path)!r})
+        child = [sys.executable, "-c", "import os; os.chdir({str(tmp_path)!r}); {endless}"]
+        release.checks = lambda _: [release.Check("first"), release.Check("second", [child]), release.Check("third")]
+        sys.exit(release.main([]))"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "child").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.send_signal(number)
+        printed, _ = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert [line.split()[1:4] for line in printed.splitlines() if line.startswith("│")] == [
+        ["first", "│", "passed"],
+        ["second", "│", "failed"],
+        ["third", "│", "skipped"],
+    ]
+    assert "interrupted before" in printed
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "child").read_text(encoding="utf-8")), 0)
+
+
 def test_targets_do_not_get_the_arguments_of_release_check(tmp_path, monkeypatch):
     monkeypatch.setenv("ARGS", "--only lint")
     monkeypatch.setenv("MAKEFLAGS", " -- ARGS=--only\\ lint")
@@ -234,4 +268,33 @@ def test_a_wheel_needs_a_bill_of_its_version(bill, problem, tmp_path, monkeypatc
             own = {"metadata": {"component": {"version": version}}}
             wheel.writestr(f"mqtwin-{version}.dist-info/sboms/mqtwin.cdx.json", json.dumps({**own, **bill}))
     seen = release.bill_problem()
+    assert (problem in seen) if problem else seen == ""
+
+
+@pytest.mark.parametrize(
+    ("wheel", "sources", "problem"),
+    [
+        ("# One\n", "# One\n", ""),
+        ("# One\n", "# Two\n", "differ"),
+        ("", "", "no description"),
+        ("<!-- -->", "<!-- -->", "does not render"),
+        (None, None, "name"),
+    ],
+)
+def test_a_release_needs_metadata_that_an_index_takes_and_shows(wheel, sources, problem, tmp_path, monkeypatch):
+    def metadata(text):
+        name = "mqtwin" if text is not None else "not a name"
+        kind = "Description-Content-Type: text/markdown\n" if text else ""
+        return f"Metadata-Version: 2.4\nName: {name}\nVersion: 7.8.9\n{kind}\n{text or ''}"
+
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "7.8.9"\n', encoding="utf-8")
+    (tmp_path / "dist").mkdir()
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    with zipfile.ZipFile(tmp_path / "dist" / "mqtwin-7.8.9-py3-none-any.whl", "w") as archive:
+        archive.writestr("mqtwin-7.8.9.dist-info/METADATA", metadata(wheel))
+    assert "0 source archives" in release.metadata_problem()
+    (tmp_path / "PKG-INFO").write_text(metadata(sources), encoding="utf-8")
+    with tarfile.open(tmp_path / "dist" / "mqtwin-7.8.9.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "PKG-INFO", "mqtwin-7.8.9/PKG-INFO")
+    seen = release.metadata_problem()
     assert (problem in seen) if problem else seen == ""
