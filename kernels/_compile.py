@@ -13,10 +13,12 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numba
+import numpy as np
 import platformdirs
 from filelock import FileLock
 from numba import config as numba_config
@@ -178,6 +180,61 @@ def _widened(argument: Any) -> Any:
     return types.int64 if isinstance(value, types.Integer) and value != types.uint64 else value
 
 
+class Uniform:
+    """Base class of a named tuple of arrays that have the same types in every instance, those of the first one.
+
+    They are compared when an instance is made, and not at each call of a kernel: numba looks at the type of every
+    argument, for the fifty arrays of a store in 4 microseconds, while many kernels run for less than one.
+    """
+
+    __slots__ = ()
+    _types: ClassVar[dict[str, tuple[np.dtype[Any], int]]]  # dtype and dimensions by field, of the first instance
+
+    def __init_subclass__(cls) -> None:
+        """Begin without types."""
+        cls._types = {}
+
+    def __new__(cls, *arrays: Any, **by_name: Any) -> Self:
+        """Return an instance. TypeError: see `_check`."""
+        parent: Any = super()
+        instance = parent.__new__(cls, *arrays, **by_name)
+        if not cls._types:
+            cls._types = dict(zip(instance._fields, map(_TYPE, instance), strict=True))
+        cls._check(instance._fields, instance)
+        return cast(Self, instance)
+
+    def _replace(self, **arrays: Any) -> Self:
+        """Return an instance with some other arrays. TypeError: see `_check`."""
+        self._check(tuple(arrays), tuple(arrays.values()))
+        parent: Any = super()
+        return cast(Self, parent._replace(**arrays))
+
+    @classmethod
+    def _check(cls, names: tuple[str, ...], arrays: tuple[Any, ...]) -> None:
+        """Raise TypeError for an array of another type than in the first instance, or with gaps, or read-only."""
+        if all(map(_IS_PLAIN, arrays)) and list(map(_TYPE, arrays)) == [cls._types.get(name) for name in names]:
+            return
+        for name, array in zip(names, arrays, strict=True):
+            if _TYPE(array) != cls._types.get(name) or not _IS_PLAIN(array):
+                flags = f"contiguous: {array.flags.c_contiguous}, writable: {array.flags.writeable}"
+                expected = f"{cls._types.get(name)}, contiguous, writable and aligned"
+                raise TypeError(f"{cls.__name__}.{name} is an array of {_TYPE(array)}, {flags}; expected: {expected}")
+
+
+_TYPE, _IS_PLAIN = attrgetter("dtype", "ndim"), attrgetter("flags.carray")
+_ARRAY_FLAGS = 0x1 | 0x2 | 0x100 | 0x400  # numpy's C and F contiguous, aligned, writable
+_NUMBERS = frozenset({bool, float, np.int64, np.uint64, np.float64, np.bool_})
+
+
+def _kind(argument: Any) -> object:
+    """Return what decides about the type that numba gives an argument; None: that is not known here."""
+    if isinstance(argument, np.ndarray):
+        return argument.dtype, argument.ndim, argument.flags.num & _ARRAY_FLAGS
+    if type(argument) is int:
+        return int if -(2**63) <= argument < 2**63 else None
+    return type(argument) if type(argument) in _NUMBERS or isinstance(argument, Uniform) else None
+
+
 class _Kernel:
     """A function compiled twice: for calls from other kernels (`inner`) and for calls from Python.
 
@@ -191,12 +248,27 @@ class _Kernel:
         self._inlined = inlined
         self.inner = self._dispatcher(no_cpython_wrapper=True, pipeline_class=_PartCompiler)
         self._outer: Any = None
+        self._entries: dict[tuple[object, ...], Any] = {}  # machine code by kinds of arguments, the first a `Uniform`
 
     def __call__(self, *args: Any) -> Any:
         """Call the kernel from Python, compiling or loading it at the first call."""
+        kinds = tuple(map(_kind, args)) if args and isinstance(args[0], Uniform) else ()
+        entry = self._entries.get(kinds)
+        if entry is not None:
+            return entry(*args)
         if self._outer is None:
             self._outer = self._dispatcher(cache=True, pipeline_class=_KernelCompiler)
-        return self._outer(*args)
+        result = self._outer(*args)
+        if kinds and None not in kinds:
+            self._keep_entry(kinds, args)
+        return result
+
+    def _keep_entry(self, kinds: tuple[object, ...], args: tuple[Any, ...]) -> None:
+        """Keep the machine code that numba has found, unless it converts an argument; without numba there is none."""
+        overloads = getattr(self._outer, "overloads", {})
+        compiled = overloads.get(tuple(map(numba.typeof, args)))
+        if compiled is not None:
+            self._entries[kinds] = compiled.entry_point
 
     @property
     def signatures(self) -> list[Any]:

@@ -54,7 +54,7 @@ EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM
 DONE, TICK_DUE, TICKED, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(7)  # why `apply` stopped
 
 BUCKET_AHEAD, ROW_AHEAD, NEIGHBOUR_AHEAD = 24, 12, 5  # events ahead of the one applied, whose rows are prefetched
-LARGE = 1 << 16  # buckets from which it pays: a smaller table is in the caches, where prefetching costs a fifth
+LARGE = 1 << 16  # rows from which it pays: a smaller table is in the caches, where prefetching costs a fifth
 
 
 # --- numbering: duplicates and gaps ----------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _get(store: Store, event: Row, queue: int, unit: int, count: int) -> int:
             break
         age = store.messages[row].age
         storage.on_operation(store, row, unit, GET)
-        messages.take(store, row, unit, keyed)
+        messages.take(store, row, unit)
     return age
 
 
@@ -344,22 +344,21 @@ def _prefetch(store: Store, events: Array, routes: Array, base: int, i: int) -> 
         fetch(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue) & mask)
     event = events[min(i + ROW_AHEAD, last)]
     if event.op <= GET and event.flags & FLAG_HAS_MSGID:
-        bucket = store.message_buckets[index.mix(event.msgid, routes[event.route - base].queue) & mask]
-        if event.op == PUT:
-            fetch(store.message_links, bucket.tail)
-        else:
-            fetch(store.message_links, bucket.head)
-            fetch(store.messages, bucket.head)
-            fetch(store.messages, bucket.head + 1)
+        first = index.first(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue))
+        fetch(store.message_links, first)
+        if event.op == GET:
+            fetch(store.messages, first)
+            fetch(store.messages, first + 1)
     event = events[min(i + NEIGHBOUR_AHEAD, last)]
-    if event.op == GET and event.flags & FLAG_HAS_MSGID:
+    if event.op <= GET and event.flags & FLAG_HAS_MSGID:
         row = index.first(store.message_buckets, index.mix(event.msgid, routes[event.route - base].queue))
         if row != NONE:
-            message = store.messages[row]
-            fetch(store.messages, message.prev)
-            fetch(store.messages, message.next)
             link = store.message_links[row]
             fetch(store.message_links, link.next)
+            if event.op == GET:
+                message = store.messages[row]
+                fetch(store.messages, message.prev)
+                fetch(store.messages, message.next)
 
 
 @routine
@@ -386,7 +385,7 @@ def apply(
         before the next event. CLOCK_WRONG: the clock must go back (`kernels.ticks.turn_back`) before the next event.
     """
     scalars = store.scalars[0]
-    is_large = store.message_buckets.size > LARGE
+    is_large = store.messages.size > LARGE
     for i in range(start, events.size):
         if is_large:
             _prefetch(store, events, routes, base, i)

@@ -12,9 +12,8 @@ from __future__ import annotations
 from kernels._compile import kernel, routine
 from kernels.layout import NONE, Array, Store, touch_row
 
-OF_ID, OF_CHAIN, OLDEST, YOUNGEST = range(4)
-"""Kinds of heaps: of an id, in LINK; beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on
-top."""
+OF_CHAIN, OLDEST, YOUNGEST = range(3)
+"""Kinds of heaps: beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on top."""
 
 MAX_STEPS = 16  # from each end of a chain to the place of a late message, which otherwise goes to the heap beside it
 
@@ -30,10 +29,10 @@ def comes_before(store: Store, row: int, other: int, which: int) -> bool:
 
 @kernel
 def _note(store: Store, row: int, which: int) -> None:
-    """Mark `row` as written, if the heap is in a table that has pages."""
+    """Mark `row` as written."""
     if which == OF_CHAIN:
         touch_row(store.messages_dirty, row)
-    elif which != OF_ID:
+    else:
         touch_row(store.order_dirty, row)
 
 
@@ -60,7 +59,7 @@ def _meld(store: Store, links: Array, row: int, other: int, which: int) -> int:
 def join(store: Store, links: Array, row: int, other: int, which: int) -> int:
     """Join the heaps with `row` and `other` on top; return the row on top of both.
 
-    `links` is MESSAGE, LINK or ORDER, according to `which`.
+    `links` is MESSAGE or ORDER, according to `which`.
     """
     return _meld(store, links, row, other, which)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import index
+from kernels import ids
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND
 from kernels.layout import HELD_SHIFT, NONE, QUEUE_SHIFT, UNIT_SHIFT, Store, touch
@@ -54,7 +54,7 @@ def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int, count
         owner.any_head = row
     if keyed:
         owner.keyed_tail = row
-        index.enter(store.held_buckets, store.held_links, row, index.mix(key, queue))
+        ids.enter_get(store, row)
     else:
         owner.any_tail = row
     if unit != NONE:
@@ -124,7 +124,7 @@ def forget(store: Store, row: int) -> None:
     else:
         owner.any_tail = get.prev
     if keyed:
-        index.leave(store.held_buckets, store.held_links, row)
+        ids.leave_get(store, row)
     touch(store.queues_dirty, get.queue, QUEUE_SHIFT)
     touch(store.held_dirty, row, HELD_SHIFT)
     get.used = 0
@@ -146,16 +146,11 @@ def give_message(store: Store, row: int) -> None:
 
 @kernel
 def _oldest_keyed(store: Store, key: np.uint64, queue: int) -> int:
-    row = index.first(store.held_buckets, index.mix(key, queue))
-    while row != NONE:
-        following = store.held_links[row].next
-        get = store.held[row]
-        if get.key == key and get.queue == queue:
-            if not _expired(store, row):
-                return row
-            forget(store, row)
-        row = following
-    return NONE
+    row = ids.find_get(store, queue, key)
+    while row != NONE and _expired(store, row):
+        forget(store, row)
+        row = ids.find_get(store, queue, key)
+    return row
 
 
 @kernel

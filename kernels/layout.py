@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernels._compile import kernel
+from kernels._compile import Uniform, kernel
 from kernels.meter_rows import BINS
 
 Array = npt.NDArray[Any]
@@ -434,24 +434,18 @@ USAGE = np.dtype(  # of a resource at one moment, written by usage.py; rows are 
 
 ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of a route number of events, local to the store
 
-BUCKET = np.dtype([("head", "i4"), ("tail", "i4")])  # of an index
-LINK = np.dtype(  # of an index: chain of a bucket, heap of rows with the same id (see ids.py), hash
-    [("next", "i4"), ("prev", "i4"), ("child", "i4"), ("mixed", "u4")]
+BUCKET = np.dtype("i4")  # of an index: its first row
+_LINK = np.dtype(  # of an index, for a row in a bucket
+    [
+        ("next", "i4"),  # chain of its bucket
+        ("mixed", "i4"),  # hash; if others share its id, ~ the root of their tree (see ids.py)
+    ]
 )
+LINK = _with_alias(_with_alias(_LINK, "left", "next"), "right", "mixed")  # left, right: for a row in such a tree
 
 
-class Store(NamedTuple):
-    """All arrays of a store, as kernels take them. Tables may have more rows than are used.
-
-    Tables: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows FLOW, seen SEEN, blocks BLOCK,
-    order ORDER (a row per message, if there is SCM), packed PACKED, places PLACE, ends u8 (keys of units of work, see
-    queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py). Arrays of fixed size:
-    datasets DATASET, a row per queue manager; usage USAGE, which is not kept, a row per resource; scm_ends
-    ORDER_ENDS[ORDERS]; of one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params
-    PARAMS. Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for
-    pages written since the last snapshot; messages_dirty, order_dirty u1[rows / 8]: a bit per row, the lowest first. A
-    store uses the arrays that its kind needs; the others keep their initial contents.
-    """
+class _Arrays(NamedTuple):
+    """The fields of `Store`."""
 
     messages: Array
     held: Array
@@ -501,6 +495,22 @@ class Store(NamedTuple):
     stocks_dirty: Array
     tides_dirty: Array
     rises_dirty: Array
+
+
+class Store(Uniform, _Arrays):
+    """All arrays of a store, as kernels take them. Tables may have more rows than are used.
+
+    Tables: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows FLOW, seen SEEN, blocks BLOCK,
+    order ORDER (a row per message, if there is SCM), packed PACKED, places PLACE, ends u8 (keys of units of work, see
+    queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py). Arrays of fixed size:
+    datasets DATASET, a row per queue manager; usage USAGE, which is not kept, a row per resource; scm_ends
+    ORDER_ENDS[ORDERS]; of one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params
+    PARAMS. Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for
+    pages written since the last snapshot; messages_dirty, order_dirty u1[rows / 8]: a bit per row, the lowest first. A
+    store uses the arrays that its kind needs; the others keep their initial contents.
+    """
+
+    __slots__ = ()
 
 
 # Rows per page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are

@@ -173,27 +173,24 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
 
 
 @kernel
-def _leave_chain(store: Store, row: int, by_id: bool) -> None:
-    """Make an available message one that no get finds. by_id: `ids.find` has returned it."""
+def _leave_chain(store: Store, row: int) -> None:
+    """Make an available message one that no get finds."""
     chains.remove(store, row)
     if store.messages[row].marks & MARK_KEYED:
-        ids.leave(store, row, by_id)
+        ids.leave(store, row)
 
 
 @kernel
-def take(store: Store, row: int, unit: int, by_id: bool) -> None:
-    """Get an available message: finally outside syncpoint (unit NONE), else until its unit ends.
-
-    by_id: it is what `ids.find` has returned, so that its id is not looked up again.
-    """
-    _leave_chain(store, row, by_id)
+def take(store: Store, row: int, unit: int) -> None:
+    """Get an available message: finally outside syncpoint (unit NONE), else until its unit ends."""
+    _leave_chain(store, row)
     _hand_over(store, row, unit)
 
 
 @kernel
 def remove(store: Store, row: int) -> None:
     """Remove an available message that nobody gets."""
-    _leave_chain(store, row, False)
+    _leave_chain(store, row)
     discard(store, row)
 
 

@@ -75,7 +75,9 @@ def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
 def enter(store: Store, row: int) -> None:
     """Add an open unit to the index."""
     unit = store.units[row]
-    index.enter(store.unit_buckets, store.unit_links, row, _mix(unit.key, unit.qmgr, unit.queue))
+    mixed = _mix(unit.key, unit.qmgr, unit.queue)
+    buckets, links = store.unit_buckets, store.unit_links
+    index.append(buckets, links, index.before(buckets, links, NONE, mixed), row, mixed)
 
 
 @kernel
@@ -83,7 +85,9 @@ def close(store: Store, row: int) -> None:
     """Free the row of a unit whose operations are done."""
     scalars = store.scalars[0]
     unit = store.units[row]
-    index.leave(store.unit_buckets, store.unit_links, row)
+    mixed = _mix(unit.key, unit.qmgr, unit.queue)
+    buckets, links = store.unit_buckets, store.unit_links
+    index.leave(buckets, links, index.before(buckets, links, row, mixed), row, mixed)
     if is_prepared(store, row):
         scalars.prepared -= 1
     if unit.prev == NONE:

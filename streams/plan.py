@@ -42,6 +42,7 @@ class Plan:
         limits: largest value that each output topic takes.
         loss: see `Loss`.
         spans: facts that spans of the OpenTelemetry topic lack.
+        partitions: number of state partitions.
     """
 
     estate: Estate
@@ -49,6 +50,7 @@ class Plan:
     limits: Limits
     loss: Loss = field(default_factory=Loss)
     spans: FeedOptions = field(default_factory=FeedOptions)
+    partitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)

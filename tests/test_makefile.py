@@ -12,8 +12,7 @@ READ = ["Makefile", "pyproject.toml", "constraints.txt", "deploy/java/jars.lock.
 STEPS = {
     "venv": "-m venv",
     "packages": "-r .venv/.made/packages.txt",
-    "mqtwin": "-e '.[java]'",
-    "jars": "doctor --fetch",
+    "mqtwin": "-e . && ",
 }
 
 
@@ -43,5 +42,20 @@ def test_after_the_first_run_the_demo_starts_at_once_and_needs_no_network(tmp_pa
 
 def test_kernels_compile_while_spark_is_fetched_and_end_with_the_step(tmp_path):
     step = planned(tmp_path, ["venv", "packages"])
-    compiling, spark, end = (step.index(text) for text in ("warm()' &", " pyspark ", "wait $kernels"))
-    assert step.index("trap 'kill $kernels") < compiling < spark < end
+    texts = ("trap 'kill $kernels", "warm()' &", " pyspark ", "doctor --fetch", "wait $kernels")
+    places = [step.index(text) for text in texts]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_a_java_is_installed_where_none_is_found(tmp_path, is_found):
+    step = planned(tmp_path, ["venv", "packages"]).replace("\\\n", "")
+    [check] = [line for line in step.splitlines() if "find_java()" in line]
+    begin = check.index("{ .venv/bin/python")
+    check = check[begin : check.index("}; }", begin) + len("}; }")]
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\ncase "$*" in *find_java*) exit {int(not is_found)} ;; *) echo "$@" ;; esac\n')
+    python.chmod(0o755)
+    ran = subprocess.run(["sh", "-c", check], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert ("-e .[java]" in ran) is not is_found

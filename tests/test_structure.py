@@ -16,6 +16,7 @@ import yaml
 from packaging.version import Version
 
 from deploy.cli import _new_app
+from tests.support.compose import compose_services
 from tests.support.profile import CPU_LIMIT_S
 from twin.stores.headers import STATE_FORMAT
 
@@ -113,10 +114,7 @@ def test_what_the_compose_file_mounts_is_there(services):
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    """The services of the compose file, with the defaults of variables."""
-    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))["services"]
-    return loaded
+    return compose_services()
 
 
 @pytest.fixture(scope="module")

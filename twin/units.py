@@ -74,14 +74,20 @@ def as_microseconds(text: str) -> int:
     return (datetime.fromisoformat(text.upper()) - _EPOCH) // timedelta(microseconds=1)
 
 
-def check_time(text: str) -> None:
-    """Check a time in a record of a topic, which anybody may have written.
+def event_time(text: str) -> int:
+    """Return the microseconds since 1970 of a time in an option or in a record, which anybody may have written.
 
     Raises:
         ValueError: it is not RFC 3339, no such day is in the calendar, or no event can be of that year.
     """
-    if not FIRST_SECOND <= as_microseconds(text) // 1_000_000 <= LAST_SECOND:
-        raise ValueError(f"{text[:40]} lies outside the years 2000 to 2100")
+    try:
+        time = as_microseconds(text)
+    except ValueError:
+        time = -1
+    if not FIRST_SECOND <= time // 1_000_000 <= LAST_SECOND:
+        right = "RFC 3339 with its zone, such as 2026-11-20T02:10Z, in the years 2000 to 2100"
+        raise ValueError(f"{text[:40]}; expected: {right}")
+    return time
 
 
 def as_seconds(text: str) -> float:

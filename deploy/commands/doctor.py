@@ -24,6 +24,7 @@ from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, 
 from deploy.java.make_archives import make_archives
 from deploy.java.runtime import find_java
 from deploy.options.common import Flag
+from deploy.show.progress import warm_kernels
 from deploy.show.terminal import Wrapped
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from streams.log import configure_logging
@@ -72,7 +73,7 @@ def doctor(
     The exit status is 0 if nothing needed is missing, else 1.
 
     Args:
-        fetch: First fetch missing jars.
+        fetch: First do what else the first use does: fetch missing jars, and compile the kernels.
         class_archives: First make missing archives of Java's classes, with which Spark and the embedded broker start
             some seconds sooner. This takes half a minute, and 240 MB of disk.
     """
@@ -80,10 +81,14 @@ def doctor(
         ensure_jars(SPARK_CONNECTOR)
         ensure_jars(KAFKA_BROKER)
         ensure_jars(CONSOLE)
+        warm_kernels(Console(stderr=True))
     if class_archives:
         configure_logging(level="warning")
         print("making archives of Java's classes", file=sys.stderr)
-        make_archives()
+        try:
+            make_archives()
+        except MqtwinError as error:  # they save time, and nothing needs them
+            print(f"no archives of Java's classes: {error}", file=sys.stderr)
     findings = examine()
     print_findings(findings)
     return 1 if any(finding.state == "missing" for finding in findings) else 0

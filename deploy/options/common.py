@@ -16,6 +16,7 @@ from deploy.options.files import InputFile, option_name
 from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
+from twin.units import event_time
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -84,19 +85,16 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def parse_start(text: str) -> int:
-    """Return --start in microseconds since 1970.
+def parse_time(option: str, text: str) -> int:
+    """Return the time of an option, such as --at, in microseconds since 1970.
 
     Raises:
         UsageError: `text` is not the time of an event.
     """
-    from twin.events import EventError
-    from twin.events.fields import FIELD
-
     try:
-        return int(FIELD["time"].checked(text))
-    except EventError as error:
-        raise UsageError(f"--start: {error.detail}") from None
+        return event_time(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None
 
 
 @Parameter(name="*", group=KAFKA)

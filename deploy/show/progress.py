@@ -1,4 +1,4 @@
-"""Progress of a command that reads or writes events: a live line on standard error, on a terminal only."""
+"""Progress of what takes long, as a live line on a terminal: events that are read or written, kernels that compile."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing_extensions import override
 from deploy.show.terminal import print_line
 from twin.events import Reject
 from twin.recordings.files import Chunk, LinesChunk
+from twin.stores.warm_up import COMPILING, compiles, count_compiled, warm
 
 _MANY_REJECTS = 1_000
 
@@ -54,6 +55,32 @@ class WrongEstate:
         first = f"the first: {self._first.reason}: {self._first.detail}"
         text = f"{self._recording}: not one of {self._rejects:,} events was accepted so far, {first}"
         print_line(f"mqtwin: warning: {text}; is it the estate of this recording?")
+
+
+class _KernelsColumn(ProgressColumn):
+    """A column with the number of kernels that are compiled, by this process or by the one that it waits for."""
+
+    @override
+    def render(self, task: Task) -> Text:
+        return Text(f"({count_compiled()} done)")
+
+
+def warm_kernels(console: Console) -> None:
+    """Load the kernels, and show that they are compiled first: it takes minutes, once for each version.
+
+    Args:
+        console: Console for the live line; where it is no terminal, for a line before the compilation.
+    """
+    columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    text = "loading kernels"
+    if compiles():
+        text = COMPILING
+        columns.insert(2, _KernelsColumn())
+        if not console.is_terminal:
+            console.print(COMPILING, soft_wrap=True, highlight=False)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task(text, total=None)
+        warm()
 
 
 @contextmanager

@@ -308,18 +308,21 @@ class CheckpointGuard:
                 effect="what these records would have changed is missing; no record is counted twice",
             )
 
-    def note_start(self, partitions: int) -> None:
+    def note_start(self, partitions: int) -> int:
         """Write the manifest of this start, and make way for a batch that will be run again.
 
         Args:
             partitions: partitions of the state, if it is new.
+
+        Returns:
+            Partitions of the state.
         """
         if self._guard is None:
-            return
+            return partitions
         if isinstance(self._guard.files, CheckpointFiles):
             drop_uncommitted_state(self._guard.files)
         newest = self._guard.files.newest
-        frozen = newest[1].get(PARTITIONS) if newest is not None else None
+        partitions = int((newest[1].get(PARTITIONS) if newest is not None else None) or partitions)
         kafka = describe_cluster(self._client, self._topics.read)
         begin = next_offsets(self._location, self._guard.files).get(self._topics.events, {})
         self._guard.write(
@@ -328,11 +331,12 @@ class CheckpointGuard:
                 self._topics,
                 kafka.ids,
                 kafka.cluster,
-                int(frozen) if frozen else partitions,
+                partitions,
                 self._guard.manifest if self._guard.files.has_begun else None,
                 self._guard.note_estate(self._estate, begin),
             )
         )
+        return partitions
 
     def note_skipped(self, place: str) -> None:
         """Remember, for readers of the past, a record that the job leaves out. UsageError: it cannot be written."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from streams import seams
 from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
+from streams.query.buckets import Buckets
 from streams.query.report_records import ReadMark, ReportError, pack_reports, read_record
 from streams.query.rows import (
     BEHIND,
@@ -26,13 +27,13 @@ from streams.query.rows import (
     BLOCK_ROWS,
     CAUGHT_UP,
     DEAD,
-    DEAD_KEY,
-    DEAD_KEYS,
     FIRST_OTLP_PARTITION,
     MARK,
     REPORT,
     SPANS,
+    Item,
     StoreSpans,
+    pack_items,
     pack_letters,
     pack_spans,
 )
@@ -79,12 +80,12 @@ def decode_task(
     Args:
         packed: the plan.
         source: topic of the events, as named in dead letters.
-        task: number of the task; it spreads dead letters over keys.
+        task: number of the task; it spreads dead letters over buckets.
         batches: record batches of `KAFKA_COLUMNS`.
     """
     plan = packed.unpack()
     span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
-    buffer = OutputBuffer(open_decoder(packed), plan, source, f"{DEAD_KEY}{task % DEAD_KEYS}", span_reader)
+    buffer = OutputBuffer(open_decoder(packed), plan, source, open_buckets(packed), task, span_reader)
     for batch in batches:
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.READING)
@@ -99,6 +100,13 @@ def open_decoder(packed: PackedPlan) -> Decoder:
     prepare_worker()
     plan = packed.unpack()
     return Decoder(plan.estate, Limits(value_bytes=plan.limits.dlq))
+
+
+@lru_cache(maxsize=4)
+def open_buckets(packed: PackedPlan) -> Buckets:
+    """Return the buckets of a plan's estate; one object per process and plan."""
+    plan = packed.unpack()
+    return Buckets(plan.estate.stores, plan.partitions)
 
 
 @lru_cache(maxsize=4)
@@ -158,17 +166,25 @@ class OutputBuffer:
         decoder: decoder of the plan's estate.
         plan: names of topics, limits.
         source: topic of the events, as named in dead letters.
-        dead_key: key of the rows with dead letters.
+        buckets: the buckets of the estate.
+        task: number of the task; it spreads dead letters over buckets.
         span_reader: span reader of records of the OpenTelemetry topic; None: the job reads none.
     """
 
     def __init__(
-        self, decoder: Decoder, plan: Plan, source: str, dead_key: str, span_reader: SpanReader | None = None
+        self,
+        decoder: Decoder,
+        plan: Plan,
+        source: str,
+        buckets: Buckets,
+        task: int = 0,
+        span_reader: SpanReader | None = None,
     ) -> None:
         self._decoder = decoder
         self._plan = plan
         self._source = source
-        self._dead_key = dead_key
+        self._buckets = buckets
+        self._task = task
         self._span_reader = span_reader
         self._clear()
 
@@ -272,31 +288,30 @@ class OutputBuffer:
         self._bytes += len(value) + len(letter.detail)
 
     def flush(self) -> pa.RecordBatch:
-        """Return the buffered output as rows of `BLOCK_ROWS` and empty the buffer."""
-        rows = [
-            (store, BLOCK, partition, entry.offset, entry.index, join_blocks(entry.blocks).pack())
-            for (store, partition), entry in self._stores.items()
-        ]
-        rows += [
-            (store, REPORT, partition, entry.offset, 0, pack_reports(entry.reports))
-            for (store, partition), entry in self._reports.items()
-        ]
-        rows += [
-            (store, MARK, partition, offset, 0, CAUGHT_UP if caught_up else BEHIND)
-            for (store, partition), (offset, caught_up) in self._marks.items()
-        ]
-        rows += [
-            (store, SPANS, FIRST_OTLP_PARTITION + partition, entry.offset, 0, pack_spans(entry.records))
-            for (store, partition), entry in self._spans.items()
-        ]
+        """Return the buffered output as rows of `BLOCK_ROWS`, one for each bucket, and empty the buffer."""
+        rows: dict[str, list[Item]] = {}
+        for item in self._items():
+            rows.setdefault(self._buckets.key_of(item.store), []).append(item)
         if self._letters:
             first = self._letters[0]
-            rows.append((self._dead_key, DEAD, first.partition, first.offset, first.index, pack_letters(self._letters)))
+            letters = Item("", first.partition, first.offset, first.index, DEAD, pack_letters(self._letters))
+            rows.setdefault(self._buckets.key_of_task(self._task), []).append(letters)
         self._clear()
-        columns = zip(*rows, strict=True)
+        columns = [list(rows), [pack_items(items) for items in rows.values()]]
         return pa.record_batch(
             [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
         )
+
+    def _items(self) -> Iterator[Item]:
+        """Yield what there is for stores."""
+        for (store, partition), blocks in self._stores.items():
+            yield Item(store, partition, blocks.offset, blocks.index, BLOCK, join_blocks(blocks.blocks).pack())
+        for (store, partition), reports in self._reports.items():
+            yield Item(store, partition, reports.offset, 0, REPORT, pack_reports(reports.reports))
+        for (store, partition), (offset, caught_up) in self._marks.items():
+            yield Item(store, partition, offset, 0, MARK, CAUGHT_UP if caught_up else BEHIND)
+        for (store, partition), spans in self._spans.items():
+            yield Item(store, FIRST_OTLP_PARTITION + partition, spans.offset, 0, SPANS, pack_spans(spans.records))
 
 
 def join_blocks(blocks: list[EventBlock]) -> EventBlock:

@@ -146,7 +146,6 @@ def _start_guarded(
     executors = check_executors(session, settings.checkpoint)
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
-    packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans))
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     marks = ReadMarks(settings.estate, settings.client, settings.topics)
@@ -155,7 +154,8 @@ def _start_guarded(
     session.streams.addListener(log)
     marks.tell(caught_up=False)  # there may be a backlog
     written = end_offsets(settings.client, settings.topics.reports)
-    guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
+    partitions = guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
+    packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans, partitions))
     if settings.max_records is None:
         names = (settings.topics.events, *((settings.otlp_topic,) if settings.otlp_topic is not None else ()))
         bound = min((choose_bound(settings.client, name) for name in names), key=lambda bound: bound.records)

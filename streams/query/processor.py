@@ -1,16 +1,17 @@
 """Second stage of the query: the live twin of each store, driven by event batches and by reports of other stores.
 
-It is a thin adaptor between Spark's `transformWithState` and the twin. It sorts the event batches, lets the
-twin apply them and then the reports, writes the changed pages to the state store, and emits alerts, a state record,
-dead letters and the reports of the store itself.
+It is a thin adaptor between Spark's `transformWithState` and the twins. For each store of a bucket it sorts the event
+batches, lets the twin apply them and then the reports, writes the changed pages to the state store, and emits alerts, a
+state record, dead letters and the reports of the store itself.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,24 +23,25 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from streams import seams
 from streams.kafka.dead_letters import DeadLetter, Header
 from streams.plan import PackedPlan, Plan
-from streams.query.decode_stage import open_decoder
+from streams.query.decode_stage import open_buckets, open_decoder
 from streams.query.observed import SourceBits, plausible_clock, restarted_route
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
 from streams.query.rows import (
     BLOCK,
     CAUGHT_UP,
-    DEAD_KEY,
     FIGURES,
     MARK,
     REPORT,
     SPANS,
+    ReadItem,
     StoreSpans,
+    unpack_items,
     unpack_letters,
     unpack_spans,
 )
 from streams.query.worker import exemptions, prepare_worker
-from streams.state.pages import StoreState
-from streams.state.twins import Twins, TwinSource, query_directory
+from streams.state.pages import MAX_STORES, StoreState
+from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
@@ -60,7 +62,7 @@ _SPANS = StructType([StructField("spans", BinaryType(), False)])
 
 @dataclass(slots=True)
 class Output:
-    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the key in this batch.
+    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the bucket in this batch.
 
     Args:
         plan: names and limits of topics.
@@ -77,6 +79,21 @@ class Output:
     heard: list[int] = field(default_factory=list)
     restarted: int = 0
     clock: int = 0
+
+    def count(self, **figures: int) -> None:
+        """Add to figures."""
+        for name, number in figures.items():
+            self.figures[name] += number
+
+    def note_clock(self, clock: int, blocks: Sequence[EventBlock], duplicates: int) -> None:
+        """Note the clock of a store after event batches, and a producer among them that began its numbers again."""
+        self.clock = max(self.clock, plausible_clock(clock))
+        if duplicates:
+            self.restarted = max(self.restarted, restarted_route(blocks, duplicates, clock))
+
+    def hear(self, words: list[int]) -> None:
+        """Note queue managers that had events."""
+        self.heard = [one | other for one, other in zip(self.heard or [0] * len(words), words, strict=True)]
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[Header] | None = None) -> None:
         """Add a Kafka record."""
@@ -122,7 +139,7 @@ class Output:
 
 
 class TwinProcessor(StatefulProcessor):
-    """The stateful operator. A key is a store, or a pseudo key of dead letters."""
+    """The stateful operator. A key of its input is a bucket, a key of its state is a store."""
 
     def __init__(self, packed: PackedPlan) -> None:
         self._packed = packed
@@ -139,22 +156,23 @@ class TwinProcessor(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[Row]:
-        """Return the output for all rows of a key in a batch; Spark calls this."""
-        name = str(key[0])
+        """Return the output for all rows of a bucket in a batch; Spark calls this."""
+        context = TaskContext.get()
+        if context is not None:
+            open_buckets(self._packed).check(str(key[0]), context.partitionId())
+        items = [item for row in rows for item in unpack_items(row["items"])]
+        items.sort(key=lambda item: item.place)  # Spark promises no order within a key
         output = Output(self._packed.unpack())
-        if name.startswith(DEAD_KEY):
-            for _, payload in _sort_payloads(rows):
-                for letter in unpack_letters(payload):
-                    output.add_letter(letter)
-        else:
-            payloads = _sort_payloads(rows)
-            blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
-            reports = [report for kind, payload in payloads if kind == REPORT for report in unpack_reports(payload)]
-            marks = [payload == CAUGHT_UP for kind, payload in payloads if kind == MARK]
-            spans = [record for kind, payload in payloads if kind == SPANS for record in unpack_spans(payload)]
-            if spans:
-                blocks += self._order(name, spans, output)
-            self._advance(name, blocks, reports, marks[-1] if marks else None, output)
+        by_store = {store: list(own) for store, own in groupby(items, lambda item: item.store)}
+        for item in by_store.pop("", []):
+            for letter in unpack_letters(item.payload):
+                output.add_letter(letter)
+        for some in _batched(list(by_store), MAX_STORES):
+            began = time.perf_counter_ns()
+            states = self._state.saved(some)
+            output.count(open_us=(time.perf_counter_ns() - began) // 1000)
+            for store, saved in zip(some, states, strict=True):
+                self._advance(store, by_store[store], saved, output)
         if seams.ACTIVE is not None:
             seams.ACTIVE.reach(seams.SENDING)
         yield from output.rows()
@@ -173,28 +191,28 @@ class TwinProcessor(StatefulProcessor):
         self._spans.update((ordered.memory,))
         for letter in ordered.letters:
             output.add_letter(letter)
-        output.figures |= {
-            "spans": sum(map(len, spans)),
-            "spans_twice": ordered.counts["duplicate"],
-            "spans_late": ordered.counts["late"] + ordered.counts["ahead"],
-            "spans_unsized": ordered.counts["no-size"],
-        }
+        output.count(
+            spans=sum(map(len, spans)),
+            spans_twice=ordered.counts["duplicate"],
+            spans_late=ordered.counts["late"] + ordered.counts["ahead"],
+            spans_unsized=ordered.counts["no-size"],
+        )
         return [ordered.block] if ordered.block is not None else []
 
-    def _advance(
-        self, store: str, blocks: list[EventBlock], reports: list[Report], caught_up: bool | None, output: Output
-    ) -> None:
+    def _advance(self, store: str, items: Sequence[ReadItem], saved: SavedState | None, output: Output) -> None:
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
 
         Args:
             store: its name.
-            blocks: event batches.
-            reports: reports, of a shared store.
-            caught_up: what the last mark says; None: there was none.
+            items: its items, in the order of the topic.
+            saved: its saved state; None: there is none.
             output: takes the output.
         """
+        self._state.select(store)
+        blocks, reports, caught_up, spans = _unpacked(items)
+        if spans:
+            blocks += self._order(store, spans, output)
         started = time.perf_counter_ns()
-        saved = self._state.saved()
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._state.pages) as lease:
             opened = time.perf_counter_ns()
             duplicates_before = _duplicates(lease.twin)
@@ -211,10 +229,8 @@ class TwinProcessor(StatefulProcessor):
                     output.add_alert(alert)
             duplicates = _duplicates(lease.twin) - duplicates_before
             if isinstance(lease.twin, MessageStore):
-                output.clock = plausible_clock(lease.twin.clock)
-                if duplicates:
-                    output.restarted = restarted_route(blocks, duplicates, lease.twin.clock)
-            output.heard = source_bits(self._packed).words(blocks)
+                output.note_clock(lease.twin.clock, blocks, duplicates)
+            output.hear(source_bits(self._packed).words(blocks))
             output.add_reports(lease.twin.drain_reports())
             if shared is None or not shared.is_untouched:  # else it has had a mark only
                 output.add_state(lease.twin.state())
@@ -222,19 +238,35 @@ class TwinProcessor(StatefulProcessor):
             pages, size = self._state.write_pages(lease.twin.dirty_pages())
             self._state.write_header(lease.token, lease.twin.header())
             written = time.perf_counter_ns()
-        output.figures |= {
-            "events": sum(len(block.events) for block in blocks),
-            "duplicates": duplicates,
-            "blocks": len(blocks),
-            "stores": 1,
-            lease.source.value: 1,
-            "unmirrored": int(not lease.is_mirrored),
-            "pages": pages,
-            "page_bytes": size,
-            "open_us": (opened - started) // 1000,
-            "apply_us": (applied - opened) // 1000,
-            "write_us": (written - applied) // 1000,
-        }
+        output.count(
+            events=sum(len(block.events) for block in blocks),
+            duplicates=duplicates,
+            blocks=len(blocks),
+            stores=1,
+            unmirrored=int(not lease.is_mirrored),
+            pages=pages,
+            page_bytes=size,
+            open_us=(opened - started) // 1000,
+            apply_us=(applied - opened) // 1000,
+            write_us=(written - applied) // 1000,
+        )
+        output.count(**{lease.source.value: 1})
+
+
+def _batched(stores: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(stores), size):
+        yield stores[start : start + size]
+
+
+def _unpacked(
+    items: Sequence[ReadItem],
+) -> tuple[list[EventBlock], list[Report], bool | None, list[StoreSpans]]:
+    """Return event batches, reports, what the last mark says (None: there is none), and spans by record."""
+    blocks = [EventBlock.unpack(item.payload) for item in items if item.kind == BLOCK]
+    reports = [report for item in items if item.kind == REPORT for report in unpack_reports(item.payload)]
+    marks = [item.payload == CAUGHT_UP for item in items if item.kind == MARK]
+    spans = [record for item in items if item.kind == SPANS for record in unpack_spans(item.payload)]
+    return blocks, reports, marks[-1] if marks else None, spans
 
 
 def _duplicates(twin: Twin) -> int:
@@ -254,14 +286,6 @@ def open_twins(packed: PackedPlan, query: str) -> Twins:
     prepare_worker()
     plan = packed.unpack()
     return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
-
-
-def _sort_payloads(rows: Iterable[Row]) -> list[tuple[str, bytes]]:
-    """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
-    ordered = list(rows)
-    if len(ordered) > 1:
-        ordered.sort(key=lambda row: (row["partition"], row["offset"], row["index"]))
-    return [(row["kind"], row["payload"]) for row in ordered]
 
 
 def _query_id() -> str:

@@ -178,7 +178,7 @@ def pack_reports(reports: list[Report]) -> bytes:
     return msgspec.msgpack.encode(reports)
 
 
-def unpack_reports(payload: bytes) -> list[Report]:
+def unpack_reports(payload: bytes | memoryview) -> list[Report]:
     """Return the reports of a payload; see `pack_reports`."""
     return _reports.decode(payload)
 

@@ -1,6 +1,7 @@
 """The rows between the stages of the query, as schemas of Spark and of Arrow.
 
-Each row carries an event batch, not an event, because shuffle, sort and the stateful operator have a cost per row.
+Each row carries event batches of many stores, not an event, because shuffle, sort and the stateful operator have a cost
+per row.
 """
 
 from __future__ import annotations
@@ -13,28 +14,63 @@ import pyarrow as pa
 from streams.kafka.dead_letters import DeadLetter
 from twin.events import Event
 
-# Kinds of rows between the decode stage and the processor.
+# Kinds of items between the decode stage and the processor.
 BLOCK, SPANS, REPORT, MARK, DEAD = "block", "spans", "report", "mark", "dead"
 CAUGHT_UP, BEHIND = b"\1", b"\0"  # payloads of a mark: see `streams.query.report_records`
-DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
 FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind all of the events topic
-DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they have no state
 
-# Decode stage to processor. partition, offset, index: position of the first event of the row.
-BLOCK_DDL = "store string, kind string, partition int, offset long, index int, payload binary"
-BLOCK_ROWS = pa.schema(
-    [
-        ("store", pa.string()),
-        ("kind", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("index", pa.int32()),
-        ("payload", pa.binary()),
-    ]
-)
+
+class Item(msgspec.Struct, array_like=True, frozen=True):
+    """What the decode stage has for a store.
+
+    Args:
+        store: its name; empty: dead letters, which have no store.
+        partition: of the first event.
+        offset: of the first event.
+        index: of the first event in its record.
+        kind: BLOCK, SPANS, REPORT, MARK or DEAD.
+        payload: as the kind says.
+    """
+
+    store: str
+    partition: int
+    offset: int
+    index: int
+    kind: str
+    payload: bytes | memoryview
+
+    @property
+    def place(self) -> tuple[str, int, int, int]:
+        """The store, and the place in the topic: the order in which items are applied."""
+        return self.store, self.partition, self.offset, self.index
+
+
+class ReadItem(Item, array_like=True, frozen=True):
+    """An item after the shuffle; its payload is a view of the row's."""
+
+    payload: memoryview
+
+
+# Decode stage to processor: the items of a bucket, see `streams.query.buckets`. The column has this name because it is
+# the key of the state, too, which is by store.
+BLOCK_DDL = "store string, items binary"
+BLOCK_ROWS = pa.schema([("store", pa.string()), ("items", pa.binary())])
+
+_items = msgspec.msgpack.Decoder(list[ReadItem])
+
+
+def pack_items(items: Iterable[Item]) -> bytes:
+    """Return the items of a row of `BLOCK_ROWS`."""
+    return msgspec.msgpack.encode(list(items))
+
+
+def unpack_items(packed: bytes) -> list[ReadItem]:
+    """Return the items of a row; see `pack_items`."""
+    return _items.decode(packed)
+
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
-# column because PySpark takes time per column and store to pass rows, however few. Behind these come two that are not
+# column because PySpark takes time per column to pass rows. Behind these come two that are not
 # summed up: see `streams.query.observed`, RESTARTED and CLOCK.
 FIGURES = (
     "events",
@@ -76,7 +112,7 @@ def pack_spans(records: list[StoreSpans]) -> bytes:
     return msgspec.msgpack.encode(records)
 
 
-def unpack_spans(payload: bytes) -> list[StoreSpans]:
+def unpack_spans(payload: bytes | memoryview) -> list[StoreSpans]:
     """Return the spans of a payload; see `pack_spans`."""
     return _records_of_spans.decode(payload)
 
@@ -89,6 +125,6 @@ def pack_letters(letters: Iterable[DeadLetter]) -> bytes:
     return msgspec.msgpack.encode(list(letters))
 
 
-def unpack_letters(payload: bytes) -> list[DeadLetter]:
+def unpack_letters(payload: bytes | memoryview) -> list[DeadLetter]:
     """Return the dead letters of a payload; see `pack_letters`."""
     return _letters.decode(payload)

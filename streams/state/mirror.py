@@ -5,10 +5,11 @@ would read all pages back from the state store. The mirror is only a cache. Its 
 that of the state store's header (docs/architecture.md, The cache); the token is removed before the arrays change and
 written after the batch. A process that does not get the lock uses arrays of its own. A mirror is one file, ``<local
 directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``: a head of `_HEAD_BYTES` with the token and the position
-of each array, then the arrays. Lock (flock), token and arrays belong to the open file, so writes to a removed file are
-not visible in its successor; a reset creates a new file, as the old one may be mapped elsewhere. The boot is part of
-the name because files not written back before a power failure may hold anything. A process has one mapping while it
-caches the twin, and one descriptor during a batch.
+of each array, then the arrays. A large array may double where it is: the file has no blocks for what it does not use
+yet. Lock (flock), token and arrays belong to the open file, so writes to a removed file are not visible in its
+successor; a reset creates a new file, as the old one may be mapped elsewhere. The boot is part of the name because
+files not written back before a power failure may hold anything. A process has one mapping while it caches the twin, and
+one descriptor during a batch.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import psutil
 
 from streams.host.scratch import base_of
 from twin.errors import MqtwinError
-from twin.state.arrays import Array, Size
+from twin.state.arrays import LARGE_BYTES, Array, Size, copy_bytes, room
 
 ABANDONED_SECONDS = 3600.0  # the next query on the host removes mirrors unused for this long
 NO_ROOM = frozenset(  # errors after which a process continues in its own memory
@@ -50,14 +51,16 @@ NO_ROOM = frozenset(  # errors after which a process continues in its own memory
 )
 _CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
-_MAGIC = b"mqtwin 2"  # name and version of the layout
+_MAGIC = b"mqtwin 3"  # name and version of the layout
 _TOKEN = struct.Struct("8sH54s")  # magic, bytes of the token, token
 _NO_TOKEN = _TOKEN.pack(_MAGIC, 0, b"")
 _EXTENTS_OFFSET = 64  # of the length, 4 bytes, and msgpack of [[name, bytes per row, rows, offset], ...]
 _HEAD_BYTES = 4096
 _ALIGNMENT = 64
+_PUNCH_HOLE = 1 | 2  # keep the size, free the blocks [published: Linux man-pages, fallocate(2)]
 _NEW_SUFFIX = "+new"  # of a file that will replace a store's; quoted names of stores have no plus sign
 _FAILED = ctypes.c_void_p(-1).value
+_NOTHING = np.zeros(0, np.uint8)
 
 
 @cache
@@ -69,6 +72,8 @@ def _libc() -> Any:
         ctypes.c_int64,  # off_t, on every 64-bit system
     ]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    if hasattr(libc, "fallocate"):
+        libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     return libc
 
 
@@ -201,7 +206,7 @@ class _Extent:
     @property
     def end(self) -> int:
         """The first offset behind it for another array."""
-        return self.offset + _aligned(self.size)
+        return self.offset + _room(self.size)
 
 
 class Mirror:
@@ -218,6 +223,7 @@ class Mirror:
         self._file = file  # descriptor of the open, locked file; -1: released
         self._extents: dict[str, _Extent] = {}
         self._arrays: dict[str, Array] = {}
+        self._content = _NOTHING  # the file, mapped
         self.is_shared = True
 
     @classmethod
@@ -288,6 +294,7 @@ class Mirror:
         """Discard all arrays: those created afterwards are zero."""
         self._extents.clear()
         self._arrays.clear()
+        self._content = _NOTHING
         self.is_shared = True
         try:
             if os.fstat(self._file).st_size:
@@ -340,7 +347,7 @@ class Mirror:
                 old = self._arrays[name]
                 if old.size < count:
                     self._arrays[name] = np.zeros(count, old.dtype)
-                    _copy_bytes(old, self._arrays[name])
+                    copy_bytes(old, self._arrays[name])
         return dict(self._arrays)
 
     @property
@@ -351,11 +358,15 @@ class Mirror:
     def _lay_out(self, sizes: Mapping[str, Size]) -> None:
         """Allocate arrays one after another in an empty file."""
         extents: dict[str, _Extent] = {}
-        end = _HEAD_BYTES
+        end, start, full = _HEAD_BYTES, 0, _HEAD_BYTES
         for name, (dtype, rows) in sizes.items():
-            extents[name] = _Extent(dtype, rows, end)
-            end = extents[name].end
-        _allocate(self._file, 0, end)
+            extents[name] = extent = _Extent(dtype, rows, end)
+            if end > full:  # the array before has room to grow
+                _allocate(self._file, start, full)
+                start = end
+            end, full = extent.end, end + _aligned(extent.size)
+        _allocate(self._file, start, full)
+        os.ftruncate(self._file, end)
         self._write_extents(extents)
         self._extents = extents
         self._map()
@@ -369,34 +380,34 @@ class Mirror:
             raise AttachError(f"mirror {self._path.name} cannot be mapped: {error}") from error
 
     def _grow(self, rows: Mapping[str, int]) -> None:
-        """Grow arrays in place, or move them to bytes that no array had before this call."""
-        old, file_bytes = self._extents, os.fstat(self._file).st_size
+        """Grow arrays in place, or move them to bytes that no array had before this call: such bytes are zero."""
+        old = self._extents
         new = dict(old)
         for name, count in rows.items():
             extent = old[name]
             others = (extents[other] for extents in (old, new) for other in extents if other != name)
-            offset = _find_offset(_aligned(count * extent.dtype.itemsize), extent, others)
-            new[name] = _Extent(extent.dtype, count, offset)
+            offset = _find_offset(count * extent.dtype.itemsize, extent, others)
+            new[name] = grown = _Extent(extent.dtype, count, offset)
+            _allocate(self._file, grown.offset, grown.offset + _aligned(grown.size))
         end = max(extent.end for extent in new.values())
-        if end > file_bytes:
-            _allocate(self._file, file_bytes, end)
+        if end > os.fstat(self._file).st_size:
+            os.ftruncate(self._file, end)
         self._extents = new
         before = self._arrays
         self._map()
         for name in rows:
-            array, extent = self._arrays[name], new[name]
-            if extent.offset != old[name].offset:
-                _copy_bytes(before[name], array)
-            # Another array may have been in the new rows. Bytes behind the old end of the file are zero.
-            new_rows = array[before[name].size :].view(np.uint8)
-            new_rows[: max(0, file_bytes - extent.offset - old[name].size)] = 0
+            if new[name].offset != old[name].offset:
+                copy_bytes(before[name], self._arrays[name])
+                _clear(self._file, before[name], old[name])
         self._write_extents(new)
 
     def _map(self) -> None:
-        """Map the whole file and view the arrays in it. The previous mapping ends with the last array that views it."""
-        content = map_shared(self._file, max((extent.end for extent in self._extents.values()), default=_HEAD_BYTES))
+        """View the arrays in the mapping of the whole file. The previous one ends with the last array that views it."""
+        size = max((extent.end for extent in self._extents.values()), default=_HEAD_BYTES)
+        if self._content.size < size:
+            self._content = map_shared(self._file, size)
         self._arrays = {
-            name: content[extent.offset : extent.offset + extent.size].view(extent.dtype)
+            name: self._content[extent.offset : extent.offset + extent.size].view(extent.dtype)
             for name, extent in self._extents.items()
         }
 
@@ -429,6 +440,7 @@ class Mirror:
             raise error
         self.is_shared = False
         self._arrays = {name: array.view(np.uint8).copy().view(array.dtype) for name, array in self._arrays.items()}
+        self._content = _NOTHING
         self._path.unlink(missing_ok=True)
 
 
@@ -465,6 +477,11 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
+def _room(size: int) -> int:
+    """Return the bytes between the beginning of an array of `size` bytes and that of the next array."""
+    return _aligned(room(size))
+
+
 def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
     """Return the offset for a growing array: its own if there is room, else the first gap, else the end.
 
@@ -475,7 +492,8 @@ def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
     """
     obstacles = [other for other in others if other.size]
     next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)
-    if extent.offset + size <= next_offset:
+    size = _room(size)
+    if extent.size and extent.offset + size <= next_offset:  # one of no rows has no place of its own
         return extent.offset
     end = _HEAD_BYTES
     for other in sorted((*obstacles, extent), key=lambda other: other.offset):
@@ -485,22 +503,24 @@ def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
     return end
 
 
-def _copy_bytes(source: Array, target: Array) -> None:
-    """Copy an array into the first rows of another one, as bytes, so that padding is copied too."""
-    target.view(np.uint8)[: source.nbytes] = source.view(np.uint8)
-
-
-def _allocate(file: int, old_size: int, size: int) -> None:
-    """Extend a file to `size` bytes.
+def _allocate(file: int, start: int, end: int) -> None:
+    """Give a file blocks from `start` to `end`, at least for what it has none for; its content stays.
 
     All blocks are allocated at once: a hole without a free block would end the process with SIGBUS when it is written.
     """
     if hasattr(os, "posix_fallocate"):
         try:
-            os.posix_fallocate(file, old_size, size - old_size)
+            os.posix_fallocate(file, start, end - start)
         except OSError as error:
             if error.errno not in _CANNOT_ALLOCATE:
                 raise
         else:
             return
-    os.ftruncate(file, size)
+    os.ftruncate(file, max(end, os.fstat(file).st_size))
+
+
+def _clear(file: int, array: Array, extent: _Extent) -> None:
+    """Make the bytes of an array that has moved zero, and give the blocks of a large one back."""
+    is_large = extent.size >= LARGE_BYTES and hasattr(_libc(), "fallocate")
+    if not is_large or _libc().fallocate(file, _PUNCH_HOLE, extent.offset, extent.size) != 0:
+        array.view(np.uint8)[:] = 0

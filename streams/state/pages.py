@@ -1,16 +1,15 @@
-"""State of a store in Spark's state store: its header, and a map from page number to bytes.
+"""State of stores in Spark's state store: of each its header, and a map from page number to bytes.
 
 PySpark waits for the JVM's answer to each call: the key of the rows, the header, each page, the header again. The JVM
-answers requests in their order, so what only says "done" can be read later. Here a store costs one wait, for its
-header: the request for it goes out together with the key, and the answers to a store's writes are read with that of the
-next store. With a thousand stores a batch, sockets had two fifths of the workers' time, and have a seventh so. This
-needs private names of PySpark. They are looked up once; if one is missing, all goes through the public interface.
+answers requests in their order, so what only says "done" can be read later. Here `MAX_STORES` stores cost one wait, for
+their headers: the requests for them go out together, and the answers to writes are read with those of the next stores.
+This needs private names of PySpark. They are looked up once; if one is missing, all goes through the public interface.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
@@ -23,6 +22,7 @@ PAGES, HEADER = "pages", "header"  # names of the state variables
 KEY = StructType([StructField("page", LongType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
 HEADER_TYPE = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
+MAX_STORES = 32  # whose headers are asked for together: the requests, 4 KB, must fit into a socket's buffer
 MAX_PENDING_REQUESTS = 64  # their answers, about 10 bytes each, must fit into a socket's buffer
 MAX_PENDING_BYTES = 1024 * 1024
 PROTOCOL_VERSION = 0
@@ -30,21 +30,33 @@ _FRAME_HEAD = struct.Struct("!ii")  # protocol version, bytes of the request
 
 
 class StoreState:
-    """State of the store that is the processor's current key. Created in the processor's `init`, for one task."""
+    """State of the stores of a task, one at a time: see `select`. Created in the processor's `init`, for one task."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._set_key = _key_setter(handle)
         self._pages = handle.getMapState(PAGES, KEY, VALUE)
         self._header = handle.getValueState(HEADER, HEADER_TYPE)
         self._pipeline = _open_pipeline(handle)
 
-    def saved(self) -> SavedState | None:
-        """Return token and header as last written; None if there is none yet.
+    def select(self, store: str) -> None:
+        """Make a store the one whose state is read and written. It must be of this task's partition."""
+        self._set_key(store)
+
+    def saved(self, stores: Sequence[str]) -> list[SavedState | None]:
+        """Return token and header of each of at most `MAX_STORES` stores as last written; None: there is none yet.
 
         Raises:
             PySparkRuntimeError: the state store refused this, or what was written before.
         """
-        row = self._header.get() if self._pipeline is None else self._pipeline.get_value(HEADER)
-        return SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
+        if self._pipeline is not None:
+            rows = self._pipeline.get_values(HEADER, [(store,) for store in stores])
+        else:
+            rows = [self._saved_row(store) for store in stores]
+        return [SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None for row in rows]
+
+    def _saved_row(self, store: str) -> Any:
+        self.select(store)
+        return self._header.get()
 
     def pages(self) -> Iterator[tuple[int, bytes]]:
         """Yield all pages of the key, in no order: (page number, bytes)."""
@@ -80,6 +92,12 @@ class StoreState:
             self._pipeline.put_value(HEADER, (token, header))
 
 
+def _key_setter(handle: Any) -> Callable[[str], None]:
+    """Return the function that sets the key of a task's state; a private one of PySpark, but for that of its tester."""
+    client = getattr(handle, "_statefulProcessorApiClient", None)
+    return (lambda store: client.set_implicit_key((store,))) if client is not None else handle.setGroupingKey
+
+
 def _open_pipeline(handle: StatefulProcessorHandle) -> _Pipeline | None:
     """Return the pipeline to the JVM's state server; None if this version of PySpark has another client."""
     client = getattr(handle, "_statefulProcessorApiClient", None)
@@ -106,15 +124,20 @@ class _Pipeline:
         client._send_proto_message = self._send_alone  # noqa: SLF001
         client.set_implicit_key = self._set_key
 
-    def get_value(self, name: str) -> Any:
-        """Return the row of a value state; None if it has none."""
-        call = self._messages.ValueStateCall(stateName=name, get=self._messages.Get())
-        self._write(self._of_variable(valueStateCall=call))
+    def get_values(self, name: str, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the row of a value state for each key; None if it has none."""
         self._settle()
-        status, message, value = self._client._receive_proto_message()  # noqa: SLF001
-        if status != 0:
-            raise _refused([message])
-        return self._client.pickleSer.loads(value) if value else None
+        get = self._messages.ValueStateCall(stateName=name, get=self._messages.Get())
+        request = self._of_variable(valueStateCall=get)
+        for key in keys:
+            self._write(self._of_key(key))
+            self._write(request)
+        self._file.flush()
+        answers = [self._client._receive_proto_message() for _ in range(2 * len(keys))]  # noqa: SLF001
+        refusals = [message for status, message, _ in answers if status != 0]
+        if refusals:
+            raise _refused(refusals)
+        return [self._client.pickleSer.loads(value) if value else None for _, _, value in answers[1::2]]
 
     def put_value(self, name: str, row: tuple[Any, ...]) -> None:
         """Set a value state."""
@@ -129,9 +152,12 @@ class _Pipeline:
         self._post(self._of_variable(mapStateCall=self._messages.MapStateCall(stateName=name, updateValue=update)))
 
     def _set_key(self, key: tuple[Any, ...]) -> None:
+        self._post(self._of_key(key))
+
+    def _of_key(self, key: tuple[Any, ...]) -> Any:
         call = self._messages.SetImplicitKey(key=self._dumps(tuple(key)))
         request = self._messages.ImplicitGroupingKeyRequest(setImplicitKey=call)
-        self._post(self._messages.StateRequest(implicitGroupingKeyRequest=request))
+        return self._messages.StateRequest(implicitGroupingKeyRequest=request)
 
     def _send_alone(self, message: bytes) -> None:
         """Send a request of PySpark's own, which reads the next answer."""

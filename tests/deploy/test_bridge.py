@@ -168,19 +168,30 @@ def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
 # --- what is sent ----------------------------------------------------------------------------------------------------
 
 
-def test_an_open_alert_ends_in_four_minutes_unless_it_is_sent_again() -> None:
+def test_an_open_alert_ends_in_an_hour_unless_it_is_sent_again() -> None:
+    """A bridge that dies does not end an incident before somebody can start it again."""
     incidents = applied(entry(written_s=NOW_S))
     (sent,) = incidents.payload(NOW_S + 1000)
     assert seconds(sent.starts_at) == OPENED_US / 1e6
-    assert seconds(sent.ends_at) == NOW_S + 1000 + 240
+    assert seconds(sent.ends_at) == NOW_S + 1000 + 3600
 
 
 def test_a_cleared_alert_is_sent_for_five_minutes_with_its_end() -> None:
-    incidents = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
-    for later_s in (60, 359):
+    incidents = applied(entry(written_s=NOW_S))
+    assert incidents.payload(NOW_S)
+    incidents.apply(entry(CLEARED, 1, written_s=NOW_S + 360))
+    for later_s in (360, 659):
         (sent,) = incidents.payload(NOW_S + later_s)
-        assert seconds(sent.ends_at) == NOW_S + 60
-    assert incidents.payload(NOW_S + 361) == []
+        assert seconds(sent.ends_at) == NOW_S + 360
+    assert incidents.payload(NOW_S + 661) == []
+
+
+def test_what_ended_while_no_bridge_ran_is_sent_by_the_next_one() -> None:
+    """Alertmanager has it as open, for up to an hour."""
+    for dead_s, count in ((3500, 1), (3700, 0)):
+        incidents = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
+        assert len(incidents.payload(NOW_S + 60 + dead_s)) == count
+        assert incidents.payload(NOW_S + 60 + dead_s + 301) == []
 
 
 def test_the_end_of_an_incident_does_not_end_the_one_that_comes_back() -> None:
@@ -192,20 +203,24 @@ def test_the_end_of_an_incident_does_not_end_the_one_that_comes_back() -> None:
     )
     (sent,) = incidents.payload(NOW_S + 130)
     assert sent.annotations["alert_id"].endswith(str(second_us))
-    assert seconds(sent.ends_at) == NOW_S + 130 + 240
+    assert seconds(sent.ends_at) == NOW_S + 130 + 3600
     incidents.apply(
         entry(CLEARED, 2, written_s=NOW_S + 140, incident=role())
     )  # the first one, after a crash of the job
     (sent,) = incidents.payload(NOW_S + 150)
-    assert seconds(sent.ends_at) == NOW_S + 150 + 240
+    assert seconds(sent.ends_at) == NOW_S + 150 + 3600
 
 
 def test_an_escalation_ends_the_alert_of_the_lower_urgency_and_nothing_goes_down() -> None:
     incidents = applied(entry(severity=INFO, written_s=NOW_S), entry(UPDATED, 1, written_s=NOW_S + 50))
-    assert ends(incidents.payload(NOW_S + 60)) == {"page": NOW_S + 300, "watch": NOW_S + 50}
+    assert ends(incidents.payload(NOW_S + 60)) == {"page": NOW_S + 3660, "watch": NOW_S + 50}
     incidents.apply(entry(UPDATED, 2, severity=CRITICAL, written_s=NOW_S + 70))
     incidents.apply(entry(UPDATED, 3, written_s=NOW_S + 75))
-    assert ends(incidents.payload(NOW_S + 80)) == {"critical": NOW_S + 320, "page": NOW_S + 70, "watch": NOW_S + 50}
+    assert ends(incidents.payload(NOW_S + 80)) == {
+        "critical": NOW_S + 80 + 3600,
+        "page": NOW_S + 70,
+        "watch": NOW_S + 50,
+    }
     incidents.apply(entry(CLEARED, 4, written_s=NOW_S + 90))
     assert ends(incidents.payload(NOW_S + 95)) == {"critical": NOW_S + 90, "page": NOW_S + 70, "watch": NOW_S + 50}
 

@@ -210,6 +210,30 @@ def test_a_wrong_question_is_one_line_and_status_2(
     assert len(lines) == 1 and expected in lines[0]
 
 
+@pytest.mark.parametrize("command", ["whatif", "advise", "state", "simulate"])
+def test_all_commands_refuse_a_time_in_the_same_words(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+):
+    arguments = {
+        "whatif": [STORE, "--recording", str(recording), "--at"],
+        "advise": [STORE, "--recording", str(recording), "--at"],
+        "state": ["--bootstrap-servers", "127.0.0.1:1", "--at"],
+        "simulate": ["burst", "-o", str(tmp_path / "burst.arrow"), "--start"],
+    }[command]
+    right = "expected: RFC 3339 with its zone, such as 2026-11-20T02:10Z, in the years 2000 to 2100"
+    for wrong in ("noon", "2026-11-20T01:00", "2026-02-30T01:00Z", "1999-12-31T23:59Z"):
+        assert main([command, "--estate", str(estate), *arguments, wrong]) == 2
+        assert f"{arguments[-1]} {wrong}; {right}" in capsys.readouterr().err
+
+
+def test_a_moment_needs_no_seconds(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
+    answers = []
+    for moment in ("2026-11-20T01:00Z", "2026-11-20T02:00:00+01:00"):
+        assert whatif(estate, recording, "--at", moment, "--json") == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
+
+
 def test_advice_is_printed_written_and_handed_on(
     estate: Path, recording: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):

@@ -62,6 +62,18 @@ def test_what_nothing_suffers_without_is_optional(monkeypatch):
     assert finding("Java's classes").state == finding("Docker").state == "optional"
 
 
+def test_a_java_that_writes_no_archives_is_reported_and_the_checks_follow(monkeypatch, capsys):
+    def fail() -> None:
+        raise MqtwinError("/opt/java/bin/java wrote no archive of its own classes")
+
+    monkeypatch.setattr(doctor, "make_archives", fail)
+    monkeypatch.setattr(doctor, "examine", lambda: [Finding("Java's classes", "optional", "no archive")])
+    assert main(["doctor", "--class-archives"]) == 0, "an image is built without them"
+    output = capsys.readouterr()
+    assert "no archives of Java's classes: /opt/java/bin/java wrote no archive of its own classes\n" in output.err
+    assert output.out.startswith("optional  Java's classes")
+
+
 def test_a_cache_without_room_or_right_is_missing(monkeypatch):
     monkeypatch.setenv("MQTWIN_CACHE", "/proc/none")
     monkeypatch.setattr(doctor.os, "access", lambda *_: True)

@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from twin.stores import warm_up
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +55,7 @@ def start(program: str, checkout: Path = ROOT, **environment: str) -> subprocess
         [sys.executable, "-c", program],
         cwd=checkout,
         env=os.environ | {"PYTHONPATH": str(checkout)} | environment,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -68,6 +72,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A cache that three processes started at once have filled: one of them has compiled, and the others waited."""
     folder = str(tmp_path_factory.mktemp("cache"))
+    make_version(Path(folder), "unused", days_ago=31)
     several = [start(WARM_A_PART, MQTWIN_CACHE=folder) for _ in range(3)]
     compiled = sorted(int(output_of(process)) for process in several)
     assert compiled[:2] == [0, 0]
@@ -79,6 +84,60 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(cache: str) -> None:
     """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
     assert output_of(start(WARM_A_PART, MQTWIN_CACHE=cache)) == "0"
+    [folder] = versions(cache)
+    assert folder.name != "unused", "the first process of a version removes others"
+
+
+def versions(cache: str | Path) -> list[Path]:
+    return sorted(Path(cache, "kernels").iterdir())
+
+
+def make_version(cache: Path, name: str, *, days_ago: float, mark: bool = True) -> Path:
+    """Make machine code of another version that was last used days ago; mark: by a version that notes its use."""
+    folder = cache / "kernels" / name
+    folder.mkdir(parents=True)
+    (folder / "kernel.nbc").write_bytes(b"code")
+    used = folder / "used" if mark else folder
+    if mark:
+        used.touch()
+    os.utime(used, (time.time() - days_ago * 86_400,) * 2)
+    return used
+
+
+def test_machine_code_of_other_versions_is_removed_after_thirty_days_without_use(tmp_path: Path) -> None:
+    for days in (29, 31):
+        make_version(tmp_path, f"marked {days}", days_ago=days)
+        make_version(tmp_path, f"earlier {days}", days_ago=days, mark=False)
+    warm_up.remove_unused(tmp_path / "kernels")
+    assert [path.name for path in versions(tmp_path)] == ["earlier 29", "marked 29"]
+
+
+def test_machine_code_that_a_process_uses_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use = """
+from twin.stores import warm_up
+warm_up._decode = warm_up._look = warm_up._run = warm_up._run_scm = lambda *_: None
+warm_up.warm()
+print(warm_up.CACHE_FOLDER, flush=True)
+input()
+"""
+    process = start(use, MQTWIN_CACHE=str(tmp_path))
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    os.utime(folder / "used", (0, 0))
+    monkeypatch.setattr(warm_up, "CACHE_FOLDER", tmp_path / "kernels" / "new")
+    warm_up.remove_unused(folder.parent)
+    assert folder.exists()
+    process.communicate("\n")
+    warm_up.remove_unused(folder.parent)
+    assert not folder.exists()
+
+
+def test_machine_code_is_there_once_all_of_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted compilation leaves a folder with a part."""
+    monkeypatch.setattr(warm_up, "CACHE_FOLDER", make_version(tmp_path, "a part", days_ago=0, mark=False))
+    assert warm_up.compiles()
+    monkeypatch.setattr(warm_up, "CACHE_FOLDER", make_version(tmp_path, "all", days_ago=0).parent)
+    assert not warm_up.compiles()
 
 
 def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task
 from streams.query.processor import TwinProcessor, open_twins
-from streams.query.rows import DEAD, FIGURES, unpack_letters
+from streams.query.rows import DEAD, FIGURES, ReadItem, unpack_items, unpack_letters
 from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.events import EventBlock
@@ -28,10 +28,13 @@ START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 MEGABYTE = 1024 * 1024
 
 
-def plan(folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None) -> PackedPlan:
+def plan(
+    folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None, partitions: int = 1
+) -> PackedPlan:
     """Return a plan of the small estate with the given limits."""
     estate = load_estate(small_estate(folder))
-    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
+    limits = Limits(state=state, alerts=MEGABYTE, dlq=dlq)
+    return PackedPlan.pack(Plan(estate, Topics(), limits, loss or Loss(), partitions=partitions))
 
 
 def put(number: int, queue: str = "ORDERS", **other: Any) -> dict[str, Any]:
@@ -66,6 +69,16 @@ def shuffled(batches: Iterable[pa.RecordBatch]) -> list[Row]:
     return [Row(**row) for batch in batches for row in batch.to_pylist()]
 
 
+def items_of(batches: Iterable[pa.RecordBatch]) -> list[ReadItem]:
+    """Return the items of record batches of the decode stage, of each in the order in which they are applied."""
+    rows_of_batches = [batch.column("items").to_pylist() for batch in batches]
+    return [
+        item
+        for items in rows_of_batches
+        for item in sorted((item for row in items for item in unpack_items(row)), key=lambda item: item.place)
+    ]
+
+
 def new_tester(packed: PackedPlan) -> TwsTester:
     """Return the processor in PySpark's tester, without the twins of earlier tests."""
     open_twins.cache_clear()
@@ -98,12 +111,11 @@ def decoded(
         (partition, offset, index, event batch) of each row, and the dead letters.
     """
     blocks, letters = [], []
-    for batch in decode_task(packed, SOURCE, task, list(batches)):
-        for row in batch.to_pylist():
-            if row["kind"] == DEAD:
-                letters += unpack_letters(row["payload"])
-            else:
-                block = EventBlock.unpack(row["payload"])
-                assert block.store == row["store"]
-                blocks.append((row["partition"], row["offset"], row["index"], block))
+    for item in items_of(decode_task(packed, SOURCE, task, list(batches))):
+        if item.kind == DEAD:
+            letters += unpack_letters(item.payload)
+        else:
+            block = EventBlock.unpack(item.payload)
+            assert block.store == item.store
+            blocks.append((item.partition, item.offset, item.index, block))
     return blocks, letters

@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from streams.query import decode_stage
-from streams.query.decode_stage import decode_task
+from streams.query.buckets import spark_hash
+from streams.query.decode_stage import decode_task, open_buckets
+from streams.query.rows import unpack_items
 from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
 from tests.twin.events.poison import nulls
 from twin.events import to_table
@@ -111,10 +113,21 @@ def test_a_dead_letter_beyond_the_limit_of_its_topic_is_cut_and_has_its_original
     assert {"key": "original-length", "value": b"5000"} in letter.headers()
 
 
-def test_dead_letters_of_different_tasks_go_to_different_keys(tmp_path: Path) -> None:
-    packed = plan(tmp_path)
-    keys = {next(decode_task(packed, SOURCE, task, [rows([b"x"])])).column("store")[0].as_py() for task in range(3)}
-    assert keys == {"#dlq/0", "#dlq/1", "#dlq/2"}
+def test_dead_letters_of_different_tasks_go_to_different_partitions(tmp_path: Path) -> None:
+    packed = plan(tmp_path, partitions=3)
+    keys = [next(decode_task(packed, SOURCE, task, [rows([b"x"])])).column("store")[0].as_py() for task in range(4)]
+    assert [open_buckets(packed).partition_of(key) for key in keys] == [0, 1, 2, 0]
+
+
+def test_rows_of_a_bucket_come_together_in_the_partition_of_its_stores(tmp_path: Path) -> None:
+    packed = plan(tmp_path, partitions=2)
+    queues = ("ORDERS", "AUDIT", "BULK.IN")
+    values = [as_json(put(n, queue, seq=n // 3)) for n in range(30) for queue in (queues[n % 3],)]
+    (batch,) = decode_task(packed, SOURCE, 0, [rows(values)])
+    of_keys = {row["store"]: {item.store for item in unpack_items(row["items"])} for row in batch.to_pylist()}
+    assert len(of_keys) == batch.num_rows, "a row for each bucket"
+    for key, stores in of_keys.items():
+        assert {spark_hash(name) % 2 for name in stores} == {spark_hash(key) % 2}
 
 
 def test_extras_stay_with_their_events_when_batches_are_joined(tmp_path: Path) -> None:

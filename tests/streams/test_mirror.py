@@ -199,6 +199,36 @@ def test_a_file_is_hardly_larger_than_its_arrays(tmp_path: Path) -> None:
     mirror.release()
 
 
+def test_an_array_of_no_rows_takes_no_place_of_another_one(tmp_path: Path) -> None:
+    mirror = claimed(tmp_path / "store")
+    mirror.tables({"first": (ROW, 4), "none": (ROW, 0), "second": (ROW, 4), "last": (ROW, 4)})
+    mirror.grow({"second": 100})
+    first = mirror.grow({"first": 6})["first"]  # where `none` and `second` began
+    first["key"] = 7
+    arrays = mirror.grow({"none": 1})
+    assert not arrays["none"]["key"].any()
+    assert list(arrays["first"]["key"]) == [7] * 6
+    mirror.release()
+
+
+def test_a_large_array_grows_where_it_is_and_leaves_no_blocks_behind(tmp_path: Path) -> None:
+    """File systems without holes keep the blocks; those of Linux have them."""
+    mirror = claimed(tmp_path / "store")
+    mirror.tables({"messages": (ROW, 100), "held": (ROW, 100)})
+    moves, rows, before = 0, 100, -1
+    while rows * ROW.itemsize < 24 << 20:
+        rows += rows // 4
+        arrays = mirror.grow({"messages": rows, "held": rows})
+        arrays["messages"]["key"] = arrays["held"]["key"] = rows
+        if rows * ROW.itemsize > 1 << 20:
+            moves += mirror._extents["messages"].offset != before
+            before = mirror._extents["messages"].offset
+            used = (tmp_path / "store").stat().st_blocks * 512
+            assert used <= sum(array.nbytes for array in arrays.values()) + (4 << 20)  # of when they were small
+    assert moves <= 6  # once for each doubling
+    mirror.release()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_arrays_that_grow_in_any_order_hold_what_memory_holds(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)

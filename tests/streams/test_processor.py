@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 
 import msgspec
 import pytest
 from pyspark.sql import Row
 
 from streams.plan import PackedPlan
+from streams.query import processor
+from streams.query.decode_stage import open_buckets
 from streams.query.processor import open_twins
-from streams.query.rows import FIGURES
+from streams.query.rows import FIGURES, pack_items, unpack_items
 from tests.streams.stage_help import START_US, as_json, blocks_of, figure, new_tester, of_topic, plan, put
+from twin.errors import MqtwinError
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record
@@ -137,7 +140,7 @@ def test_a_few_duplicates_among_new_events_are_no_producer_that_starts_again(tmp
 
 def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    output = new_tester(packed).test("#dlq/0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))
+    output = new_tester(packed).test("0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))
     assert [row.topic for row in output] == ["mqtwin.dlq"] * 2
     assert [row.value for row in output] == [b"nonsense", b"[]"]
     headers = [{header["key"]: header["value"] for header in row.headers} for row in output]
@@ -179,8 +182,39 @@ def test_figures_are_whole_numbers_on_the_first_row(tmp_path: Path) -> None:
 
 def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
     packed = plan(tmp_path)
+    (row,) = blocks_of(packed, [as_json(put(0))])
+    other = [msgspec.structs.replace(item, store="QSG9/APP9") for item in unpack_items(row["items"])]
     with pytest.raises(KeyError, match="QSG9/APP9"):
-        new_tester(packed).test("QSG9/APP9", blocks_of(packed, [as_json(put(0))]))
+        new_tester(packed).test("0", [Row(store="0", items=pack_items(other))])
+
+
+def test_the_stores_of_a_bucket_have_a_state_each_and_one_row_of_figures(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    queues = {"ORDERS": "QSG1/APP1", "AUDIT": "QSG1/APP2"}
+    values = [as_json(put(n, queue)) for n, queue in enumerate([*queues] * 10)]
+    job = new_tester(packed)
+    first = job.test("0", blocks_of(packed, values[:10]))
+    open_twins.cache_clear()
+    output = job.test("0", blocks_of(packed, values[10:], 10))
+    assert {state.store: state for state in states(output)} == replayed(packed, values)
+    assert [row.key.decode() for row in output] == sorted(queues.values())
+    assert [row.figures is None for row in output] == [False, True]
+    assert [figure(first, name) for name in ("stores", "new", "events", "blocks")] == [2, 2, 10, 2]
+    assert [figure(output, name) for name in ("stores", "loaded", "events", "blocks")] == [2, 2, 10, 2]
+
+
+def test_a_bucket_in_a_partition_without_its_state_fails_the_batch(tmp_path: Path, monkeypatch) -> None:
+    packed = plan(tmp_path, partitions=4)
+    (row,) = blocks_of(packed, [as_json(put(0))])
+    partition = open_buckets(packed).partition_of(row["store"])
+    for other in range(4):
+        context = SimpleNamespace(partitionId=lambda number=other: number, getLocalProperty=lambda _: None)
+        monkeypatch.setattr(processor.TaskContext, "get", lambda context=context: context)
+        if other == partition:
+            assert new_tester(packed).test(row["store"], [row])
+        else:
+            with pytest.raises(MqtwinError, match=f"bucket {row['store']} of 4 state partitions came to .* {other};"):
+                new_tester(packed).test(row["store"], [row])
 
 
 @pytest.mark.parametrize("puts", [0, 1])

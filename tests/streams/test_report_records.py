@@ -28,8 +28,8 @@ from streams.query.report_records import (
     read_reports,
     report_records,
 )
-from streams.query.rows import DEAD, REPORT, unpack_letters
-from tests.streams.stage_help import MEGABYTE, SOURCE, figure, new_tester, of_topic, shuffled
+from streams.query.rows import DEAD, REPORT, ReadItem, unpack_letters
+from tests.streams.stage_help import MEGABYTE, SOURCE, figure, items_of, new_tester, of_topic, shuffled
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
 from twin.estate import Estate
 from twin.records import read_state_record
@@ -69,6 +69,10 @@ def reports_batch(records: list[bytes | None], partition: int = 0, offset: int =
 
 def decode(packed: PackedPlan, batch: pa.RecordBatch) -> list[Row]:
     return shuffled(decode_task(packed, SOURCE, 0, [batch]))
+
+
+def items(packed: PackedPlan, batch: pa.RecordBatch) -> list[ReadItem]:
+    return items_of(decode_task(packed, SOURCE, 0, [batch]))
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -190,14 +194,14 @@ def test_shared_stores_get_a_mark_only_when_it_changes(estate: Estate, monkeypat
 
 def test_reports_pass_the_decode_stage_as_one_row_per_shared_store(packed: PackedPlan) -> None:
     first, second = values(reports(3)), values(reports(3, STRUCTURES[1]))
-    (row,) = decode(packed, reports_batch(first + second, offset=40))
-    assert (row["store"], row["kind"], row["partition"], row["offset"]) == ("CF01", REPORT, 0, 40)
+    (item,) = items(packed, reports_batch(first + second, offset=40))
+    assert (item.store, item.kind, item.partition, item.offset) == ("CF01", REPORT, 0, 40)
 
 
 def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: PackedPlan) -> None:
     good = values(reports(1))
-    decoded = decode(packed, reports_batch([b"nonsense", *good], partition=2, offset=7))
-    payloads = {row.kind: row.payload for row in decoded}
+    decoded = items(packed, reports_batch([b"nonsense", *good], partition=2, offset=7))
+    payloads = {item.kind: item.payload for item in decoded}
     assert sorted(payloads) == [DEAD, REPORT]
     (letter,) = unpack_letters(payloads[DEAD])
     assert (letter.topic, letter.partition, letter.offset, letter.reason) == ("mqtwin.reports", 2, 7, "bad-report")

@@ -18,7 +18,7 @@ from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task, open_decoder
 from streams.query.rows import DEAD, FIRST_OTLP_PARTITION, SPANS, StoreSpans, unpack_letters, unpack_spans
 from streams.query.span_stage import order_spans
-from tests.streams.stage_help import MEGABYTE, SOURCE, START_US, rows
+from tests.streams.stage_help import MEGABYTE, SOURCE, START_US, items_of, rows
 from tests.support.estates import small_estate
 from tests.support.spans import add_span, request_of, requests_of_events
 from twin.estate import load_estate
@@ -39,13 +39,13 @@ def decoded(packed: PackedPlan, values: list[bytes]) -> tuple[dict[str, list[Sto
     """Return the spans of each store by record, and the dead letters, after the decode stage."""
     stores: dict[str, list[StoreSpans]] = {}
     letters: list[DeadLetter] = []
-    for batch in decode_task(packed, SOURCE, 0, [rows(values, partitions=[FIRST_OTLP_PARTITION] * len(values))]):
-        for row in batch.to_pylist():
-            if row["kind"] == DEAD:
-                letters += unpack_letters(row["payload"])
-            else:
-                assert (row["kind"], row["partition"]) == (SPANS, FIRST_OTLP_PARTITION)
-                stores.setdefault(row["store"], []).extend(unpack_spans(row["payload"]))
+    records = rows(values, partitions=[FIRST_OTLP_PARTITION] * len(values))
+    for item in items_of(decode_task(packed, SOURCE, 0, [records])):
+        if item.kind == DEAD:
+            letters += unpack_letters(item.payload)
+        else:
+            assert (item.kind, item.partition) == (SPANS, FIRST_OTLP_PARTITION)
+            stores.setdefault(item.store, []).extend(unpack_spans(item.payload))
     return stores, letters
 
 

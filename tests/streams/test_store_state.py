@@ -37,16 +37,16 @@ class StateServer(threading.Thread):
 
     Args:
         path: path of its socket.
-        holds_key: it keeps the answer to a key back until the next request has come.
         refuses: bytes that a value must not have.
     """
 
-    def __init__(self, path: str, *, holds_key: bool = False, refuses: bytes = b"\0never") -> None:
+    def __init__(self, path: str, *, refuses: bytes = b"\0never") -> None:
         super().__init__(daemon=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(path)
         self._listener.listen()
-        self._holds_key, self._refuses = holds_key, refuses
+        self._refuses = refuses
+        self.held = 0  # it keeps the answers to so many requests back until the last of them has come
         self._key: Any = None
         self.values: dict[Any, Any] = {}
         self.maps: dict[Any, dict[Any, Any]] = {}
@@ -59,33 +59,33 @@ class StateServer(threading.Thread):
             while head := file.read(8):
                 request = messages.StateRequest()
                 request.ParseFromString(file.read(struct.unpack("!ii", head)[1]))
-                kind, answer = self._answer(request)
-                answers.append(answer)
-                if kind != "key" or not self._holds_key:
+                answers.append(self._answer(request))
+                self.held -= 1
+                if self.held <= 0:
                     for each in answers:
                         text = each.SerializeToString()
                         file.write(struct.pack("!i", len(text)) + text)
                     file.flush()
                     answers.clear()
 
-    def _answer(self, request: Any) -> tuple[str, Any]:
+    def _answer(self, request: Any) -> Any:
         if request.HasField("implicitGroupingKeyRequest"):
             self._key = pickle.loads(request.implicitGroupingKeyRequest.setImplicitKey.key)
-            return "key", messages.StateResponse()
+            return messages.StateResponse()
         call = request.stateVariableRequest
         if call.HasField("valueStateCall") and call.valueStateCall.HasField("get"):
             row = self.values.get((self._key, call.valueStateCall.stateName))
-            return "get", messages.StateResponse(value=row or b"")
+            return messages.StateResponse(value=row or b"")
         if call.HasField("valueStateCall"):
             update = call.valueStateCall
             self.values[self._key, update.stateName] = update.valueStateUpdate.value
-            return "put", self._status(update.valueStateUpdate.value)
+            return self._status(update.valueStateUpdate.value)
         if call.HasField("mapStateCall"):
             update = call.mapStateCall.updateValue
             pages_of_key = self.maps.setdefault((self._key, call.mapStateCall.stateName), {})
             pages_of_key[pickle.loads(update.userKey)] = pickle.loads(update.value)
-            return "put", self._status(update.value)
-        return "other", messages.StateResponse()
+            return self._status(update.value)
+        return messages.StateResponse()
 
     def _status(self, value: bytes) -> Any:
         is_refused = self._refuses in value
@@ -93,10 +93,10 @@ class StateServer(threading.Thread):
 
 
 @contextmanager
-def connected(holds_key: bool = False, refuses: bytes = b"\0never") -> Iterator[tuple[StateServer, Any, StoreState]]:
+def connected(refuses: bytes = b"\0never") -> Iterator[tuple[StateServer, Any, StoreState]]:
     with TemporaryDirectory() as folder:
         path = str(Path(folder) / "state.sock")
-        server = StateServer(path, holds_key=holds_key, refuses=refuses)
+        server = StateServer(path, refuses=refuses)
         server.start()
         client = StatefulProcessorApiClient(path, KEY)
         client._client_socket.settimeout(10)
@@ -109,8 +109,8 @@ def connected(holds_key: bool = False, refuses: bytes = b"\0never") -> Iterator[
 def run(client: Any, state: StoreState, writes: Writes) -> list[SavedState | None]:
     saved = []
     for number, (store, own, header) in enumerate(writes):
-        client.set_implicit_key((store,))
-        saved.append(state.saved())
+        saved += state.saved([store])
+        state.select(store)
         state.write_pages(own.items())
         state.write_header(b"token%d" % number, header)
     client.set_handle_state(StatefulProcessorHandleState.DATA_PROCESSED)
@@ -141,11 +141,17 @@ def test_the_state_is_that_of_pysparks_own_calls(writes: Writes):
     }
 
 
-def test_a_store_does_not_wait_for_its_key():
-    writes: Writes = [(f"QSG1/{name}", {1: b"a", 2: b"b"}, b"header") for name in "ABC"]
-    with connected(holds_key=True) as (server, client, state):
-        assert run(client, state, writes) == [None, None, None]
+def test_stores_wait_once_for_their_keys_and_headers():
+    stores = [f"QSG1/{name}" for name in "ABC"]
+    with connected() as (server, client, state):
+        server.held = 2 * len(stores)
+        assert state.saved(stores) == [None, None, None]
+        for store in stores:
+            state.select(store)
+            state.write_header(b"token", store.encode())
+        client.set_handle_state(StatefulProcessorHandleState.DATA_PROCESSED)
         assert len(server.values) == 3
+        assert state.saved([]) == []
 
 
 def test_answers_are_read_before_they_fill_the_socket():

@@ -57,6 +57,7 @@ def line(minutes: float, *points: tuple[float, float]) -> np.ndarray:
 
 
 def filling(onset: float, first: float, last: float) -> Filling:
+    """Return a filling: onset, first and last 2192 in minutes."""
     return Filling(
         store=STORE,
         resource="entries",
@@ -68,6 +69,7 @@ def filling(onset: float, first: float, last: float) -> Filling:
 
 
 def alarm(opened: float, cleared: float | None, named: str | None = None) -> Alarm:
+    """Return an alarm: opened and cleared in minutes, None while it is open; named: the queue that it names first."""
     return Alarm(time_at(opened), None if cleared is None else time_at(cleared), named)
 
 

@@ -55,12 +55,15 @@ class FixedAnswers(Answers):
     problem_text: str = ""
 
     def moment(self, store: str, time_s: float | None) -> AbstractContextManager[TwinMoment]:
+        """Raise UsageError: there is no twin."""
         raise UsageError(f"{store} at {time_s}: there is no twin")
 
     def problem(self) -> str:
+        """Return why there is no answer; empty: there is one."""
         return self.problem_text
 
     def what_if(self, content: Any) -> Any:
+        """Return the answer that the test gave."""
         return self.to_what_if(content)
 
 
@@ -72,15 +75,18 @@ class Moment(NamedTuple):
 
 
 def state_record(state: StateRecord | dict[str, Any], written_ms: int = 1_795_000_000_000) -> TopicRecord:
+    """Return a record of the state topic. written_ms: its time, milliseconds since 1970."""
     return TopicRecord(TOPICS.state, written_ms, msgspec.json.encode(state), {})
 
 
 def alert_record(event: dict[str, Any] | bytes, written_ms: int = 1_795_000_000_000) -> TopicRecord:
+    """Return a record of the alerts topic. written_ms: as of `state_record`."""
     value = event if isinstance(event, bytes) else msgspec.json.encode(event)
     return TopicRecord(TOPICS.alerts, written_ms, value, {})
 
 
 def letter_record(reason: str = "unknown-op", offset: int = 4711) -> TopicRecord:
+    """Return a record of the dead letter topic."""
     headers = {"reason": reason, "detail": 'op is "PEEK"', "topic": "mqtwin.events", "partition": "0"}
     return TopicRecord(
         TOPICS.dlq, 1_795_000_000_000, b'{"op":"PEEK"}', {**headers, "offset": str(offset), "index": "0"}
@@ -171,6 +177,7 @@ def two_hundred_stores(written_ms: int = 1_795_000_000_000) -> list[TopicRecord]
 
 
 def note_record(note: Note) -> TopicRecord:
+    """Return a record of the notes topic."""
     return TopicRecord(TOPICS.notes, 1_795_000_000_000, msgspec.json.encode(note), {})
 
 
@@ -192,6 +199,7 @@ class InPieces(Observer):
     """An observer of pieces of 500 events."""
 
     def cuts(self, decoded: Decoded) -> Iterable[int]:
+        """Return the rows before which events are cut, each 500."""
         return range(500, len(decoded), 500)
 
 

@@ -30,12 +30,15 @@ class OracleDriver(StoreDriver):
         self.oracle = NaiveStructure(described, aliases_of(config), facility)
 
     def apply(self, event: dict[str, Any]) -> None:
+        """Apply an event."""
         self.oracle.apply(event)
 
     def state(self) -> State:
+        """Return the state record."""
         return oracle_record(self.oracle)
 
     def lengths_in_scm(self) -> list[int]:
+        """Return the lengths in bytes of the messages in SCM, oldest first."""
         return [message.length for message in self.oracle.messages if message.in_scm]
 
 

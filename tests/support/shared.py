@@ -104,6 +104,7 @@ class Shared:
         return twin  # type: ignore[return-value]
 
     def reports(self, *reports: Report, caught_up: bool = True) -> list[Alert]:
+        """Take reports as of one batch; return the alerts. caught_up: the topic was read to its end."""
         return self._collect(self.twin.take(reports, caught_up=caught_up))
 
     def event(self, seconds: float, op: str, **fields: Any) -> list[Alert]:
@@ -120,6 +121,7 @@ class Shared:
         return alerts
 
     def reopen(self, estate: Estate | None = None) -> None:
+        """Save the store and open it again, as after a restart. estate: a changed one."""
         self.estate = estate or self.estate
         self.twin = self._opened(self.twin.header())
 

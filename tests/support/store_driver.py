@@ -45,9 +45,11 @@ class StoreDriver(ABC):
         return self.state()
 
     def put(self, length: int = 100, **fields: Any) -> State:
+        """Put a message to A.QUEUE; return the state. length: bytes."""
         return self.send("PUT", length=length, **fields)
 
     def get(self, **fields: Any) -> State:
+        """Get the next message of A.QUEUE; return the state."""
         return self.send("GET", **fields)
 
     def get_all(self) -> list[int]:
@@ -58,12 +60,15 @@ class StoreDriver(ABC):
         return lengths
 
     def alter(self, **attributes: Any) -> State:
+        """Alter the store; return the state."""
         return self.send("ALTER", None, attributes=attributes)
 
     def rebuild(self, **attributes: Any) -> State:
+        """Rebuild the store; return the state."""
         return self.send("REBUILD", None, attributes=attributes)
 
     def measure(self, **measured: Any) -> State:
+        """Measure the store; return the state."""
         return self.send("MEASURE", None, measured=measured)
 
     def wait(self, seconds: float) -> State:

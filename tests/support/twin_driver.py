@@ -32,14 +32,17 @@ class TwinDriver(StoreDriver):
         self.pages: dict[int, bytes] = {}
 
     def apply(self, event: dict[str, Any]) -> None:
+        """Apply an event, which must be no dead letter, and keep its alerts."""
         block, accepted = self.decoding.block([event])
         assert accepted, f"a dead letter: {event}"
         self.alerts += self.twin.apply(block)
 
     def state(self) -> State:
+        """Return the state record as a reader of the topic has it."""
         return msgspec.json.decode(msgspec.json.encode(self.twin.state()))
 
     def lengths_in_scm(self) -> list[int]:
+        """Return the lengths in bytes of the messages in SCM, oldest first."""
         messages = self.twin.tables.store.messages
         inside = messages[messages["marks"] & MARK_IN_SCM != 0]
         return [int(length) for length in inside["length"][np.argsort(inside["age"])]]

@@ -252,6 +252,14 @@ def random_workload(
 
 
 def random_steps(seed: int, n: int, profile: str, kind: str) -> Iterator[Step]:
+    """Yield random steps on a store of a kind.
+
+    Args:
+        seed: seed of the traffic.
+        n: number of steps.
+        profile: name of the weights of operations.
+        kind: kind of the store.
+    """
     rng = np.random.default_rng([seed, 2])
     mix = MIXES[kind]
     weights = mix.weights[profile]

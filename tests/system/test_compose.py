@@ -13,19 +13,20 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
 import pytest
-import yaml
 
 from deploy.java.broker import Broker
+from tests.support.compose import compose_services
 from tests.support.processes import free_port, send_signal, still_alive
 from tests.support.surfaces import program, running, status_of, wait_until
 from tests.system.harness import Played
@@ -113,15 +114,14 @@ class Site:
             "/estate/": f"{folder}/",
             "/state/": f"{folder}/",
         }
-        self._services = yaml.safe_load(self._placed(ROOT / "docker-compose.yml"))["services"]
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.ports[name]}"
 
     def start(self, name: str, *options: str) -> None:
         """Start one of mqtwin's services by its command in the compose file."""
-        command = [sys.executable, "-m", "deploy", *self._services[name]["command"], *options]
-        self._run(name, command)
+        words = [self._placed(word) for word in compose_services()[name]["command"]]
+        self._run(name, [sys.executable, "-m", "deploy", *words, *options])
 
     def start_prometheus(self) -> None:
         config = self._config("prometheus")
@@ -143,19 +143,24 @@ class Site:
         command += ["--estate", str(self._folder / "estate.toml"), "--bootstrap-servers", self._places["kafka:9092"]]
         subprocess.run(command, check=True, cwd=ROOT, capture_output=True, timeout=600)
 
-    def log_of(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text("utf-8", errors="replace")
+    def wait_until(self, is_so: Callable[[], Any]) -> None:
+        """Wait for something that the services do; fail with the log of one that has ended."""
+        wait_until(lambda: self._check_all_run() and is_so(), PATIENCE_S)
+
+    def _check_all_run(self) -> bool:
+        for name, process in self.processes.items():
+            assert process.poll() is None, f"{name} ended: {(self._folder / f'{name}.log').read_text('utf-8')}"
+        return True
 
     def _run(self, name: str, command: list[str]) -> None:
         self.processes[name] = self._parts.enter_context(running(command, self._folder / f"{name}.log", PATIENCE_S))
 
     def _config(self, name: str) -> Path:
         path = self._folder / f"{name}.yml"
-        path.write_text(self._placed(ROOT / "deploy" / name / f"{name}.yml"), encoding="utf-8")
+        path.write_text(self._placed((ROOT / "deploy" / name / f"{name}.yml").read_text("utf-8")), encoding="utf-8")
         return path
 
-    def _placed(self, path: Path) -> str:
-        text = path.read_text(encoding="utf-8")
+    def _placed(self, text: str) -> str:
         for word, place in self._places.items():
             text = text.replace(word, place)
         return text
@@ -178,13 +183,13 @@ def site(every_kind: Played, mailbox: Mailbox, tmp_path_factory: pytest.TempPath
         site = Site(folder, broker.bootstrap_servers, mailbox.address, parts)
         site.start_alertmanager()
         site.start("job")
-        wait_until((folder / "status.json").exists, PATIENCE_S)
+        site.wait_until((folder / "status.json").exists)
         site.start("exporter")
         site.start("bridge")
         site.start("console", f"--listen=127.0.0.1:{site.ports['console']}")
         site.start_prometheus()
         for name in ("exporter", "console"):
-            wait_until(lambda name=name: status_of(f"{site.url(name)}/readyz") == HTTPStatus.OK, PATIENCE_S)
+            site.wait_until(lambda name=name: status_of(f"{site.url(name)}/readyz") == HTTPStatus.OK)
         site.publish(spoilt(before(every_kind)), "--speed", SPEED)
         yield site
 

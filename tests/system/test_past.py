@@ -77,4 +77,4 @@ def test_a_past_moment_is_that_of_a_replay_also_after_a_restart(
     expected = twin_at(recording, stream.estate, STORES[0], early).state()
     assert capsys.readouterr().out == msgspec.json.encode(expected).decode() + "\n"
     assert main(["state", "--at", "yesterday", *place]) == 2
-    assert "--at yesterday; expected: a time such as" in capsys.readouterr().err
+    assert "--at yesterday; expected: RFC 3339" in capsys.readouterr().err

@@ -81,8 +81,8 @@ def test_the_plugin_costs_a_session_without_replays_nothing() -> None:
 def test_kernels_that_are_compiled_first_are_announced(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
 ) -> None:
-    """The first compilation makes the folder of machine code; here it only seems to be absent."""
-    monkeypatch.setattr("twin.stores.warm_up.CACHE_FOLDER", pytester.path if is_there else pytester.path / "none")
+    """The first compilation marks the folder of machine code; here it only seems to be absent."""
+    monkeypatch.setattr("twin.stores.warm_up.compiles", lambda: not is_there)
     pytester.makepyfile("def test_friday(replayed): pass")
     lines = [line for line in run(pytester).outlines if line.startswith("mqtwin: ")]
     assert lines == ([] if is_there else ["mqtwin: compiling kernels, once for this version: one to three minutes"])

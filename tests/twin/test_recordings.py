@@ -57,6 +57,7 @@ def lines(path: Path) -> list[Any]:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings, "_CHUNK_BYTES", 1000)
     monkeypatch.setattr(recordings, "_CHUNK_ROWS", 7)
+    monkeypatch.setattr(recordings, "_BATCH_ROWS", 7)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -446,3 +447,14 @@ def test_blank_lines_are_passed_over_at_once_and_counted(tmp_path: Path, decoder
     assert rows(path, decoder) == [(5000, 7), (10_001, 7)]
     monkeypatch.setattr(recordings, "_split_lines", lambda data: iter([data] if data.strip() else []))
     assert len(list(open_recording(path))) <= 4
+
+
+def test_the_small_batches_of_a_table_are_one_chunk(tmp_path: Path) -> None:
+    """A store is applied once a chunk: many stores with few events need long ones."""
+    path = tmp_path / "r.arrow"
+    table = to_table([PUT])
+    with RecordingWriter(path) as writer:
+        writer.write(table.take(pa.array(np.zeros(300_000, np.int64))))
+    with pa.ipc.open_file(str(path)) as reader:
+        assert reader.num_record_batches == 5
+    assert [len(chunk) for chunk in open_recording(path)] == [262_144, 37_856]

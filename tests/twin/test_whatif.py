@@ -191,7 +191,7 @@ def test_a_moment_before_the_first_event_and_an_unknown_store_are_refused(record
         at_moment(recording, estate, STORE, "2026-11-19T00:00:00Z")
     with pytest.raises(UsageError, match="did you mean QSG1/APP1"):
         at_moment(recording, estate, "QSG1/APP3")
-    with pytest.raises(UsageError, match="--at"):
+    with pytest.raises(UsageError, match="--at noon; expected: RFC 3339 with its zone"):
         at_moment(recording, estate, STORE, "noon")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 from twin.units import KIB, MIB, TIB, format_size
@@ -191,11 +192,17 @@ class Structure(ForecastSettings):
     @property
     def rules(self) -> tuple[OffloadRule, OffloadRule, OffloadRule]:
         """The three offload rules, also those that are off."""
-        return (
-            OffloadRule(1, self.offld1_th, self.offld1_sz),
-            OffloadRule(2, self.offld2_th, self.offld2_sz),
-            OffloadRule(3, self.offld3_th, self.offld3_sz),
-        )
+        thresholds = self.offld1_th, self.offld2_th, self.offld3_th
+        return _offload_rules(thresholds, (self.offld1_sz, self.offld2_sz, self.offld3_sz))
+
+
+@lru_cache(maxsize=1024)
+def _offload_rules(
+    thresholds: tuple[int, int, int], sizes: tuple[int, int, int]
+) -> tuple[OffloadRule, OffloadRule, OffloadRule]:
+    """Return offload rules; most structures of an estate have the same ones."""
+    (first, second, third), (size_1, size_2, size_3) = thresholds, sizes
+    return OffloadRule(1, first, size_1), OffloadRule(2, second, size_2), OffloadRule(3, third, size_3)
 
 
 def packs(version: str | None) -> bool:

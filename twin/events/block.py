@@ -115,7 +115,7 @@ class EventBlock:
         return b"".join(parts)
 
     @classmethod
-    def unpack(cls, data: bytes) -> EventBlock:
+    def unpack(cls, data: bytes | memoryview) -> EventBlock:
         """Return the batch of packed bytes. Raise BlockError unless they are a whole batch of this version."""
         try:
             return cls._unpacked(memoryview(data))

@@ -12,7 +12,7 @@ from typing import Any, Required, TypedDict, cast
 from twin.events.refusals import EventError, Reason, show
 from twin.records import STATES, DataSetState, DeepQueue, ScmState
 from twin.records.bounds import measured_bounds
-from twin.units import check_time
+from twin.units import event_time
 
 # --- make schemas: types ---
 
@@ -219,7 +219,7 @@ def _check_time(where: str, value: Any) -> None:
     if type(value) is not str:
         raise EventError(Reason.WRONG_TYPE, f"{where} is {show(value)}; expected: {right}")
     try:
-        check_time(value)
+        event_time(value)
     except ValueError:
         raise EventError(Reason.BAD_TIME, f"{where} is {show(value)}; expected: {right}") from None
 

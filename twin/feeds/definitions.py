@@ -11,7 +11,8 @@ from typing import Any
 
 from twin.estate import EstateError, Structure, parse_attributes
 from twin.feeds.intake import Complaint, Item
-from twin.feeds.mqsc_objects import Definition, members_of, note_unknown_queue
+from twin.feeds.measurements import members_of, note_unknown_queue
+from twin.feeds.mqsc_objects import Definition
 from twin.feeds.protocol import Feed
 
 _EXPECTED = "expected: this in the estate, as mqtwin estate import or mqtwin start --live writes it"

@@ -22,7 +22,7 @@ from twin.feeds.definitions import Definitions
 from twin.feeds.display import DisplayFeed
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.json_pages import json_objects
-from twin.feeds.mqsc_objects import members_of
+from twin.feeds.measurements import members_of
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 ROUND, COMMAND, QMGR, LAST = "mqweb.round", "mqweb.command", "mqweb.qmgr", "mqweb.last"  # headers of pages

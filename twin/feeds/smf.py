@@ -25,7 +25,7 @@ from twin.events import Event, Measured
 from twin.events.measured import MEASURED_QUEUE, DataSetMeasured
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
-from twin.feeds.mqsc_objects import AHEAD_US, QueueStatus, measures_of
+from twin.feeds.measurements import AHEAD_US, QueueStatus, measures_of
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
     QEST,

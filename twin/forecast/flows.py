@@ -288,7 +288,7 @@ def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
 # All other flows stay a sum.
 
 
-_MARK_TICKS = MARK // TICK  # between two samples of a queue
+MARK_TICKS = MARK // TICK  # between two samples of a queue
 MOST_STOPS = 4  # remembered of a store: those of the queues that were got from most
 _SILENT_TICKS = 3 * MINUTE_TICKS  # least time without a get [assumed]
 _MIN_SPAN = 5 * MINUTE_TICKS  # of the gets before it, from which their rate is taken [assumed]
@@ -328,8 +328,8 @@ def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collect
     """
     queues = store.queues[: int(store.params["queues"][0])]
     stops = {stop.queue: stop for stop in known if _goes_on(stop, queues, tick, unread)}
-    mark = tick // _MARK_TICKS * _MARK_TICKS
-    sampled_from = mark - _MARK_TICKS  # of `gets_before`
+    mark = tick // MARK_TICKS * MARK_TICKS
+    sampled_from = mark - MARK_TICKS  # of `gets_before`
     for row in unread:
         if row in stops:
             stops[row] = replace(stops[row], is_measured=True)
@@ -375,7 +375,7 @@ def _stop_at(queue: Array, row: int, mark: int) -> Stop:
     """Return the stop of the getter of a queue that holds messages, as of its last get. Arguments of `_stop_of`."""
     got_at, before = int(queue["got_at"]), int(queue["depth_before"])
     usual = max(before, int(queue["depth_then"])) if got_at >= mark else before
-    rate = float(queue["gets"] - queue["gets_before"]) / (got_at - mark + _MARK_TICKS)
+    rate = float(queue["gets"] - queue["gets_before"]) / (got_at - mark + MARK_TICKS)
     size = min(bisect_left(EDGES, int(queue["bytes"]) // int(queue["depth"]), lo=1) - 1, CLASSES - 1)
     return Stop(row, got_at, rate, size, soon=usual < rate * YOUNG_FOR)
 

@@ -15,14 +15,13 @@ import numpy as np
 
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import NEVER
-from kernels.ticks import MARK
 from twin.alerts.fillers import growth
 from twin.alerts.readers import LONGER, QueueFact
 from twin.forecast import rises
+from twin.forecast.flows import MARK_TICKS
 from twin.forecast.view import ForecastView
 from twin.state.arrays import Array
 
-_MARK_TICKS = MARK // TICK  # between two samples of a queue
 _LEAST_TICKS = 5 * MINUTE_TICKS  # over which what is got is compared with what is put, at least
 _ABSENT_TICKS = 2 * MINUTE_TICKS  # without a get, from which getters are absent [fitted]
 _NEVER_GOT = 1 << 40  # ticks
@@ -71,7 +70,7 @@ def how_read(view: ForecastView, tick: int) -> Reading:
     """Return how the queues that fill a store are read, of a store whose puts and gets are known."""
     store = view.tables.store
     rows = store.queues[: len(view.queues)]
-    sample = "then" if tick % _MARK_TICKS >= _LEAST_TICKS else "before"
+    sample = "then" if tick % MARK_TICKS >= _LEAST_TICKS else "before"
     grown = _in_bytes(rows, rows["depth"] - rows[f"depth_{sample}"])
     if not grown.size:
         return Reading(unread_share(view, tick))

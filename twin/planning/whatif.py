@@ -27,8 +27,6 @@ from twin.errors import UsageError
 from twin.estate import Estate, as_estate
 from twin.estate.errors import known_hint
 from twin.estate.settings import Setting, Settings, changed_config, check_scm
-from twin.events import EventError
-from twin.events.fields import FIELD
 from twin.forecast import flows
 from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, look_ahead, look_closely
@@ -39,7 +37,7 @@ from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
-from twin.units import as_text
+from twin.units import as_text, event_time
 
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
@@ -252,9 +250,9 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
     try:
-        limit = None if time is None else int(FIELD["time"].checked(time))
-    except EventError as error:
-        raise UsageError(f"--at: {error.detail}") from None
+        limit = event_time(time) if isinstance(time, str) else time
+    except ValueError as error:
+        raise UsageError(f"--at {error}") from None
     twins = play(recording, estate, until=limit).twins
     if store not in twins:
         by_then = "" if time is None else f" until {time}"

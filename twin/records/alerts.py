@@ -28,7 +28,7 @@ from twin.conditions import (
 from twin.errors import UsageError
 from twin.records.bounds import Number, Share, Text, Time, one_of
 from twin.records.states import TimeToFull
-from twin.units import check_time
+from twin.units import event_time
 
 MAX_DONE = 4  # actions that an incident keeps, the latest
 ROOT = "root"  # role of the alert of an incident that says what is wrong and what to do
@@ -306,7 +306,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check the time, and what belongs to a kind. ValueError: no such time; it is missing, or too much."""
-        check_time(self.time)
+        event_time(self.time)
         if (self.action is not None) != (self.kind == ACTED):
             raise ValueError(
                 f"action = {self.action} of kind {self.kind}; expected: the id of an action, of acted only"
@@ -373,7 +373,7 @@ def read_alert_record(value: bytes) -> AlertRecord:
     record = _alert_decoder.decode(value)
     data = record.data
     for time in {record.time, data.time, data.incident.opened, *(done.time for done in data.done)}:
-        check_time(time)
+        event_time(time)
     return msgspec.structs.replace(record, value=value)
 
 

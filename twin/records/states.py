@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
-from twin.units import check_time
+from twin.units import event_time
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
@@ -607,5 +607,5 @@ def read_state_record(value: bytes) -> StateRecord:
     state = _decoders.get(_kind_decoder.decode(value).kind, _other_decoder).decode(value)
     for time in (state.time, state.forecast.time if state.forecast is not None else None):
         if time is not None:
-            check_time(time)
+            event_time(time)
     return state

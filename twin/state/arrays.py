@@ -10,6 +10,17 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Size = tuple[np.dtype[Any], int]  # dtype and number of rows of an array
+LARGE_BYTES = 1 << 20  # from here on an array may double where it is
+
+
+def room(size: int) -> int:
+    """Return the bytes to keep for an array of `size` bytes. No memory or disk is used for the rest until it grows."""
+    return 1 << (size - 1).bit_length() if size >= LARGE_BYTES else size
+
+
+def copy_bytes(source: Array, target: Array) -> None:
+    """Copy an array into the first rows of another one, as bytes, so that padding is copied too."""
+    target.view(np.uint8)[: source.nbytes] = source.view(np.uint8)
 
 
 class Arrays(Protocol):
@@ -34,6 +45,7 @@ class MemoryArrays:
 
     def __init__(self, contents: Mapping[str, Array] | None = None) -> None:
         self._arrays: dict[str, Array] = {name: array.copy() for name, array in (contents or {}).items()}
+        self._rooms: dict[str, Array] = {}  # of arrays that have grown, with the rows that they may have where they are
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
         """Return the arrays of the store, zero where they have no contents."""
@@ -47,9 +59,10 @@ class MemoryArrays:
         """Grow some arrays and return all."""
         for name, count in rows.items():
             array = self._arrays[name]
-            grown = np.zeros(count, array.dtype)
-            grown[: array.size] = array
-            self._arrays[name] = grown
+            if name not in self._rooms or count > self._rooms[name].size:
+                self._rooms[name] = np.zeros(room(count * array.itemsize) // array.itemsize, array.dtype)
+                copy_bytes(array, self._rooms[name])
+            self._arrays[name] = self._rooms[name][:count]
         return dict(self._arrays)
 
     def copied(self) -> MemoryArrays:

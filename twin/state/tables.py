@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernels import index, layout, meter_rows
-from kernels.ids import reindex
+from kernels.ids import GETS, MESSAGES, UNITS, reindex
 from twin.errors import MqtwinError
 from twin.estate import Route
 from twin.state import earlier, row_journal
@@ -29,7 +29,7 @@ _PAGE_BITS = 32
 _NAMES_SHIFT = 13
 _MESSAGE_SHIFT = 9  # pages of 28 KB: a store with many messages is loaded twice as fast as from pages of 8 KB
 _ORDER_SHIFT = 11
-_LARGE_ROWS = 1 << 16  # from here on a table grows by a quarter: twice the size is up to 128 bytes a message held
+_LARGE_ROWS = 1 << 16  # from here on a table grows by a sixteenth: twice the size is up to 80 bytes a message held
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
 _rows_of = attrgetter(*TABLES)
 _dirty_of = attrgetter(*(f"{name}_dirty" for name in TABLES))
+_INDEXED = {"messages": MESSAGES, "held": GETS, "units": UNITS}
 _JOURNALED = tuple(name for name, table in TABLES.items() if table.journal is not None)
+_BUCKETS = tuple(f"{table.indexed_by}_buckets" for table in TABLES.values() if table.indexed_by)
 _WAITING = np.dtype("u4")  # by page: see `row_journal.select_pages`
 
 # Small arrays, kept in the header instead of pages: (dtype, rows). Data sets are too, one row per queue manager.
@@ -113,6 +115,24 @@ def _pages(rows: int, shift: int) -> int:
 def _page(rows: Array, page: int, shift: int) -> Array:
     """Return the rows of a page; the last one ends with the table."""
     return rows[page << shift : (page + 1) << shift]
+
+
+def _sizes(rows: Mapping[str, int]) -> tuple[dict[str, Size], dict[str, int]]:
+    """Return the sizes of the arrays of a store, and the bytes of its `*_dirty`; rows: as of `Tables.rows`."""
+    sizes: dict[str, Size] = {"names": (_NAMES.dtype, rows.get("names", _NAMES.rows))}
+    for name, table in TABLES.items():
+        count = rows.get(name, table.rows)
+        sizes[name] = table.dtype, count
+        if table.journal is not None:
+            sizes[f"{name}_waiting"] = _WAITING, _pages(count, table.shift)
+        if table.indexed_by:
+            buckets = f"{table.indexed_by}_buckets"
+            sizes[buckets] = layout.BUCKET, rows.get(buckets, table.rows)
+            sizes[f"{table.indexed_by}_links"] = layout.LINK, count
+    return sizes, {f"{name}_dirty": table.dirty_size(sizes[name][1]) for name, table in TABLES.items()}
+
+
+_NEW = _sizes({})
 
 
 class StateError(MqtwinError):
@@ -146,21 +166,12 @@ class Tables:
         self._arrays = arrays
         self._journals = dict(journals or {})  # number of the last journal of a table
         self._names_rows = (rows or {}).get("names", _NAMES.rows)
-        sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
-        for name, table in TABLES.items():
-            count = (rows or {}).get(name, table.rows)
-            sizes[name] = table.dtype, count
-            if table.journal is not None:
-                sizes[f"{name}_waiting"] = _WAITING, _pages(count, table.shift)
-            if table.indexed_by:
-                buckets = (rows or {}).get(f"{table.indexed_by}_buckets", table.rows)
-                sizes[f"{table.indexed_by}_buckets"] = layout.BUCKET, buckets
-                sizes[f"{table.indexed_by}_links"] = layout.LINK, count
+        sizes, dirty_sizes = _NEW if rows is None else _sizes(rows)
         parts = self._keep_own(arrays.tables(sizes))
-        for name, table in TABLES.items():
-            parts[f"{name}_dirty"] = np.zeros(table.dirty_size(parts[name].size), np.uint8)
-            if table.indexed_by and rows is None:
-                index.clear(parts[f"{table.indexed_by}_buckets"])
+        parts |= {name: np.zeros(size, np.uint8) for name, size in dirty_sizes.items()}
+        if rows is None:
+            for buckets in _BUCKETS:
+                index.clear(parts[buckets])
         self.store = layout.Store(
             **parts,
             datasets=np.zeros(0, layout.DATASET),
@@ -182,8 +193,7 @@ class Tables:
     def rows(self) -> dict[str, int]:
         """Return the rows allocated by array, for `Tables(arrays, rows)`; it is made once, until one grows."""
         if not self._rows:
-            buckets = (f"{table.indexed_by}_buckets" for table in TABLES.values() if table.indexed_by)
-            self._rows = {name: getattr(self.store, name).size for name in (*TABLES, *buckets)}
+            self._rows = {name: getattr(self.store, name).size for name in (*TABLES, *_BUCKETS)}
             self._rows["names"] = self._names_rows
         return self._rows
 
@@ -217,14 +227,14 @@ class Tables:
         self.store = self.store._replace(datasets=datasets, usage=usage)
 
     def reserve(self, name: str, rows: int) -> None:
-        """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
+        """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a sixteenth."""
         table = TABLES[name]
         old: Array = getattr(self.store, name)
         if rows <= old.size:
             return
         size = old.size or rows
         while size < rows:
-            size += size if size < _LARGE_ROWS else size // 4
+            size += size if size < _LARGE_ROWS else size // 16
         if size > 1 << table.shift:
             size = _pages(size, table.shift) << table.shift
         old_dirty: Array = getattr(self.store, f"{name}_dirty")
@@ -233,11 +243,10 @@ class Tables:
         sizes = {name: size}
         if table.journal is not None:
             sizes[f"{name}_waiting"] = _pages(size, table.shift)
-        links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
-        bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
+        buckets = f"{table.indexed_by}_buckets"
         if table.indexed_by:
-            sizes[links] = size
-            if bucket_count < size:
+            sizes[f"{table.indexed_by}_links"] = size
+            if getattr(self.store, buckets).size < size:
                 sizes[buckets] = 1 << (size - 1).bit_length()
         self._grow(sizes)
         if old.size > 0 and table.is_small(old.size) and not table.is_small(size):  # it leaves the small page
@@ -246,9 +255,8 @@ class Tables:
             else:
                 dirty[: -(-old.size // 8)] = 0xFF
         self.store = self.store._replace(**{f"{name}_dirty": dirty})
-        while bucket_count < size:
-            bucket_count *= 2
-            index.split(getattr(self.store, buckets)[:bucket_count], getattr(self.store, links), bucket_count // 2)
+        if buckets in sizes:
+            reindex(self.store, _INDEXED[name])
 
     def _grow(self, rows: dict[str, int]) -> None:
         """Grow arrays; all of them may move."""
@@ -413,10 +421,8 @@ class Tables:
 
     def build_indexes(self) -> None:
         """Build the indexes of the tables, after `load` and once `store.scalars` is set."""
-        scalars = self.store.scalars[0]
-        by_age = np.argsort(self.store.messages["age"][: int(scalars["message_high"])], kind="stable")
-        held_by_age = np.argsort(self.store.held["age"][: int(scalars["held_high"])], kind="stable")
-        reindex(self.store, by_age, held_by_age)
+        for table in _INDEXED.values():
+            reindex(self.store, table)
 
 
 # --- owners of rows ---------------------------------------------------------------------------------------------------
@@ -441,20 +447,21 @@ def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Na
     Returns:
         The names with the new ones, and ROUTE[n] for the kernels.
     """
-    numbers = np.full(len(routes), layout.NONE, layout.ROUTE)
+    numbers: list[tuple[int, int, int]] = []  # flow, queue manager, queue
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
     queues = {name: row for row, name in enumerate(names.queues)}
     flows = {name: row for row, name in enumerate(names.flows)}
-    for place, route in zip(numbers, routes, strict=True):
-        place["qmgr"] = qmgrs.setdefault(route.qmgr, len(qmgrs))
+    for route in routes:
+        flow, qmgr, queue = layout.NONE, qmgrs.setdefault(route.qmgr, len(qmgrs)), layout.NONE
         if route.queue is not None and route.reported is not None:
-            place["queue"] = queues.setdefault(route.queue, len(queues))
-            place["flow"] = flows.setdefault((route.qmgr, route.reported), len(flows))
+            queue = queues.setdefault(route.queue, len(queues))
+            flow = flows.setdefault((route.qmgr, route.reported), len(flows))
+        numbers.append((flow, qmgr, queue))
     all_names = Names(list(qmgrs), list(queues), list(flows))
     if all_names != names:
         tables.set_names(msgspec.msgpack.encode(all_names))
         _fill_new(tables, names, all_names)
-    return all_names, numbers
+    return all_names, np.array(numbers, layout.ROUTE)
 
 
 def _fill_new(tables: Tables, before: Names, names: Names) -> None:
@@ -464,10 +471,10 @@ def _fill_new(tables: Tables, before: Names, names: Names) -> None:
     tables.reserve("flows", len(names.flows))
     tables.reserve("seen", len(names.flows) * layout.SEEN_WORDS)
     queues, flows = slice(len(before.queues), len(names.queues)), slice(len(before.flows), len(names.flows))
+    new_queues = tables.store.queues[queues]
     for field in ("keyed_head", "keyed_tail", "any_head", "any_tail"):
-        tables.store.queues[field][queues] = layout.NONE
-    tables.store.queues["last_full"][queues] = layout.NEVER
-    tables.store.queues["armed"][queues] = 0xFF
+        new_queues[field] = layout.NONE
+    new_queues["last_full"], new_queues["armed"] = layout.NEVER, 0xFF
     tables.store.chains[queues.start * layout.PRIORITIES : queues.stop * layout.PRIORITIES] = layout.NONE
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
     tables.store.flows["qmgr"][flows] = [qmgrs[qmgr] for qmgr, _ in names.flows[flows]]

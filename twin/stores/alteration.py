@@ -28,6 +28,7 @@ _OFFLOADS = {"NONE": layout.OFFLOAD_NONE, "SMDS": layout.OFFLOAD_SMDS, "DB2": la
 SEEN_AFTER_US = 180 * SECOND  # at FULLTHRESHOLD, after which a measurement would show an automatic alter [assumed]
 IN_LINE_PCT = 5  # percent of one pool left when the other runs out, up to which the ratio stays [assumed]
 _NO_CHANGES: Mapping[str, Any] = {}
+_NOT_DESCRIBED = Smds()
 
 
 class Altered(NamedTuple):
@@ -138,14 +139,14 @@ def describe_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
 
 def resize_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
     """Give a row of DATASET the size that the estate describes."""
-    dataset["size"] = config.smds.get(qmgr, Smds()).size
+    dataset["size"] = config.smds.get(qmgr, _NOT_DESCRIBED).size
     dataset["status"] = layout.NORMAL
     reblock_dataset(dataset, config, qmgr)
 
 
 def reblock_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
     """Count a row of DATASET in blocks of the structure's DSBLOCK; it keeps its bytes."""
-    described = config.smds.get(qmgr, Smds())
+    described = config.smds.get(qmgr, _NOT_DESCRIBED)
     dataset["blocks_total"] = dataset["size"] // config.ds_block
     dataset["limit"] = (described.max_size or SMDS_MAX_SIZE) // config.ds_block
     dataset["limited"] = described.max_size is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -24,8 +25,15 @@ from twin.stores.state_record import KnownBy
 
 def copied_params(config: StoreConfig) -> dict[str, Any]:
     """Return the fields of PARAMS that are attributes of a store with the same name and a number as value."""
-    values = {name: getattr(config, name, None) for name in layout.PARAMS.names or ()}
+    names = _params_of(type(config))  # type: ignore[arg-type]  # mypy: the class of a dataclass cannot be hashed
+    values = {name: getattr(config, name) for name in names}
     return {name: value for name, value in values.items() if isinstance(value, int)}
+
+
+@lru_cache
+def _params_of(config_type: type) -> tuple[str, ...]:
+    """Return the fields of PARAMS that are attributes of a kind of store."""
+    return tuple(name for name in layout.PARAMS.names or () if hasattr(config_type, name))
 
 
 class StoreKind(ABC):

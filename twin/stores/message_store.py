@@ -338,7 +338,7 @@ class MessageStore(StoreKind):
         self.monitor.attend(params)
 
     def _make_room(self, event: np.void) -> None:
-        """Grow the tables that are too small for an event, each at least to twice its size."""
+        """Grow the tables that are too small for an event."""
         store = self.tables.store
         scalars = store.scalars[0]
         count = int(event["count"])

@@ -1,13 +1,20 @@
 """Loading of the compiled kernels once per process, and compiling them once per machine.
 
 numba's cache on disk has crashed when several processes wrote it at once (numba issue 4807), and Spark runs many Python
-workers. Every process therefore loads under one lock, the first one compiles, and no later one writes.
+workers. Every process therefore loads under one lock, the first one compiles, and no later one writes. Each version of
+the kernels has a folder; the first process of a version removes those that nothing has used for thirty days.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import shutil
+import time
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -24,6 +31,10 @@ from twin.stores.open import MESSAGE_TWINS, open_message_store
 from twin.stores.structure import StructureTwin
 
 COMPILING = "compiling kernels, once for this version: one to three minutes"
+UNUSED_S = 30 * 86_400.0  # what the cache folder keeps for other versions is removed when it was last used before
+_USED = (
+    "used"  # a file beside machine code that is complete; its time is that of the last use, and users have it locked
+)
 _QMGR, _QUEUE = "QM", "Q"
 _STORES = [twin.example(_QMGR, _QUEUE) for twin in MESSAGE_TWINS.values()]
 _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
@@ -33,18 +44,63 @@ _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
 def warm() -> int:
     """Load every kernel, compile those not on disk, and return the number of signatures compiled."""
     with compile_lock():
+        is_first = compiles()
         _decode(Decoder(_estate(_STRUCTURE)))
         for config, resources in _STORES:
             estate = _estate(config)
             _look(open_message_store(estate, config.name), resources)
             _run(estate, config.name)
         _run_scm()
+        _note_use()
+        if is_first:
+            remove_unused(CACHE_FOLDER.parent)
     return compiled_here()
 
 
 def compiles() -> bool:
     """Return True if `warm` will compile, not only read machine code; COMPILING is the message about it."""
-    return not CACHE_FOLDER.exists()
+    return not (CACHE_FOLDER / _USED).exists()
+
+
+def count_compiled() -> int:
+    """Return the number of kernels whose machine code is on disk; it rises while a process compiles."""
+    return sum(1 for _ in CACHE_FOLDER.glob("*.nbi"))
+
+
+def _note_use() -> None:
+    """Note in the folder that its machine code is complete and used now, and by this process until it ends."""
+    mark = CACHE_FOLDER / _USED
+    with contextlib.suppress(OSError):  # a cache that is read-only: nothing is removed there either
+        mark.touch()
+        fcntl.flock(os.open(mark, os.O_RDONLY), fcntl.LOCK_SH)  # open until the process ends, and in its forks
+
+
+def remove_unused(folders: Path) -> None:
+    """Remove the machine code of other versions that was last used UNUSED_S seconds ago and that no process uses.
+
+    Args:
+        folders: Folder that has one for each version.
+    """
+    for folder in folders.iterdir():
+        if folder != CACHE_FOLDER and not _is_used(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_used(folder: Path) -> bool:
+    mark = folder / _USED
+    try:
+        if not mark.exists():  # made by mqtwin 0.2, or not complete
+            mark = folder
+        if mark.stat().st_mtime > time.time() - UNUSED_S:
+            return True
+        descriptor = os.open(mark, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+    except OSError:  # locked, or removed meanwhile by the first process of another version
+        return True
+    return False
 
 
 def _decode(decoder: Decoder) -> None:

@@ -22,7 +22,7 @@ from kernels.clock import SECOND, TICK
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query import processor
-from streams.query.rows import BLOCK
+from streams.query.rows import BLOCK, Item, pack_items
 from streams.state.mirror import block_directory, mirror_root
 from tests.support.many_stores import many_stores, qmgr_of
 from tests.tools.bench.rig import Say
@@ -76,6 +76,9 @@ class _StateStore:
 
     def getMapState(self, *_: Any) -> _Pages:  # noqa: N802 -- Spark's name
         return _Pages(self)
+
+    def setGroupingKey(self, store: str) -> None:  # noqa: N802 -- PySpark's tester has it
+        self.store = store
 
     def bytes_of(self, store: str) -> int:
         """Header and pages of a store."""
@@ -184,7 +187,6 @@ def _touched(folder: Path, estate: Estate) -> tuple[float, float, int, int]:
             durations = later if batch else first
             for name in estate.stores:
                 row = _row(_heartbeats(estate, name, START_US + 10 * SECOND * batch + np.arange(1)))
-                state.store = name
                 began = time.process_time()
                 list(job.handleInputRows((name,), iter([row]), None))
                 durations.append(1000 * (time.process_time() - began))
@@ -195,7 +197,7 @@ def _touched(folder: Path, estate: Estate) -> tuple[float, float, int, int]:
 
 def _row(block: EventBlock) -> Row:
     """Return the row that the shuffle hands over for a block."""
-    return Row(store=block.store, kind=BLOCK, partition=0, offset=0, index=0, payload=block.pack())
+    return Row(store="0", items=pack_items([Item(block.store, 0, 0, 0, BLOCK, block.pack())]))
 
 
 @contextmanager

@@ -45,6 +45,7 @@ class Fed:
 
     @property
     def measures(self) -> Measures:
+        """The measures of all alarms and fillings judged."""
         return measure(self.judged)
 
 

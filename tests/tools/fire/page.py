@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -63,9 +64,7 @@ files of the checkpoint while Java was stopped.{void}
 
 ## Actions
 
-| action | times |
-| --- | ---: |
-{actions}
+{actions}.
 
 ## Recovery
 
@@ -156,12 +155,12 @@ def write(outcomes: Sequence[Outcome], cores: int) -> None:
         "faults whose instant did not come": sum(outcome.missed for outcome in outcomes),
     }
     plans = [msgspec.json.decode(path.read_bytes(), type=Plan) for path in sorted(PLANS.glob("*.json"))]
-    failures = [f"- seed {plan.seed} at {plan.commit}: {plan.difference}" for plan in plans]
+    failures = [f"- seed {plan.seed} at {plan.commit}: {textwrap.shorten(plan.difference, 160)}" for plan in plans]
     text = _TEXT.format(
         summary=summary,
         totals="\n".join(f"| {name} | {_text(value)} |" for name, value in totals.items()),
         instants="\n".join(f"| {name} | {hits[name]} | {where} |" for name, where in _WHERE.items()),
-        actions="\n".join(f"| {name} | {count:,} |" for name, count in sorted(actions.items())),
+        actions=textwrap.fill(", ".join(f"{name} {count:,}" for name, count in sorted(actions.items())), 116),
         recoveries="\n".join(
             f"| {name} | {len(values)} | {statistics.median(values):.1f} | {max(values):.1f} |"
             for name, values in recoveries.items()

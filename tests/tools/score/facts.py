@@ -319,7 +319,8 @@ def _both(own: Sequence[KnownStore]) -> tuple[list[StorePages], list[StorePages]
 
 def section(cases: Sequence[FactsCase], command: str) -> str:
     """Return the section of docs/scorecard.md. command: what counted them."""
-    stories = [f"| `{name}` | {sentence} |" for name, (_, _, sentence) in STORIES.items() if name in scenarios(cases)]
+    filling = by_story(cases)
+    stories = [f"| `{row[0]}` | {STORIES[row[0]][2]} |" for row in filling if row[0] in STORIES]
     real = sum(case.case.scenario not in STORIES for case in cases)
     of_real = f" and {as_count(real, 'real load')}" if real else ""
     return f"""{BEGIN}
@@ -343,13 +344,10 @@ know the timetable before it may believe that nobody comes. Where a getter or a 
 after all, the page about it counts as false: the facts say that nobody reads, not who is about to come. Some of the
 rules of the facts were corrected on these cases.
 
-By story: fillings paged in time, median lead of a page, false pages.
+By story: fillings paged in time, median lead of a page, false pages. The command prints those in which nothing fills,
+too.
 
-{markdown(["", "fillings", *WAYS], by_story(cases))}
-
-Stores in which nothing fills: pages, incidents whether they call or not, `queue-unread` alerts.
-
-{markdown(["", "stores", "days", *WAYS], by_calm_story(cases))}
+{markdown(["", "fillings", *WAYS], filling)}
 
 ![Share of fillings paged, by minutes before the first 2192, with and without the facts](images/{PICTURE})
 

@@ -23,12 +23,10 @@ from tests.tools.score import case_estate, loads
 from tests.tools.score.case_estate import Drawing, draw_estate
 from tests.tools.score.cases import Split, draw_in, fit_size
 from tests.tools.score.loads import SERIES, Reader, RealLoad
-from tests.tools.score.recordings import Recorded, hash_of, read_note
+from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
 from tests.tools.score.scenarios import Wants
 from twin.errors import UsageError
-from twin.estate import PageSet, Structure, load_estate
-from twin.recordings.files import RecordingWriter
-from twin.simulation.run import play
+from twin.estate import PageSet, Structure
 from twin.simulation.scenario import HOUR, START
 from twin.simulation.site import ALL_KINDS, Kinds
 from twin.state.arrays import Array
@@ -66,6 +64,7 @@ class Part:
 
     @property
     def backlog(self) -> Array:
+        """Messages that wait, by minute."""
         return self.reader.backlog(self.counts, 60.0)
 
     def scaled(self, factor: float) -> Part:
@@ -412,17 +411,8 @@ def _record(class_: Law, number: int, split: Split, stem: Path, series: Mapping[
             story=what,
             stem=str(stem),
         )
-        write_case(case, text, scenario)
-        return case
+        return write_case(case, text, scenario)
     raise UsageError(f"no estate was found for {class_} {number} in {_TRIES} tries; expected: other series")
-
-
-def write_case(case: Recorded, text: str, scenario: RealLoad) -> None:
-    """Write the estate and the recording of a case, simulated with its number as seed. text: its estate, TOML."""
-    case.estate.write_text(text, encoding="utf-8")
-    with RecordingWriter(case.recording) as writer:
-        for table in play(scenario, load_estate(case.estate), seed=case.number):
-            writer.write(table)
 
 
 def weighed(parts: Sequence[Part], rng: Rng) -> list[Part]:

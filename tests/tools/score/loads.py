@@ -22,13 +22,11 @@ from kernels.clock import SECOND
 from tests.tools.score import case_estate
 from tests.tools.score.case_estate import draw_estate
 from tests.tools.score.cases import EVENTS, Split, draw_in, fit_size
-from tests.tools.score.recordings import Recorded, hash_of, read_note
+from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
 from twin.errors import UsageError
-from twin.estate import Structure, load_estate
-from twin.recordings.files import RecordingWriter
+from twin.estate import Structure
 from twin.simulation.arrivals import Curve, Flow, constant, steps
 from twin.simulation.measuring import Measuring
-from twin.simulation.run import play
 from twin.simulation.scenario import HOUR, START, StoreScenario
 from twin.simulation.site import ALL_KINDS, Site
 from twin.state.arrays import Array
@@ -211,7 +209,7 @@ def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str], mea
             text, _ = fit_size(scenario, drawing, draw_in(EVENTS, rng), number)
         except UsageError:
             continue  # too many or too few events, so another is drawn
-        files = Recorded(
+        case = Recorded(
             number=number,
             split=split,
             scenario=f"real-{story}",
@@ -221,11 +219,7 @@ def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str], mea
             story=f"{' and '.join(names)}, {load.hours:g} hours; a backlog of {load.reach:.0%} of what is held.",
             stem=str(stem),
         )
-        files.estate.write_text(text, encoding="utf-8")
-        with RecordingWriter(files.recording) as writer:
-            for table in play(scenario, load_estate(files.estate), seed=number, measuring=measuring):
-                writer.write(table)
-        return files
+        return write_case(case, text, scenario, measuring)
     raise UsageError(f"no estate was found for real load {number} in {_TRIES} tries")
 
 

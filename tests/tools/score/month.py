@@ -35,11 +35,10 @@ from tests.tools.score.laws import (
     lingering,
     weighed,
     with_queues,
-    write_case,
 )
 from tests.tools.score.loads import SERIES, Reader, RealLoad
 from tests.tools.score.people import ROOT, by_method, calls_of, counted, write_between
-from tests.tools.score.recordings import Recorded, hash_of, read_note, recordings_folder
+from tests.tools.score.recordings import Recorded, hash_of, read_note, recordings_folder, write_case
 from tests.tools.score.table import MONTH_ROWS, markdown
 from tests.tools.score.work import LINE, cores, score_all, scored_case, show_progress
 from twin.errors import MqtwinError, UsageError
@@ -268,8 +267,7 @@ def _record(number: int, split: Split, stem: Path, texts: Mapping[str, str]) -> 
             story=f"{', '.join(month.series)}, a month; a backlog of {month.reach:.0%} of what is held.",
             stem=str(stem),
         )
-        write_case(case, text, scenario)
-        return case
+        return write_case(case, text, scenario)
     raise UsageError(f"no estate was found for month {number} in {_TRIES} tries; expected: other series")
 
 

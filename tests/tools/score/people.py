@@ -61,7 +61,8 @@ class OfPages(OfCase, Protocol):
     """Result of one case with its pages by method, in the order of the stores."""
 
     @property
-    def pages(self) -> Mapping[str, Sequence[StorePages]]: ...
+    def pages(self) -> Mapping[str, Sequence[StorePages]]:
+        """The pages of each store, by method."""
 
 
 def counted(cases: Sequence[OfPages], method: str) -> PageCounts:

@@ -22,12 +22,11 @@ from tests.tools.score import loads
 from tests.tools.score.case_estate import Drawing, draw_estate
 from tests.tools.score.cases import Split, draw_in, fit_size
 from tests.tools.score.loads import Reader, RealLoad
-from tests.tools.score.recordings import Recorded, hash_of, read_note
+from tests.tools.score.recordings import Recorded, hash_of, read_note, write_case
 from twin.errors import UsageError
-from twin.estate import PageSet, Structure, load_estate
+from twin.estate import PageSet, Structure
 from twin.recordings.files import RecordingWriter, open_recording
 from twin.simulation import Measuring
-from twin.simulation.run import play
 from twin.simulation.scenario import Range
 from twin.simulation.site import ALL_KINDS, Site
 from twin.state.arrays import Array
@@ -260,7 +259,7 @@ def _record(number: int, split: Split, stem: Path) -> Recorded:
             continue  # too many or too few events, so another is drawn
         if len(Site.find(estate, drawing.store).queues) < len(story.counts):
             continue
-        files = Recorded(
+        case = Recorded(
             number=number,
             split=split,
             scenario=name,
@@ -270,11 +269,7 @@ def _record(number: int, split: Split, stem: Path) -> Recorded:
             story=f"{sentence}, {scenario.hours:g} hours; a backlog of {story.reach:.0%} of what is held.",
             stem=str(stem),
         )
-        files.estate.write_text(text, encoding="utf-8")
-        with RecordingWriter(files.recording) as writer:
-            for table in play(scenario, load_estate(files.estate), seed=number, measuring=MEASURED):
-                writer.write(table)
-        return files
+        return write_case(case, text, scenario, MEASURED)
     raise UsageError(f"no estate was found for {name} {number} in {_TRIES} tries")
 
 

@@ -14,7 +14,11 @@ import msgspec
 import twin.simulation
 from tests.tools.score import case_estate, cases, scenarios
 from tests.tools.score.cases import Split, draw_case
+from twin.estate import load_estate
 from twin.recordings.files import RecordingWriter
+from twin.simulation.measuring import Measuring
+from twin.simulation.run import play
+from twin.simulation.scenario import StoreScenario
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "build" / "score" / "recordings"
 _HASH_BYTES = 6
@@ -36,18 +40,22 @@ class Recorded:
 
     @property
     def recording(self) -> Path:
+        """The file of its events."""
         return Path(f"{self.stem}.arrow")
 
     @property
     def estate(self) -> Path:
+        """The file of its estate, TOML."""
         return Path(f"{self.stem}.toml")
 
     @property
     def hard(self) -> bool:
+        """True if a straight line fails on its class."""
         return self.class_ == "hard"
 
     @property
     def name(self) -> str:
+        """Its name in tables: set, number, scenario."""
         return f"{self.split}-{self.number:04}-{self.scenario}"
 
 
@@ -99,6 +107,22 @@ def recorded(number: int, split: Split, folder: Path) -> Recorded:
                 writer.write(table)
         note.write_bytes(msgspec.json.encode(files))  # last: what has a note is whole
     return read_note(note)
+
+
+def write_case(case: Recorded, text: str, scenario: StoreScenario, measuring: Measuring | None = None) -> Recorded:
+    """Write the estate and the recording of a case, simulated with its number as seed; return the case.
+
+    Args:
+        case: the case.
+        text: its estate, TOML.
+        scenario: what is played.
+        measuring: what is measured meanwhile; None: nothing.
+    """
+    case.estate.write_text(text, encoding="utf-8")
+    with RecordingWriter(case.recording) as writer:
+        for table in play(scenario, load_estate(case.estate), seed=case.number, measuring=measuring):
+            writer.write(table)
+    return case
 
 
 def read_note(note: Path) -> Recorded:

@@ -26,6 +26,7 @@ def series(*usage: Any, holdings: np.ndarray | None = None, **fields: Any) -> Qu
 def filling(
     onset: float, first: float, last: float, grown: tuple[tuple[str, float], ...] = (("A", 0.8), ("B", 0.2))
 ) -> Filling:
+    """Return a filling with what its queues grew by. Times: minutes, as of `by_hand.filling`."""
     return Filling(**asdict(by_hand.filling(onset, first, last)), grown=grown)
 
 
@@ -44,6 +45,7 @@ def alert(
     fillers: tuple[Filler, ...] = (),
     store: str = STORE,
 ) -> Alert:
+    """Return an alert record. minutes: its event time."""
     return Alert(
         change=change,
         number=0,

@@ -53,7 +53,7 @@ def show_targets(console: Console, results: Sequence[Target]) -> None:
     held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
     for target in results:
         held.add_row(
-            target.what, target.aim, target.measured, "[red]missed[/]" if target.met is False else target.outcome
+            target.title, target.aim, target.measured, "[red]missed[/]" if target.met is False else target.outcome
         )
     _print(console, held)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.tools.score.measures import Measures, PageCounts
 from tests.tools.score.oracle import ORACLE
@@ -49,15 +49,22 @@ FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """met: None: nothing to measure."""
+    """A target. met: None: nothing to measure; group: the set of recordings; "" where it is of no single one."""
 
     what: str
     aim: str
     measured: str
     met: bool | None
+    group: str = ""
+
+    @property
+    def title(self) -> str:
+        """The measure and its set."""
+        return f"{self.what}, {self.group}" if self.group else self.what
 
     @property
     def outcome(self) -> str:
+        """Reached or missed; empty where there is nothing to measure."""
         return "" if self.met is None else "reached" if self.met else "missed"
 
 
@@ -77,10 +84,7 @@ def targets(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
         *_of_scenarios(scores),
         *_of_leads(by_set, wide),
         *_of_times(sets),
-        *(
-            _at_most_of(f"reopened a filling, {name}", own[TWIN_WATCH], "reopened", REOPENED)
-            for name, own in wide.items()
-        ),
+        *(_at_most_of("reopened a filling", own[TWIN_WATCH], "reopened", REOPENED, name) for name, own in wide.items()),
         *_of_probabilities(sets),
         *_of_looks([score for some in (scores, *loads.values()) for score in some]),
         _at_least("filler named first is the one that fills", sets["all"][TWIN], "named", NAMED),
@@ -91,13 +95,13 @@ def targets(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
 def _of_alarms(wide: Sets, sets: Sets) -> Iterator[Target]:
     for name, own in wide.items():
         watch = own[TWIN_WATCH]
-        yield _at_least(f"recall of watch or page, {name}", watch, "recall", RECALL)
-        yield _at_least(f"precision of watches, {name}", watch, "precision", WATCH_PRECISION)
-        yield _at_most_of(f"false watches a store-day, {name}", watch, "false_per_day", FALSE_WATCHES)
+        yield _at_least("recall of watch or page", watch, "recall", RECALL, name)
+        yield _at_least("precision of watches", watch, "precision", WATCH_PRECISION, name)
+        yield _at_most_of("false watches a store-day", watch, "false_per_day", FALSE_WATCHES, name)
     for what, field in (("precision", "precision"), ("F1", "f1")):
         for name, aim in PRECISION_AND_F1.items():
             if name in sets:
-                yield _at_least(f"{what} of page, {name}", sets[name][TWIN], field, aim)
+                yield _at_least(f"{what} of page", sets[name][TWIN], field, aim, name)
 
 
 def _of_scenarios(scores: Sequence[CaseScore]) -> Iterator[Target]:
@@ -121,11 +125,11 @@ def _of_leads(by_set: Mapping[str, Sequence[CaseScore]], wide: Sets) -> Iterator
         share = share_of_lead(some)
         if share.value is not None:
             text = percent(share.value) + bounds_text(share.bounds, percent_end)
-            what = f"lead of the first of both beside the oracle's, median, {name}"
-            yield Target(what, f"at least {percent(SHARE_OF_LEAD)}", text, share.value >= SHARE_OF_LEAD)
+            what = "lead of the first of both beside the oracle's, median"
+            yield Target(what, f"at least {percent(SHARE_OF_LEAD)}", text, share.value >= SHARE_OF_LEAD, name)
     for name, own in wide.items():
-        what = f"lead of the first of both: 15 min, or 80 % of a shorter filling, {name}"
-        yield _at_least(what, own[TWIN_WATCH], "enough_lead", LEAD)
+        what = "lead of the first of both: 15 min, or 80 % of a shorter filling"
+        yield _at_least(what, own[TWIN_WATCH], "enough_lead", LEAD, name)
 
 
 def _of_times(sets: Sets) -> Iterator[Target]:
@@ -136,7 +140,7 @@ def _of_times(sets: Sets) -> Iterator[Target]:
         covered = own[TWIN].interval.inside
         if name != "all" and covered is not None:
             met = COVERED[0] <= covered <= COVERED[1]
-            yield Target(f"observed time within p10..p90, {name}", "75 to 85 %", inside(own[TWIN]), met)
+            yield Target("observed time within p10..p90", "75 to 85 %", inside(own[TWIN]), met, name)
 
 
 def _of_probabilities(sets: Sets) -> Iterator[Target]:
@@ -144,8 +148,8 @@ def _of_probabilities(sets: Sets) -> Iterator[Target]:
         for brier in own[TWIN].brier:
             if name != "all" and brier.horizon_s == SKILL_AT and brier.skill is not None:
                 text = number(brier.skill) + bounds_text(brier.bounds.get("skill"), number)
-                what = f"skill of the probability within 60 min against climatology, {name}"
-                yield Target(what, f"at least {SKILL}", text, brier.skill >= SKILL)
+                what = "skill of the probability within 60 min against climatology"
+                yield Target(what, f"at least {SKILL}", text, brier.skill >= SKILL, name)
 
 
 def _of_looks(scores: Sequence[CaseScore]) -> Iterator[Target]:
@@ -167,43 +171,45 @@ def _of_people(scores: Sequence[CaseScore], loads: Loads) -> list[Target]:
 
 
 def _calm(name: str, counts: PageCounts) -> Target:
-    what = f"pages a store in which nothing fills, {name} ({as_count(counts.calm_stores, 'store')})"
-    return _at_most(what, counts.per_calm_store, CALM_PAGES)
+    return _at_most("pages a store in which nothing fills", counts.per_calm_store, CALM_PAGES, name)
 
 
 def not_later(scores: Sequence[CaseScore], name: str) -> Target:
-    """Return the target of the fillings that a fixed line predicted: none is paged later than by that line.
+    """Return the target of the fillings in which a fixed line is right: none is paged later than by that line.
 
     Args:
         scores: the cases.
         name: their set.
     """
     behind = [seconds for score in scores for seconds in score.behind]
-    what = f"paged later than by {LINE}, of {as_count(len(behind), 'filling')} in which it is right, {name}"
-    return _at_most(what, sum(seconds > _SAMPLE_S for seconds in behind), 0)
+    target = _at_most(f"paged later than by {LINE}", sum(seconds > _SAMPLE_S for seconds in behind), 0, name)
+    return replace(target, measured=f"{target.measured} of {len(behind)}")
 
 
-def _at_most(what: str, value: float | None, aim: float) -> Target:
+def _at_most(what: str, value: float | None, aim: float, group: str = "") -> Target:
     reached = f"{value}" if isinstance(value, int) else number(value)
-    return Target(what, f"at most {aim}" if aim else "none", reached, None if value is None else value <= aim)
+    return Target(what, f"at most {aim}" if aim else "none", reached, None if value is None else value <= aim, group)
 
 
-def _at_least(what: str, measures: Measures, field: str, aim: float) -> Target:
+def _at_least(what: str, measures: Measures, field: str, aim: float, group: str = "") -> Target:
     """Return the target of a measure that is a share of 1."""
     value = getattr(measures, field)
-    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), None if value is None else value >= aim)
+    met = None if value is None else value >= aim
+    return Target(what, f"at least {percent(aim)}", share_of(field)(measures), met, group)
 
 
-def _at_most_of(what: str, measures: Measures, field: str, aim: float) -> Target:
+def _at_most_of(what: str, measures: Measures, field: str, aim: float, group: str = "") -> Target:
     """Return the target of a measure that is a number."""
     value = getattr(measures, field)
-    return Target(what, f"at most {aim}", number_of(field)(measures), None if value is None else value <= aim)
+    return Target(what, f"at most {aim}", number_of(field)(measures), None if value is None else value <= aim, group)
 
 
 def _error(name: str, measures: Measures, minutes: int, aim: float) -> Target:
-    value, count = measures.errors.get(minutes, (None, 0))
-    what = f"median error {minutes} min before, {name} ({as_count(count, 'filling')})"
-    return Target(what, f"at most {100 * aim:.0f} %", error(measures, minutes), None if value is None else value <= aim)
+    value, _ = measures.errors.get(minutes, (None, 0))
+    met = None if value is None else value <= aim
+    return Target(
+        f"median error {minutes} min before", f"at most {100 * aim:.0f} %", error(measures, minutes), met, name
+    )
 
 
 def _against(hard: dict[str, Measures]) -> list[Target]:

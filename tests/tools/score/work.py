@@ -46,7 +46,8 @@ class OfCase(Protocol):
     """Result of one case."""
 
     @property
-    def case(self) -> Recorded: ...
+    def case(self) -> Recorded:
+        """The case that was played."""
 
 
 Result = TypeVar("Result", bound=OfCase)
@@ -77,6 +78,7 @@ class CaseScore:
 
     @property
     def fillings(self) -> int:
+        """Number of fillings of its stores."""
         return sum(len(store.warned) for store in self.judged[METHODS[0]])
 
 
@@ -353,6 +355,7 @@ class LoadSet:
 
     @property
     def title(self) -> str:
+        """Its name in tables, such as `real, tuning series`."""
         series = "tuning series" if self.split == "tuning" else "held-out series"
         return f"{self.class_}, {series}"
 

@@ -17,7 +17,7 @@ from tests.twin.feeds.samples import (
     USAGE_ROWS,
     numbered,
 )
-from twin.feeds import Page, mqsc_objects
+from twin.feeds import Page, measurements
 from twin.units import as_text
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
@@ -254,7 +254,7 @@ def test_sysprint_of_csqutil_has_its_time(estate):
 
 
 def test_a_log_with_more_than_is_kept_loses_nothing(estate, monkeypatch):
-    monkeypatch.setattr(mqsc_objects, "_MAX_STATUSES", 20)
+    monkeypatch.setattr(measurements, "_MAX_STATUSES", 20)
     answer = "CSQM401I QM01 QSTATUS(LOCAL) TYPE(QUEUE) CURDEPTH({0}) IPPROCS(1)"
     lines = [f"12.{number // 60:02}.{number % 60:02} STC08037  {answer.format(number)}" for number in range(100)]
     events, _ = display("\n".join(lines), estate=estate, date="2026-11-20", zone=UTC)

@@ -66,7 +66,7 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
         ),
         (
             ["burst", "--estate", "E", "-o", "R.arrow", "--start", "noon"],
-            '--start: time is "noon"; expected: an RFC 3339',
+            "--start noon; expected: RFC 3339",
         ),
         (["burst", "--estate", "none.toml", "-o", "R.arrow"], "none.toml"),
         (["burst", "--estate", "E", "-o", "R.csv"], "R.csv is no recording by its name"),
