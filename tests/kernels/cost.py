@@ -20,7 +20,7 @@ from tests.kernels.beside import Config, Decoding, Event
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
-from tests.support.rows import with_attributes
+from tests.support.rows import IndexedFromStart, with_attributes
 from tests.support.workloads import HOUR_US, SECOND_US, START_US
 from twin.events import EventBlock, to_table
 from twin.state.arrays import Array, MemoryArrays, Size
@@ -33,7 +33,7 @@ _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 
 
 class _Records(MemoryArrays):
-    """Arrays whose rows have attributes, as in compiled kernels."""
+    """Arrays whose rows have attributes, as in compiled kernels, and which no index counts from the end."""
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
         return {name: _with_attributes(array) for name, array in super().tables(sizes).items()}
@@ -43,7 +43,7 @@ class _Records(MemoryArrays):
 
 
 def _with_attributes(array: Array) -> Array:
-    return with_attributes(array) if array.dtype.names else array
+    return (with_attributes(array) if array.dtype.names else array).view(IndexedFromStart)
 
 
 class _Tables(Tables):

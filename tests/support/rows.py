@@ -10,6 +10,22 @@ from typing import Any
 import numpy as np
 
 
+class IndexedFromStart(np.ndarray):  # type: ignore[type-arg]
+    """An array without negative indexes, with which compiled kernels would read and write outside of it."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(_from_the_start(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(_from_the_start(key), value)
+
+
+def _from_the_start(key: Any) -> Any:
+    if isinstance(key, int | np.integer) and key < 0:
+        raise IndexError(f"a kernel used the index {key}; expected: 0 or more")
+    return key
+
+
 def with_attributes(rows: Any) -> Any:
     """Return a view of a structured array, or of a row of one, whose rows have their fields as attributes."""
     return rows.view(_dtype_of(rows.dtype))

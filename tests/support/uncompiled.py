@@ -11,23 +11,13 @@ import numpy as np
 import pytest
 
 from kernels import _compile
-from tests.support.rows import with_attributes
+from tests.support.rows import IndexedFromStart, with_attributes
 from twin.forecast import flows, outlook
 
 _PATHS = 2
 
 
-class _Array(np.ndarray):  # type: ignore[type-arg]
-    """An array without negative indexes, with which compiled kernels would read and write outside of it."""
-
-    def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(_from_the_start(key))
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(_from_the_start(key), value)
-
-
-class _Bytes(_Array):
+class _Bytes(IndexedFromStart):
     """Bytes that are integers without a limit, as in compiled kernels, once they are read."""
 
     def __getitem__(self, key: Any) -> Any:
@@ -35,18 +25,12 @@ class _Bytes(_Array):
         return int(value) if isinstance(value, np.uint8) else value
 
 
-def _from_the_start(key: Any) -> Any:
-    if isinstance(key, int | np.integer) and key < 0:
-        raise IndexError(f"a kernel used the index {key}; expected: 0 or more")
-    return key
-
-
 def _with_attributes(argument: Any) -> Any:
     """Return an argument of a kernel as compiled kernels see it: an array, a row, or a tuple of them."""
     if isinstance(argument, np.ndarray) and type(argument) is np.ndarray:
         if argument.dtype.names:
-            return with_attributes(argument).view(_Array)
-        return argument.view(_Bytes if argument.dtype == np.uint8 else _Array)
+            return with_attributes(argument).view(IndexedFromStart)
+        return argument.view(_Bytes if argument.dtype == np.uint8 else IndexedFromStart)
     if isinstance(argument, np.void):
         return with_attributes(argument)
     if isinstance(argument, tuple) and hasattr(argument, "_fields"):
