@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kernels import ids
 from streams.kafka.publish import PublishResult
-from tests.tools.bench import history
+from tests.tools.bench import history, rules
 from tests.tools.bench.growth import BOTH, CORES, SINGLE, WORKERS, Growth, Measured, fit
 from tests.tools.bench.latency import Latency
 from tests.tools.bench.report import Report
@@ -67,6 +68,14 @@ def test_the_costs_of_a_cluster_are_found_on_two_cores_and_predict_the_rest():
     assert growth.largest_error() == pytest.approx(0, abs=1e-9) and set(CORES) == {SINGLE, BOTH, WORKERS}
     slower = [replace(batch, seconds=2 * batch.seconds) if batch.where == SINGLE else batch for batch in batches]
     assert Growth(slower, growth.costs).largest_error() == pytest.approx(0.5)
+
+
+def test_the_dearest_rule_comes_first_and_the_bare_loop_has_none():
+    costs = [rules.Cost("cheap", rules.PLAIN, 25, 24), rules.Cost("dear", rules.PLAIN, 27, 20)]
+    measured = rules.Rules([*costs, rules.Cost(rules.ALL.name, rules.PLAIN, 26, 10)], {rules.PLAIN: 3.0})
+    assert [cost.rule for cost in measured.costs_of(rules.PLAIN)] == [rules.ALL.name, "dear", "cheap"]
+    assert (measured.whole(rules.PLAIN), measured.bare(rules.PLAIN)) == (26, 10)
+    assert all(kernel not in rules.ALL.replaced for kernel in (ids.find, ids.enter, ids.leave))
 
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -337,7 +337,7 @@ def _where_rates_lie(measured: Rules) -> str:
     for traffic in (rules.PLAIN, rules.MIXED):
         whole, bare, around = measured.whole(traffic), measured.bare(traffic), measured.around[traffic]
         dearest = [cost for cost in measured.costs_of(traffic) if cost.rule != rules.ALL.name][:3]
-        named = ", ".join(f"{cost.rule} ({cost.saved:.1f})" for cost in dearest)
+        named = ", ".join(f"{cost.rule.partition(':')[0]} ({cost.saved:.1f} ns)" for cost in dearest)
         aims = ", ".join(_aim(million, whole + around, bare + around) for million in (20, 30, 40))
         sentences.append(
             f"**{traffic.capitalize()}**: an event takes {whole:.1f} ns in the loop and {around:.1f} in the twin "

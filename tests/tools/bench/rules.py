@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -203,9 +204,8 @@ class _Loop:
     """A process with the event loop without a rule."""
 
     def __init__(self, rule: Rule | None, folder: Path) -> None:
-        self._pool = ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), _prepare, (rule and rule.name, folder)
-        )
+        prepare = partial(_prepare, rule.name if rule else None, folder)
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), prepare)
 
     def __enter__(self) -> Self:
         return self
