@@ -67,6 +67,7 @@ def beats(driver: TwinDriver, step: int) -> EventBlock:
     """Return a thousand heartbeats, `step` microseconds of event time apart."""
     events = np.zeros(1000, EVENT)
     events["time"], events["op"], events["seq"] = START_US + step * np.arange(1, 1001), layout.HEARTBEAT, -1
+    events["route"] = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     return EventBlock(driver.name, events, {})
 
 
@@ -96,7 +97,6 @@ def test_noted_puts_are_those_of_a_twin_that_sees_every_half_hour(step: int) -> 
         driver.put()
     events = beats(whole, step).events[:100]
     events["op"][::4], events["op"][1::4] = layout.PUT, layout.GET
-    events["route"][::4] = events["route"][1::4] = 1
     events["count"], events["length"] = 1, 100
     whole.twin.apply(EventBlock(whole.name, events.copy(), {}))
     for row in range(events.size):

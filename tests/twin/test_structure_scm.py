@@ -56,7 +56,7 @@ def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
 
 def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
     driver = open_driver(100, scm_prestage_rate=MIB)
-    events = demands(1, [SMALL] * 200)
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [SMALL] * 200)
     events["time"] += np.arange(200) * 100  # one in 100 us, a movement takes 3.9 ms
     driver.twin.demand(events)
     refused = events["reason"] == 2192
@@ -95,7 +95,7 @@ def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() 
     """Check SCMMAXSIZE of the document, of over-committed SCM."""
     driver = filled(open_driver(100))
     driver.twin.tables.store.params["scm_max"] = driver.state()["scm"]["used"]  # the rest is in use by other structures
-    events = demands(1, [SMALL] * 20)
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [SMALL] * 20)
     events["time"] = driver.time + 1 + np.arange(20)
     driver.twin.demand(events)
     assert (events["reason"] == 2192).sum() == 20 - 10 - 2  # two more fit into the last block in use
@@ -162,7 +162,7 @@ def test_another_structure_with_scm_takes_its_part_of_the_coupling_facility() ->
 def test_a_coupling_facility_out_of_storage_for_augmented_space_means_2192() -> None:
     driver = open_driver(100)
     on_facility(driver, size=driver.state()["size"], scm=GIB)
-    events = demands(1, [SMALL] * 120)
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [SMALL] * 120)
     events["time"] += np.arange(120) * 1_000_000
     driver.twin.demand(events)
     assert (events["reason"] == 2192).sum() == 20
