@@ -40,13 +40,13 @@ class Costs:
         task_ms: milliseconds of the driver for each task of a batch, serial.
     """
 
-    json_us: float = 3.14
-    ndjson_us: float = 2.03
-    arrow_us: float = 0.99
-    store_us: float = 0.124
-    store_ms: float = 2.3
-    state_partition_ms: float = 45.0
-    read_task_ms: float = 41.0
+    json_us: float = 1.84
+    ndjson_us: float = 1.29
+    arrow_us: float = 0.57
+    store_us: float = 0.052
+    store_ms: float = 1.33
+    state_partition_ms: float = 24.0
+    read_task_ms: float = 58.5
     batch_ms: float = 60.0
     task_ms: float = 1.0
 
