@@ -1,7 +1,7 @@
 // The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, h, isFullNow, kindOf, moment, percent, range, reconcile, runsOut, setAttribute, setText, setWords, span } from "./page.js";
+import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, percent, range, reconcile, runsOut, setAttribute, setText, setWords, span } from "./page.js";
 import { bandOf, StoreMap } from "./map.js";
 import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
@@ -251,37 +251,31 @@ class StoreChart {
     this.chart = new UsageChart(title);
     this.root = this.chart.root;
     this.columns = null;
-    this.isLoading = false;
     this.then = null;
+    this.load = newest((path) => get(path), ({ ok, content }) => {
+      if (ok) this.columns = content;
+      if (this.columns) this.show();
+    });
   }
 
   // then: {resource, times} of a what-if that is to be drawn over the forecast, or null.
   compare(then) {
     this.then = then;
-    if (this.columns && this.store) this.show(this.store);
-  }
-
-  async load(store) {
-    if (this.isLoading) return;
-    this.isLoading = true;
-    const t = state.past ? `&t=${state.past.time}` : "";
-    const answer = await fetch(`api/history?store=${encodeURIComponent(store.store)}${t}`).catch(() => null);
-    if (answer && answer.ok) this.columns = await answer.json();
-    this.isLoading = false;
-    if (this.columns) this.show(store);
+    if (this.columns && this.store) this.show();
   }
 
   draw(store) {
-    const columns = this.columns, at = Date.parse(store.time) / 1000;
+    this.store = store;
+    const columns = this.columns, at = Date.parse(store.time) / 1000, path = `api/history?store=${encodeURIComponent(store.store)}`;
     if (state.past) {
       const t = state.past.time;
-      if (columns && columns.span && columns.span.begin <= t && t <= columns.span.end) this.show(store);
-      else this.load(store);
+      if (columns && columns.span && columns.span.begin <= t && t <= columns.span.end) this.show();
+      else this.load(`${path}&t=${t}`);
       return;
     }
     const last = columns ? columns.times[columns.times.length - 1] : undefined;
     if (last === undefined || at < last || columns.times.length > MAX_POINTS) {
-      this.load(store); // also where another recording or a new job began
+      this.load(path); // also where another recording or a new job began
       return;
     }
     if (at > last) {
@@ -292,11 +286,11 @@ class StoreChart {
       }
       for (const values of Object.values(columns.pct)) while (values.length < columns.times.length) values.push(null);
     }
-    this.show(store);
+    this.show();
   }
 
-  show(store) {
-    this.store = store;
+  show() {
+    const { store } = this;
     // The chart is of what each can grow to, as the forecast is: a curve that falls at each expansion would not meet it.
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.maximum_label || item.label]));
     const names = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));

@@ -158,8 +158,31 @@ export function actionParts(action) {
   return parts;
 }
 
-// The answer to a question with a body: {ok, content}; of a refusal `detail` says why.
-export async function post(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }).catch(() => null);
+// Returns a function that asks one question at a time. Of those that come while one is open the last is asked next, and only
+// the answer to the last is taken: an answer that is late does not replace that of a newer question.
+export function newest(ask, take) {
+  let next = null, open = "";
+  return async (question) => {
+    const key = JSON.stringify(question);
+    next = key === open ? null : { question, key };
+    if (open || next === null) return;
+    while (next !== null) {
+      const { question: own, key: ownKey } = next;
+      next = null;
+      open = ownKey;
+      const answer = await ask(own);
+      open = "";
+      if (next === null) take(answer, own);
+    }
+  };
+}
+
+// The answer to a question: {ok, content}; of a refusal `detail` says why.
+export async function get(path, options) {
+  const answer = await fetch(path, options).catch(() => null);
   return { ok: Boolean(answer && answer.ok), content: answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." } };
+}
+
+export function post(path, body) {
+  return get(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 }

@@ -1,6 +1,6 @@
 // A recording: a slider over its moments, in the address as ?t=, and play. What the page shows is asked for by moment.
 
-import { announce, dayAndClock, h, momentOf, setAttribute, setText } from "./page.js";
+import { announce, dayAndClock, get, h, momentOf, newest, setAttribute, setText } from "./page.js";
 
 const SPEEDS = [60, 300, 1800]; // seconds of the recording in a second
 const FRAME_MS = 250;
@@ -24,7 +24,7 @@ export class Past {
     this.moments = moments;
     this.onMoment = onMoment;
     this.at = -1; // place in the times
-    this.wanted = null;
+    this.ask = newest((time) => this.fetchMoment(time), (answer) => this.take(answer));
     this.input = h("input", { type: "range", min: 0, max: moments.times.length - 1, step: 1, "aria-label": "Moment of the recording" });
     this.input.addEventListener("input", () => { this.stop(); this.go(Number(this.input.value)); });
     this.input.addEventListener("keydown", (event) => {
@@ -94,30 +94,23 @@ export class Past {
     setText(this.clock, dayAndClock(textOf(this.time)));
     setAttribute(this.input, "aria-valuetext", this.clock.textContent);
     this.write();
-    this.ask();
+    this.ask(this.time);
   }
 
-  // Asks for one moment at a time; of those wanted meanwhile, for the last.
-  async ask() {
-    this.wanted = this.time;
-    if (this.isAsking) return;
-    this.isAsking = true;
-    const main = document.getElementById("main");
-    while (this.wanted !== null) {
-      const time = this.wanted;
-      this.wanted = null;
-      const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS), stale = setTimeout(() => setAttribute(main, "data-stale", "true"), STALE_MS);
-      const answer = await fetch(`api/at?t=${time}`).catch(() => null), content = answer && (await answer.json().catch(() => ({})));
-      clearTimeout(wait);
-      clearTimeout(stale);
-      setText(this.note, answer && answer.ok ? "" : (content && content.detail) || "The console does not answer.");
-      if (!answer || !answer.ok) setAttribute(main, "data-stale", "true");
-      else if (this.wanted === null) {
-        main.removeAttribute("data-stale");
-        this.onMoment(content);
-      }
-    }
-    this.isAsking = false;
+  // What is shown is of another moment while an answer is awaited: greyed, and after a while with a note.
+  async fetchMoment(time) {
+    const wait = setTimeout(() => setText(this.note, "reading the events of then"), WAIT_MS);
+    const stale = setTimeout(() => setAttribute(document.getElementById("main"), "data-stale", "true"), STALE_MS);
+    const answer = await get(`api/at?t=${time}`);
+    clearTimeout(wait);
+    clearTimeout(stale);
+    return answer;
+  }
+
+  take({ ok, content }) {
+    setText(this.note, ok ? "" : content.detail || "The console does not answer.");
+    setAttribute(document.getElementById("main"), "data-stale", ok ? null : "true");
+    if (ok) this.onMoment(content);
   }
 
   start() {

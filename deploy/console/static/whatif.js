@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { actionParts, announce, count, h, isFullNow, post, range, runsOut, setText, span } from "./page.js";
+import { actionParts, announce, count, h, isFullNow, newest, post, range, runsOut, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -16,7 +16,10 @@ export class WhatIf {
     this.after = outcome("then");
     this.note = h("p", { class: "soft", role: "status" });
     this.reset = h("button", { type: "button" }, "Reset");
-    this.reset.addEventListener("click", () => this.build(this.attributes));
+    this.reset.addEventListener("click", () => {
+      this.build(this.attributes);
+      this.ask();
+    });
     this.plans = h("div");
     this.advice = h("section", { class: "panel", hidden: true }, h("h2", {}, "What would help"), this.plans);
     this.help = h("button", { type: "button" }, "What would help");
@@ -30,6 +33,7 @@ export class WhatIf {
       this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note, this.since,
       h("div", { class: "line" }, this.reset, this.help, this.held));
     this.isBuilt = false;
+    this.askNewest = newest((question) => post("whatif", question), (answer) => this.take(answer));
   }
 
   // time: moment of a recording, seconds since 1970; null: the present.
@@ -75,7 +79,6 @@ export class WhatIf {
     const settings = attributes.map((item) => this.slider(item.label, item.min, item.max, item.step, item.value, (value) => (value || item.unit !== "MB" ? `${count(value)} ${item.unit}` : "none"),
       (value) => { this.values.set[item.name] = value * (item.scale || 1); }));
     this.sliders.replaceChildren(...traffic, ...settings);
-    this.ask();
   }
 
   slider(label, low, high, step, value, textOf, onValue) {
@@ -92,16 +95,16 @@ export class WhatIf {
     return h("div", {}, h("label", { for: id }, label, output), input);
   }
 
-  async ask() {
-    const { ok, content } = await post("whatif", { store: this.store, ...this.values, time: this.time });
+  ask() {
+    this.askNewest({ store: this.store, ...this.values, time: this.time });
+  }
+
+  take({ ok, content }) {
     if (!ok) {
       setText(this.note, content.detail || "No answer.");
       return;
     }
-    if (!this.attributes) {
-      this.build(content.attributes);
-      return;
-    }
+    if (!this.attributes) this.build(content.attributes);
     this.before.set(content.before);
     this.after.set(content.after);
     setText(this.note, content.note || "");

@@ -16,7 +16,7 @@ from deploy.console.app import ConsoleState, new_app
 from deploy.console.model import ConsoleModel
 from deploy.console.past import PastTwins, seconds_of
 from deploy.console.server import ConsoleServer, Listen
-from tests.deploy.console.test_browser import ODD, browser, opened
+from tests.deploy.console.test_browser import ODD, TWO_FRAMES, browser, opened
 from tests.support.chromium import CHROMIUM
 from tests.support.console_feed import TOPICS
 from twin.errors import UsageError
@@ -206,3 +206,27 @@ def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, p
         with opened(browser, server.address, "phone", "dark") as page:
             expect(page.locator("h1")).to_contain_text("is full in")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+def test_a_late_answer_does_not_replace_that_of_a_newer_moment(browser: Browser, past: PastTwins):
+    """The first question is asked when the page opens, before its moment is known: it was answered last on a busy machine."""
+    with (
+        ConsoleServer(past.model_at(past.moments.first), Listen(port=0), past, past) as server,
+        opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page,
+    ):
+        outcome, slider = page.locator(".compare .big").first, page.get_by_label("Moment of the recording")
+        expect(outcome).to_have_text("22 min")
+        place = slider.input_value()
+        held: list[Route] = []
+        page.route("**/whatif", lambda route: route.fallback() if held else held.append(route))
+        slider.fill("260")
+        expect(page.locator(".hero .big")).to_have_text("Full now")
+        slider.fill(place)
+        expect(page.locator(".hero .big")).to_have_text("22 min")
+        with page.expect_response("**/whatif") as answer:
+            held[0].continue_()
+        answer.value.finished()
+        page.evaluate(TWO_FRAMES)
+        assert outcome.inner_text() == "22 min"
+        expect(page.locator(".whatif .compare")).not_to_contain_text("full now")
