@@ -210,7 +210,7 @@ def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, p
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 def test_a_late_answer_does_not_replace_that_of_a_newer_moment(browser: Browser, past: PastTwins):
-    """The first question is asked when the page opens, before its moment is known: it was answered last on a busy machine."""
+    """A page asks when it opens, before it knows its moment: on a busy machine that was answered last, and stayed."""
     with (
         ConsoleServer(past.model_at(past.moments.first), Listen(port=0), past, past) as server,
         opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page,
