@@ -183,9 +183,10 @@ def test_one_that_is_interrupted_ends_what_it_started_and_says_what_did_not_run(
         "import os, time; open('started', 'w').write(str(os.getpid())); os.rename('started', 'child'); time.sleep(60)"
     )
     program = f"""if True:
-        import sys
+        import signal, sys
         from pathlib import Path
         from tests.tools.release import __main__ as release
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
         release.FOLDER = Path({str(tmp_path)!r})
         child = [sys.executable, "-c", "import os; os.chdir({str(tmp_path)!r}); {endless}"]
         release.checks = lambda _: [release.Check("first"), release.Check("second", [child]), release.Check("third")]
