@@ -94,6 +94,7 @@ export class Past {
     setText(this.clock, dayAndClock(textOf(this.time)));
     setAttribute(this.input, "aria-valuetext", this.clock.textContent);
     this.write();
+    this.isAwaited = true;
     this.ask(this.time);
   }
 
@@ -108,6 +109,7 @@ export class Past {
   }
 
   take({ ok, content }) {
+    this.isAwaited = false;
     setText(this.note, ok ? "" : content.detail || "The console does not answer.");
     setAttribute(document.getElementById("main"), "data-stale", ok ? null : "true");
     if (ok) this.onMoment(content);
@@ -120,8 +122,8 @@ export class Past {
     this.timer = setInterval(() => {
       time += (Number(this.speed.value) * FRAME_MS) / 1000;
       const place = this.placeOf(time);
-      if (place !== this.at) this.go(place);
-      if (place >= this.moments.times.length - 1) this.stop();
+      if (place !== this.at && !this.isAwaited) this.go(place); // a slow server shows fewer moments, at the same speed
+      if (this.at >= this.moments.times.length - 1) this.stop();
     }, FRAME_MS);
   }
 

@@ -230,3 +230,19 @@ def test_a_late_answer_does_not_replace_that_of_a_newer_moment(browser: Browser,
         page.evaluate(TWO_FRAMES)
         assert outcome.inner_text() == "22 min"
         expect(page.locator(".whatif .compare")).not_to_contain_text("full now")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+def test_play_shows_moments_of_a_server_that_is_slower_than_its_frames(browser: Browser, past: PastTwins):
+    with (
+        ConsoleServer(past.model_at(past.moments.first), Listen(port=0), past, past) as server,
+        opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page,
+    ):
+        expect(page.locator(".hero .big")).to_have_text("22 min")
+        page.evaluate("""() => {
+            const own = window.fetch, wait = (answer) => new Promise((done) => setTimeout(() => done(answer), 600));
+            window.fetch = (...words) => own(...words).then(wait);
+        }""")
+        page.get_by_role("button", name="Play", exact=True).click()
+        expect(page.locator(".hero .big")).to_have_text("Full now")
+        expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
