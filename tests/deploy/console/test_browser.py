@@ -257,7 +257,7 @@ def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser
         expect(card).to_be_visible()
         card.focus()
         page.keyboard.press("Enter")
-        chart = page.locator(".chart")
+        chart = page.locator(".usage .chart")
         expect(chart.locator("canvas")).to_be_visible()
         chart.focus()
         for _ in range(50):  # the canvas is there before its points are
