@@ -100,14 +100,14 @@ def _advance_often(twin: StructureTwin, until: int, rng: Any) -> None:
 # -- [IBM: Q Replication report, pp. 7-13]
 
 
-def loaded(twin: StructureTwin, messages: int) -> int:
+def loaded(driver: TwinDriver, messages: int) -> int:
     """Put messages of 2 KB, one per 20 us; return the number of them refused."""
-    refused, piece = 0, 1 << 18
+    refused, piece, route = 0, 1 << 18, driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     for start in range(0, messages, piece):
         events = np.zeros(min(piece, messages - start), EVENT)
-        events["op"], events["route"], events["count"], events["seq"], events["length"] = PUT, 1, 1, -1, 2048
+        events["op"], events["route"], events["count"], events["seq"], events["length"] = PUT, route, 1, -1, 2048
         events["time"] = 1_795_176_000_000_000 + (start + np.arange(events.size)) * 20
-        twin.demand(events)
+        driver.twin.demand(events)
         refused += int((events["reason"] == 2192).sum())
     return refused
 
@@ -121,7 +121,7 @@ def test_5_gb_of_2_kb_messages_need_4_gb_of_scm_beside_a_structure_of_4_gb(
     twin = driver.twin
     assert isinstance(twin.config, Structure)
     messages = 5 * GIB // 2048
-    assert (loaded(twin, messages) > 0) == is_refused
+    assert (loaded(driver, messages) > 0) == is_refused
     state = twin.state()
     if not is_refused:
         assert state.messages == messages

@@ -81,6 +81,18 @@ def test_each_get_says_which_put_it_took() -> None:
     assert driver.twin.demand(gets(driver, 4)).tolist() == [1, 2, 0, NONE]
 
 
+@pytest.mark.parametrize("other", [-1, 1])
+def test_a_route_of_another_store_is_refused(other: int) -> None:
+    driver = TwinDriver()
+    routes = driver.decoding.estate.routes
+    own = [number for number, route in enumerate(routes) if route.store == driver.twin.name]
+    events = puts(driver, 100, 200)
+    events["route"][1] = {-1: own[0] - 1, 1: own[-1] + 1}[other]
+    expected = f"route {events['route'][1]} is none of {driver.twin.name}; expected: {own[0]} to {own[-1]}"
+    with pytest.raises(ValueError, match=expected):
+        driver.twin.demand(events)
+
+
 def test_only_operations_on_queues_are_demands() -> None:
     driver = TwinDriver()
     events = puts(driver, 1)

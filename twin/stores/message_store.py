@@ -293,7 +293,15 @@ class MessageStore(StoreKind):
 
         Returns:
             i8[n]: age (order of its put, from 0) of the message each get took; NONE where it took none.
+
+        Raises:
+            ValueError: an event has the route of another store, or is no operation on a queue.
         """
+        places = events["route"] - self._base
+        wrong = events["route"][(places < 0) | (places >= self._routes.size)]
+        if wrong.size:
+            last = self._base + self._routes.size - 1
+            raise ValueError(f"route {wrong[0]} is none of {self.name}; expected: {self._base} to {last}")
         ages = np.full(events.size, layout.NONE, np.int64)
         row, reason = 0, event_loop.NO_ROOM
         while reason != event_loop.DONE:
