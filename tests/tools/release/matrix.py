@@ -3,7 +3,8 @@
 For each Python, once with the lowest and once with the highest version of each direct dependency that its range allows,
 an environment is made with uv in `build/matrix`, and tests of model, kernels, commands, feeds and stream run in it. The
 tools of the tests stay at the versions of `constraints.txt`. Only pyspark is built from its source archive: where a
-version has no wheel for a Python, the next one that has is the lowest.
+version has no wheel for a Python, the next one that has is the lowest. What uv fetches and builds, 8 GB in a run, is
+kept until its end only, and so is the environment of a cell that passed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "build" / "matrix"
+CACHE = FOLDER / "cache"  # uv's: it would keep a Spark of 1.4 GB for each environment
 PINS = {"lowest": "lowest-direct", "highest": "highest"}
 # Each reaches dependencies that no other does: pictures, HTTP, jars, both Kafka clients, spans, Spark with a broker.
 TESTS = (
@@ -110,10 +112,12 @@ def others(direct: str, constraints: str) -> str:
 def run_cell(minor: str, python: Path, pins: str) -> Cell:
     """Make the environment and run the tests in it; its log is `build/matrix/MINOR-PINS.log`."""
     began = time.monotonic()
+    environment = _Environment(minor, python, pins)
     try:
-        passed = _Environment(minor, python, pins).test()
+        passed = environment.test()
     except BrokenCellError as error:
         return Cell(minor, pins, "failed", str(error), time.monotonic() - began)
+    shutil.rmtree(environment.folder)
     return Cell(minor, pins, "passed", passed, time.monotonic() - began)
 
 
@@ -122,6 +126,7 @@ class _Environment:
         self._name = f"{minor}-{pins}"
         self._python = python
         self._resolution = PINS[pins]
+        self.folder = FOLDER / self._name
         self._log = FOLDER / f"{self._name}.log"
         FOLDER.mkdir(parents=True, exist_ok=True)
         self._log.write_text("", encoding="utf-8")
@@ -135,8 +140,7 @@ class _Environment:
 
     def _make(self) -> Path:
         uv = str(Path(sys.executable).with_name("uv"))
-        venv = FOLDER / self._name
-        own = venv / "bin" / "python"
+        own = self.folder / "bin" / "python"
         direct, rest, everything = (FOLDER / f"{self._name}.{part}.txt" for part in ("direct", "rest", "all"))
         compiled = [uv, "pip", "compile", "pyproject.toml", "--all-extras", *_WHEELS, "--python", str(self._python)]
         compiled += ["--quiet", "--no-annotate", "--no-header", "--output-file"]
@@ -145,7 +149,7 @@ class _Environment:
         rest.write_text(others(direct.read_text(encoding="utf-8"), constraints), encoding="utf-8")
         held = ["--group", "test", "--constraints", str(direct), "--constraints", str(rest)]
         self._run([*compiled, str(everything), *held], "resolution with the tests' tools")
-        self._run([uv, "venv", "--quiet", "--clear", "--python", str(self._python), str(venv)], "environment")
+        self._run([uv, "venv", "--quiet", "--clear", "--python", str(self._python), str(self.folder)], "environment")
         install = [uv, "pip", "sync", "--quiet", "--python", str(own), *_WHEELS, "--build-constraints"]
         self._run([*install, "constraints.txt", str(everything)], "installation")
         editable = [uv, "pip", "install", "--quiet", "--python", str(own), "--build-constraints", "constraints.txt"]
@@ -155,6 +159,7 @@ class _Environment:
     def _run(self, command: list[str], what: str) -> str:
         """Run a command into the log and return its last line; what it says of addresses is left out."""
         variables = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+        variables["UV_CACHE_DIR"] = str(CACHE)
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -192,19 +197,28 @@ def main() -> int:
     parser.add_argument("--pins", choices=list(PINS), help="these only")
     options = parser.parse_args()
     terminal = Console()
-    cells: list[Cell] = []
-    for minor in options.python or versions:
-        python = find_python(minor)
-        for pins in [options.pins] if options.pins else PINS:
-            if python is None:
-                cells.append(Cell(minor, pins, "skipped", "not on this machine"))
-                continue
-            print(f"Python {minor}, {pins} pins: up to ten minutes, the first time", flush=True)
-            cells.append(run_cell(minor, python, pins))
-            print(f"Python {minor}, {pins} pins: {cells[-1].result}, {cells[-1].what}", flush=True)
+    try:
+        cells = run_cells(options.python or versions, [options.pins] if options.pins else list(PINS))
+    finally:
+        shutil.rmtree(CACHE, ignore_errors=True)
     show(cells, terminal)
     results = {cell.result for cell in cells}
     return 1 if "failed" in results or "passed" not in results else 0
+
+
+def run_cells(versions: Iterable[str], pins: Iterable[str]) -> list[Cell]:
+    """Run a cell for each Python and each of `pins`, printing its result, and return them."""
+    cells: list[Cell] = []
+    for minor in versions:
+        python = find_python(minor)
+        for each in pins:
+            if python is None:
+                cells.append(Cell(minor, each, "skipped", "not on this machine"))
+                continue
+            print(f"Python {minor}, {each} pins: up to ten minutes, the first time", flush=True)
+            cells.append(run_cell(minor, python, each))
+            print(f"Python {minor}, {each} pins: {cells[-1].result}, {cells[-1].what}", flush=True)
+    return cells
 
 
 if __name__ == "__main__":

@@ -135,6 +135,32 @@ def test_the_matrix_has_the_pythons_that_pip_would_install_on():
     assert matrix.find_python("3.99") is None
 
 
+def test_what_the_matrix_fetches_and_builds_does_not_stay(monkeypatch, tmp_path):
+    """A run left 8 GB in the user's cache of uv, the next one as much again."""
+    monkeypatch.setattr(matrix, "FOLDER", tmp_path)
+    monkeypatch.setattr(matrix, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(matrix, "find_python", lambda _: Path(sys.executable))
+    caches, results = set(), iter([0, 1])
+
+    def work(command, env, **_):
+        caches.add(env["UV_CACHE_DIR"])
+        (tmp_path / "cache").mkdir(exist_ok=True)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        if "compile" in command:
+            Path(command[command.index("--output-file") + 1]).write_text("", encoding="utf-8")
+        return subprocess.CompletedProcess(command, next(results) if "pytest" in command else 0, "1 passed")
+
+    monkeypatch.setattr(matrix.subprocess, "run", work)
+    monkeypatch.setattr(matrix, "ROOT", tmp_path)
+    (tmp_path / "constraints.txt").write_text("", encoding="utf-8")
+    monkeypatch.setattr(matrix, "supported", lambda: ["3.11", "3.12"])
+    monkeypatch.setattr(sys, "argv", ["matrix", "--pins", "lowest"])
+    assert matrix.main() == 1
+    assert caches == {str(tmp_path / "cache")}
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["3.12-lowest"], "that of the failure"
+
+
 def test_the_tests_of_the_matrix_are_there():
     assert not [path for path in matrix.TESTS if not (ROOT / path).exists()]
 
