@@ -42,6 +42,7 @@ SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
 CONSOLE = "console"
 MAX_DOWNLOADS = 6
+_UNKNOWN_AUTHORITY = "its certificate has an unknown authority; expected: REQUESTS_CA_BUNDLE=/path/of/authorities.pem"
 DIRECT = Path(__file__).with_name("jars.toml")
 LOCK = Path(__file__).with_name("jars.lock.toml")
 
@@ -159,6 +160,8 @@ def _fetch(name: str, jars: list[Jar]) -> None:
         failures = [failure for failure in pool.map(lambda jar: _fetch_jar(context, jar), jars) if failure]
     if failures:
         raise MqtwinError(f"{len(failures)} of {what} could not be fetched; the first: {failures[0]}")
+    if not console.is_terminal:
+        console.print(f"fetched {what}", soft_wrap=True, highlight=False)
 
 
 def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
@@ -170,6 +173,8 @@ def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
         context.create_dependency(jar.coordinate).artifact.resolve()
     except (OSError, RuntimeError, requests.RequestException) as error:  # RuntimeError: no repository has the jar
         jar.path.unlink(missing_ok=True)
+        if isinstance(error, requests.exceptions.SSLError):
+            return f"{jar.coordinate}: {_UNKNOWN_AUTHORITY}"
         return f"{jar.coordinate}: {' '.join(str(error).split())}"
     if jar.is_sound():
         return None
@@ -180,7 +185,7 @@ def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
 
 @contextmanager
 def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
-    """Show progress, as a bar on a terminal, else as a line before and after, and yield the hook for jgo."""
+    """Show progress, as a bar on a terminal, else as a line before, and yield the hook for jgo."""
     if not console.is_terminal:
         console.print(f"fetching {label} into {_folder()}", soft_wrap=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -193,8 +198,6 @@ def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
             yield lambda count: progress.advance(task, count)
 
         yield download
-    if not console.is_terminal:
-        console.print(f"fetched {label}", soft_wrap=True, highlight=False)
 
 
 def class_path(jars: Iterable[Path]) -> str:

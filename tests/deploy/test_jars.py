@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import requests
 
 from deploy.java import jars
 from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars, missing, pinned
@@ -126,3 +127,25 @@ def test_progress_is_said_in_plain_lines_where_there_is_no_terminal(capsys):
         f"fetching 4 jars of spark-connector into {jars.cache_dir() / 'maven'}",
         "fetched 4 jars of spark-connector",
     ]
+
+
+def test_what_failed_is_not_said_to_be_fetched(repository, capsys):
+    folder, _ = repository
+    next(folder.rglob("commons-pool2-*.jar")).unlink()
+    with pytest.raises(MqtwinError):
+        ensure_jars(SPARK_CONNECTOR)
+    assert "fetched" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_network_with_an_authority_of_its_own_gets_the_setting(monkeypatch):
+    """uv and pip have settings of their own, and come first: what they fetched says nothing about this one."""
+
+    class Refusing:
+        def create_dependency(self, _):
+            raise requests.exceptions.SSLError("HTTPSConnectionPool(host='repo'): CERTIFICATE_VERIFY_FAILED")
+
+    monkeypatch.setattr(jars, "maven", lambda *_: Refusing())
+    with pytest.raises(MqtwinError, match=r"unknown authority; expected: REQUESTS_CA_BUNDLE=/path") as error:
+        ensure_jars(SPARK_CONNECTOR)
+    assert "\n" not in str(error.value)
