@@ -165,14 +165,14 @@ export function newest(ask, take) {
   return async (question) => {
     const key = JSON.stringify(question);
     next = key === open ? null : { question, key };
-    if (open || next === null) return;
+    if (open) return;
     while (next !== null) {
-      const { question: own, key: ownKey } = next;
+      const asked = next;
       next = null;
-      open = ownKey;
-      const answer = await ask(own);
+      open = asked.key;
+      const answer = await ask(asked.question);
       open = "";
-      if (next === null) take(answer, own);
+      if (next === null) take(answer);
     }
   };
 }
