@@ -405,6 +405,8 @@ class ConsoleModel:
         }
         falls = {name: since for name, since in falling.items() if since is not None}
         not_known = state.lacks_levels if first is None else ""
+        if first is None and state.first is not None and state.lacks_limits:  # nothing fills, up to limits assumed
+            not_known = f"not known, {state.lacks_limits}"
         rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls, "not_known": not_known}
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 

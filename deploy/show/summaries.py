@@ -66,10 +66,14 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     messages = NOT_MEASURED if state.messages is None else f"{state.messages:,}"
     row = (state.store, state.kind.replace("_", " "), messages)
     if fullest is None:
-        return (*row, "", "", "", "", forecast_text(state.first, state.lacks_levels))
+        return (*row, "", "", "", "", _forecast_of(state))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
     usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
-    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first, state.lacks_levels))
+    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, _forecast_of(state))
+
+
+def _forecast_of(state: StateRecord) -> str:
+    return forecast_text(state.first, state.lacks_levels, state.lacks_limits)
 
 
 def _unit(resource: ResourceUsage) -> str:
@@ -117,7 +121,7 @@ def usage_notes(states: Iterable[StateRecord], *, has_forecast: bool = True) -> 
     return notes
 
 
-def forecast_text(first: ResourceForecast | None, lacking: str = "") -> str:
+def forecast_text(first: ResourceForecast | None, lacking: str = "", assumed: str = "") -> str:
     """Return the forecast for the resource that is full first, "" where nothing rises.
 
     Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
@@ -125,14 +129,16 @@ def forecast_text(first: ResourceForecast | None, lacking: str = "") -> str:
     Args:
         first: the forecast; None without one.
         lacking: why there is none, as `StateRecord.lacks_levels`.
+        assumed: which limits are not known, as `StateRecord.lacks_limits`, so that nothing says that they do not fill.
     """
     if first is None:
         return lacking
     times, probability = first.time_to_full_s, first.full_probability
     if times is None:
-        return "nothing full within the horizon"
+        return assumed or "nothing full within the horizon"
     if probability < _UNLIKELY:
-        return f"nothing likely to be full ({first.resource}: probability {100 * probability:.0f} %)"
+        chance = f"{first.resource}: probability {100 * probability:.0f} %"
+        return f"{assumed}; {chance}" if assumed else f"nothing likely to be full ({chance})"
     if is_full_now(times.p50):
         return f"{first.resource} full now"
     return f"{first.resource} full in {full_in(times, probability)}"

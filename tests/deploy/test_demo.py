@@ -123,6 +123,7 @@ def test_nothing_foreseen_is_no_word() -> None:
 def test_a_resource_that_does_not_fill_is_said_not_to() -> None:
     never = msgspec.structs.replace(FORECAST, time_to_full_s=None, full_probability=0.0)
     assert forecast_text(never) == "nothing full within the horizon"
+    assert forecast_text(never, assumed="limit not known: smds/QM01") == "limit not known: smds/QM01"
 
 
 def test_what_is_full_has_no_time_left_and_no_probability() -> None:

@@ -120,6 +120,20 @@ def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path
     assert "some gets or expiries are not reported" in text
 
 
+def test_a_share_in_use_is_held_against_the_elements_of_the_twin(tmp_path, estate):
+    result = drift_of(
+        tmp_path,
+        estate,
+        measure(0, ents_used=0, elems_used=0),
+        put(1, count=900),
+        measure(2, ents_used=900, usage_pct=97),
+    )
+    (point,) = result.stores[STORE].tested["elements"].points
+    assert point.measured == round(0.97 * point.total)
+    assert point.pct < -20
+    assert any(text.startswith("entries agree, elements do not") for text in result.causes(STORE))
+
+
 def test_an_unknown_queue_is_coverage(tmp_path, estate):
     result = drift_of(tmp_path, estate, put(0, "OTHER"), measure(1, ents_used=0))
     assert result.causes(STORE) == ["1 event of the recording with a queue or store not in the estate"]

@@ -169,7 +169,7 @@ class Observed:
     Attributes:
         tested: model and measurement by resource, the model as it was just before; without what tested nothing.
         last_pct: drift just after the last measurement, percent of the total, by resource.
-        sizes: (model, measured) by field: of the last measurement, or, where the twin takes them over, of the first.
+        sizes: (model, measured) by field, of the first measurement: then the twin takes them over.
     """
 
     tested: dict[str, DriftPoints] = field(default_factory=dict)
@@ -276,8 +276,7 @@ def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
             seen.last_pct[str(resource)] = 100.0 * (model - real) / total
     for size in twin.found_sizes:
         name = size.field if size.resource.pool != Pool.SMDS else f"{size.resource_text}, {size.field}"
-        if not twin.is_believed or name not in seen.sizes:
-            seen.sizes[name] = size.model, size.measured
+        seen.sizes.setdefault(name, (size.model, size.measured))
 
 
 def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:

@@ -326,7 +326,7 @@ def _its_queues(store: StoreCommission) -> str:
 def _check_sizes(store: StoreCommission) -> Check | None:
     if not store.sizes:
         return None
-    remedy = "correct the estate: `mqtwin estate import --against` compares it; the twin takes them over with a resync"
+    remedy = "correct the estate: `mqtwin estate import --against` compares it; the twin has taken them over"
     return _limited("sizes", "; ".join(store.sizes), remedy)
 
 

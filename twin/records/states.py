@@ -270,12 +270,13 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the measurements of the last 24 hours that the twin [matched](#fidelity) within its tolerance; null:
     fewer than ten tested it."""
     sizes_measured: dict[str, dict[str, SizePair]] = {}
-    """By resource and field, sizes whose last measurement differs from the twin."""
+    """By resource and field, sizes whose last measurement differs from the twin, which could not take them over."""
     limits_unknown: tuple[str, ...] = ()
     """Resources that expand up to a limit that the estate does not describe (`max_pages`, `max_size` of a data set): it
-    counts as MQ's own, which is no room to count on."""
+    counts as MQ's own, which is no room to count on; and data sets that it does not describe at all."""
     levels: MeasuredLevels | None = None
-    """Measured levels of a store whose puts and gets nothing reports; null otherwise, and before a resync."""
+    """Measured levels of a store whose puts and gets nothing reports, or that is taken over again and again; null
+    otherwise, and before a resync."""
     forecast: StateForecast | None
     """The [forecast](#fields-of-a-forecast); null if nothing rises, or flows or levels are not yet known. While puts
     are refused: full now."""
@@ -287,6 +288,11 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     def lacks_levels(self) -> str:
         """Why no forecast can be made, in words; "" if one can be."""
         return "" if self.levels is None else self.levels.lacking
+
+    @property
+    def lacks_limits(self) -> str:
+        """Which limits are not known, in words: `limit not known: smds/QM01`; "" if all are."""
+        return f"limit not known: {', '.join(self.limits_unknown)}" if self.limits_unknown else ""
 
     @property
     def first(self) -> ResourceForecast | None:
