@@ -58,12 +58,14 @@ def test_elements_are_at_most_as_full_as_before_where_entries_are_the_fuller_one
     assert state["elems_used"] == round(0.2 * maximum)
 
 
-def test_a_share_in_use_tests_no_model_and_corrects_none_without_resync():
+def test_a_share_in_use_is_the_baseline_of_elements_and_tests_the_model_from_then_on():
     driver = TwinDriver()
     driver.put(1_000, count=20)
-    before = driver.state()
+    maximum = driver.state()["elems_max"]
     state = driver.measure(ents_used=20, usage_pct=90)
-    assert (state["elems_used"], state["drift_pct"]) == (before["elems_used"], 0)
+    assert (state["elems_used"], state["drift_pct"]) == (round(0.9 * maximum), 0)
+    state = driver.measure(ents_used=20, usage_pct=40)
+    assert (state["elems_used"], state["drift_pct"]) == (round(0.9 * maximum), pytest.approx(50, abs=0.5))
 
 
 def test_messages_of_open_units_of_work_stay():

@@ -33,6 +33,7 @@ class Viewer:
         began: time of the store's first event, as for `growth_span`.
         readers: facts about who reads its queues.
         rise_began: time since which measured levels rise, where they are all that is known; microseconds.
+        by_levels: True if measurements are taken over again and again, so that flows do not say what queues grow by.
     """
 
     def __init__(
@@ -43,11 +44,14 @@ class Viewer:
         began: int | None,
         readers: Readers,
         rise_began: int = 0,
+        *,
+        by_levels: bool = False,
     ) -> None:
         self._store = store
         self._began = began
         self._readers = readers
         self._rise_began = rise_began
+        self._by_levels = by_levels
         self._names = queues
         self.resource = resource
 
@@ -143,6 +147,26 @@ class Viewer:
         )
         return self.with_reader(finding)
 
+    def nearly_full(self, resource: Resource, severity: str) -> Finding:
+        """Return the finding about a resource that was measured to be nearly full and rising, of no known time."""
+        view = self.resource(resource)
+        growth, held = self._by_queue(view)
+        fillers = rank_fillers(growth, held, self._names)
+        sentence = f"{view.text}: {view.usage} as measured, and rising"
+        finding = Finding(
+            condition=Condition.FULL_FORECAST,
+            resource=resource,
+            severity=severity,
+            usage_pct=view.usage_pct,
+            fillers=fillers,
+            headline=f"nearly full and rising: {view.text}, {view.usage}",
+            why=self._why(fillers, is_rising=True),
+            cause=f"{sentence}; once it is full, {view.consequence}. {self._filled(view, fillers, growth)}.",
+            runbook=view.actions(fillers, texts.NOTHING),
+            evidence=view.evidence,
+        )
+        return self.with_reader(finding)
+
     def with_reader(self, finding: Finding) -> Finding:
         """Return a finding that begins with who reads the queue that fills, where it is known that nobody does."""
         queue = finding.fillers[0].queue if finding.fillers else ""
@@ -232,7 +256,7 @@ class Viewer:
 
     def _is_full(self, view: ResourceView) -> bool:
         """Return True if the next put finds no room, or one did not a short while ago."""
-        return view.is_exhausted or view.is_refusing(int(self._store.scalars[0]["clock"]))
+        return view.has_no_room or view.is_refusing(int(self._store.scalars[0]["clock"]))
 
     def _with_refusals(self, view: ResourceView, why: str) -> str:
         """Return a second line that begins with when a put was last refused, if one was and none is now."""
@@ -255,7 +279,8 @@ class Viewer:
     def _has_depths(self) -> bool:
         """True if measured depths are all that is known of the queues."""
         scalars = self._store.scalars[0]
-        return bool(self._readers.facts) and not scalars["ages"] and not scalars["unmatched_gets"]
+        is_unknown = not scalars["ages"] and not scalars["unmatched_gets"]
+        return bool(self._readers.facts) and (is_unknown or self._by_levels)
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         if self._has_depths and view.has_fillers and fillers:

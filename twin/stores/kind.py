@@ -98,7 +98,15 @@ class StoreKind(ABC):
 
     @abstractmethod
     def _take_sizes(self, measured: Measured) -> None:
-        """Take over the sizes of a measurement with resync, without nulls, in place of the model's."""
+        """Take over the sizes of a measurement, without nulls, in place of the model's."""
+
+    @abstractmethod
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        """Return (measured, total) by resource of which a measurement says how much is in use, the total above 0."""
+
+    def _with_usage(self, measured: Measured) -> Measured:
+        """Return a measurement in which `usage_pct` stands for the amount that it lacks."""
+        return measured
 
     @abstractmethod
     def _displays(self) -> tuple[Step, ...]:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from kernels import layout
 from twin.alerts.episodes import Alert
 from twin.capacity.structures import Usage
-from twin.conditions import Resource
+from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
@@ -70,6 +70,21 @@ class MeasuredStructureTwin(StructureTwin):
         super()._take_sizes(measured)
         if unknown & self.totals.keys():
             self.monitor.memory.levels = Levels()  # of other resources they begin again, too
+
+    @override
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        """Return what was measured of pools of which the total is known."""
+        of_pool = {ENTRIES: "ents", ELEMENTS: "elems"}
+        return {
+            pool: (measured[f"{name}_used"], self.totals[f"{name}_max"])  # type: ignore[literal-required]
+            for pool, name in of_pool.items()
+            if f"{name}_used" in measured and self.totals.get(f"{name}_max")
+        }
+
+    @property
+    @override
+    def _awaits_mix(self) -> bool:
+        return False
 
     @override
     def _elements_by_usage(self, measured: Measured) -> int | None:

@@ -121,11 +121,23 @@ def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[s
     }
 
 
-def take_data_set_sizes(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> None:
-    """Give data sets their measured sizes; one found larger has expanded. Arguments as of `set_structure_baseline`."""
+def take_data_set_sizes(
+    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured, assumed: Collection[str]
+) -> None:
+    """Give data sets their measured sizes; one found larger has expanded.
+
+    Args:
+        store: the structure's arrays.
+        ds_block: DSBLOCK, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+        assumed: queue managers whose data set the estate does not describe: it is expected to stay as it is measured.
+    """
     for row, qmgr in enumerate(qmgrs):
         total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
         dataset = store.datasets[row]
+        if total and qmgr in assumed:
+            dataset["limit"] = total
         if not total or total == dataset["blocks_total"]:
             continue
         if total > dataset["blocks_total"]:

@@ -22,7 +22,7 @@ from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Viewer
 from twin.alerts.readers import Readers
-from twin.alerts.resource_view import ResourceView
+from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
@@ -44,7 +44,7 @@ from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import clear_events, completed, counted_rows
 from twin.stores.reports import Report, Reporter
-from twin.stores.resources import read_usage
+from twin.stores.resources import LEAST, read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
@@ -342,7 +342,7 @@ class MessageStore(StoreKind):
     def _attend(self) -> None:
         """Write to PARAMS at which ticks the event loop has to stop."""
         params = self.tables.store.params[0]
-        params["attended"] = self.episodes.any_open or self._reporter.is_due
+        params["attended"] = self.episodes.any_open or self._reporter.is_due or self._awaits_mix
         self.monitor.attend(params)
 
     def _make_room(self, event: np.void) -> None:
@@ -401,8 +401,12 @@ class MessageStore(StoreKind):
         """
         measured = without_nulls(content)
         is_test = self.is_counted and self.drift.baseline is not None
-        self.tested = self._compare(measured) if is_test else {}
         self.found_sizes = self._compare_sizes(measured)
+        sizes_before = read_usage(self.tables.store)["maximum"].copy()
+        self._take_sizes(measured)
+        rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
+        measured = self._with_usage(measured)
+        self.tested = self._compare(measured) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if measured.get("resync"):
@@ -413,9 +417,44 @@ class MessageStore(StoreKind):
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
         compared, sizes = self._compare(measured), self._compare_sizes(measured)
-        return alerts + judge(
+        alerts += judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
+        return alerts + self._guard(self._in_use(measured), is_taken=bool(measured.get("resync")))
+
+    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_taken: bool) -> list[Alert]:
+        """Open the alerts that measured shares call for, whatever the model says; return them.
+
+        Args:
+            in_use: (measured, total) by resource.
+            is_taken: True if the measurement was taken over.
+        """
+        now, alerts = self.clock, list[Alert]()
+        for resource, (used, total) in in_use.items():
+            self.drift.note_share(resource, usage_pct(used, total), self._own_view(resource).usage_pct, now)
+        if in_use or is_taken:
+            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_taken)
+        for resource, (used, total) in in_use.items():
+            if self.drift.shares[str(resource)].pct >= self.view(resource).watched_pct:
+                alerts += alerting.fire(self, Condition.THRESHOLD, resource, now)
+            if used + LEAST.get(resource.pool, 1) > total and resource in self._usage_rows():
+                alerts += alerting.fire(self, Condition.FULL, resource, now)
+        return alerts + alerting.open_fired(self, now) + self.monitor.warn(self, now // clock.TICK)
+
+    def beyond_pct(self, resource: Resource) -> float:
+        """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
+        share = self.drift.share_of(resource, self.clock)
+        return 0.0 if share is None else share.beyond_pct
+
+    def nearly_full(self) -> Resource | None:
+        """Return the fullest resource that was measured at `CRITICAL_FROM_PCT` and rising, and still is; or None."""
+        now, pressed = self.clock, dict[Resource, float]()
+        for name, share in self.drift.shares.items():
+            resource = Resource.parse(name)
+            if share.is_rising and share.pct >= CRITICAL_FROM_PCT and self.drift.share_of(resource, now) is not None:
+                pct = self.view(resource).usage_pct
+                pressed |= {resource: pct} if pct >= CRITICAL_FROM_PCT - HYSTERESIS_PCT else {}
+        return max(pressed, key=pressed.__getitem__, default=None)
 
     def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
         """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.
@@ -425,7 +464,6 @@ class MessageStore(StoreKind):
             new_fields: those that the baseline takes over.
         """
         state, is_counted = self.state(), self.is_counted
-        self._take_sizes(measured)
         scalars = self.tables.store.scalars[0]
         now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
         clears = clear_events(self._routes, self._base, self.queues, now)
@@ -438,12 +476,16 @@ class MessageStore(StoreKind):
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self._set_params()
-        self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
-        return self._compare(without_nulls(measured))
+        return self._compare(self._with_usage(without_nulls(measured)))
+
+    @property
+    def _awaits_mix(self) -> bool:
+        """True while the messages held are to say what a baseline takes: each tick asks the kind."""
+        return False
 
     @property
     def is_believed(self) -> bool:
@@ -541,12 +583,18 @@ class MessageStore(StoreKind):
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
         rise_began = self.monitor.memory.levels.rise_began * clock.TICK
-        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began)
+        by_levels = self.monitor.is_by_levels(self, self.clock // clock.TICK)
+        return Viewer(
+            self.tables.store, self.queues, self.view, self.began, self.readers, rise_began, by_levels=by_levels
+        )
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""
         if resource.pool != Pool.QUEUE:
-            return self._own_view(resource)
+            view = self._own_view(resource)
+            view.is_measured = self.drift.share_of(resource, self.clock) is not None
+            view.beyond_pct = self.beyond_pct(resource)
+            return view
         rows = self.tables.store.queues[: len(self.queues)]
         row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
         return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
