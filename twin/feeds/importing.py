@@ -113,6 +113,7 @@ def import_files(
 
 def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
     """Yield what all pages hold, then what the feed held back. A page of which nothing is read says why."""
+    feed.has_files = True
     for page in pages:
         before = feed.object_count
         yield from read_page(feed, page, page.name)

@@ -23,6 +23,8 @@ from twin.units import as_count, as_text
 DYNAMIC = "event of dynamic queues"
 OF_SYSTEM = "event of queues of the system"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
+MAX_GAPS = 100  # that are kept of one coverage
+GAP_US = 60_000_000  # by which intervals may be apart without a gap [assumed]
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
@@ -100,6 +102,16 @@ class Coverage:
     gets: int = 0
     peak_error: int = 0  # messages; with steady rates no peak is wrong by more: the largest number of puts of a slice
     length_error: int = 0  # data elements of 256 bytes; no sum of elements put is wrong by more
+    gaps: list[tuple[int, int]] = field(default_factory=list)  # start and end of what no interval covers so far
+
+    def note_gaps(self, start: int, end: int) -> None:
+        """Note what an interval leaves uncovered in front of it, or behind it, and what it covers of earlier gaps."""
+        if self.gaps:
+            left = [piece for low, high in self.gaps for piece in ((low, min(high, start)), (max(low, end), high))]
+            self.gaps = [(low, high) for low, high in left if high - low > GAP_US]
+        for low, high in ((self.end, start), (end, self.start)):
+            if high - low > GAP_US and len(self.gaps) < MAX_GAPS:
+                self.gaps.append((low, high))
 
     @property
     def gaps_us(self) -> int:
@@ -292,12 +304,14 @@ class Intake:
             length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
+        name = DYNAMIC if is_dynamic(name) else name  # each is a new one
         key = (source, qmgr, name)
         entry = self.coverage.get(key)
         if entry is None:
             if len(self.coverage) >= MAX_NAMES:
                 return
             entry = self.coverage[key] = Coverage(source, qmgr, name, start, end)
+        entry.note_gaps(start, end)
         entry.start, entry.end = min(entry.start, start), max(entry.end, end)
         entry.intervals += 1
         entry.longest_us = max(entry.longest_us, end - start)

@@ -6,6 +6,8 @@ import heapq
 import os
 import re
 import tempfile
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
@@ -15,9 +17,11 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.estate.sources import toml_string
+from twin.estate.errors import Problems
+from twin.estate.mqsc import Definitions, Surroundings
+from twin.estate.sources import read_text, toml_string
 from twin.events import Event
-from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
+from twin.feeds.estate_import import CFRM, DS_BLOCK, estate_text, is_empty, join_data_sets, look_at, unverified
 from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import describe_file, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
@@ -164,12 +168,39 @@ def see_estate(
     known_groups = {key for key, _ in facts.section("queue_sharing_group")}
     for owner in set(owners) - known_groups - _queue_managers(facts):
         facts.add("queue_manager", owner, MQSC)
+    for own, owner in zip(definitions, owners, strict=True):
+        _add_block_sizes(own.path, owner, facts)
+    join_data_sets(facts)
     seen = estate_text(facts)
     imports = map(_import_of, definitions, owners, repeat(folder), repeat(known_groups))
     complaints = (str(complaint) for complaint in intake.complaints)
     unasked = _unasked(facts, answers) if answers else ()
     lines = (*seen.warnings, *unverified(facts, is_loaded=True), *unasked, *complaints)
     return SiteEstate(seen.text + "".join(imports), lines, groups_to_add)
+
+
+def _add_block_sizes(path: Path, owner: str, facts: EstateFacts) -> None:
+    """Add DSBLOCK of the structures of which data sets were seen, from a file of MQSC; its errors come with its import.
+
+    Args:
+        path: the file.
+        owner: whose definitions it has.
+        facts: takes the sizes.
+    """
+    groups = {key for key, _ in facts.section("queue_sharing_group")}
+    group = owner if owner in groups else facts.group_of(owner)
+    if group is None:
+        return
+    problems = Problems()
+    texts = Definitions(Surroundings({group: (owner,)}, {owner: group}, frozenset(), lambda *_: False), problems)
+    with problems.collect():
+        texts.read(read_text(path, str(path)), str(path), group=group)
+    structures = texts.objects("structure", ("SHARED", group))
+    for store in sorted({key.rpartition("/")[0] for key, _ in facts.section("smds")}):
+        definition = structures.get(store.partition("/")[2]) if store.startswith(f"{group}/") else None
+        if definition is not None:
+            block = definition.values.get("ds_block")
+            facts.add("structure", store, str(path), ds_block=DS_BLOCK if block is None else block.value)
 
 
 def _add_owners_of_data_sets(facts: EstateFacts) -> None:
@@ -290,7 +321,8 @@ def record_site(
             import_files(name, paths[name], part, estate, options, progress=progress) for name, part in parts.items()
         ]
         counted = _counted_stores((*parts.values(), *recordings), estate)
-        of_parts = (_believed(recorded(part), counted) for part in parts.values())
+        ends = _ends_of_gaps(intakes, estate)
+        of_parts = (_believed(recorded(part), counted, ends) for part in parts.values())
         merged = heapq.merge(*of_parts, *map(recorded, recordings), key=itemgetter("time"))
         with RecordingWriter(recording) as writer:
             while batch := list(islice(merged, _WRITE_EVENTS)):
@@ -308,8 +340,35 @@ def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:
     return {estate.routes[estate.queue_routes[queue]].store for queue in queues if queue in estate.queue_routes}
 
 
-def _believed(events: Iterable[Event], counted: Container[str]) -> Iterator[Event]:
-    """Yield events; a MEASURE of a store without puts and gets asks for a resync."""
+def _ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[int]]:
+    """Return when intervals that nothing has counted end, in microseconds since 1970, by store."""
+    ends = defaultdict[str, set[int]](set)
+    for intake in intakes:
+        for coverage in intake.coverage.values():
+            route = estate.queue_routes.get((coverage.qmgr, coverage.name))
+            if route is not None:
+                ends[estate.routes[route].store].update(end for _, end in coverage.gaps)
+    return {store: sorted(own) for store, own in ends.items()}
+
+
+def _believed(
+    events: Iterable[Event], counted: Container[str], ends: Mapping[str, Sequence[int]]
+) -> Iterator[Event]:
+    """Yield events; a MEASURE asks for a resync where nothing has counted what led to it.
+
+    Args:
+        events: those of a format, in order of time.
+        counted: stores with puts and gets; of others each MEASURE asks for one.
+        ends: ends of the gaps in what was counted, by store: the first MEASURE behind each, of each kind, asks for one.
+    """
+    passed: dict[tuple[str, frozenset[str]], int] = {}  # number of these ends, by store and fields
     for event in events:
-        is_alone = event["op"] == "MEASURE" and event["store"] not in counted
-        yield with_resync(event) if is_alone else event
+        if event["op"] != "MEASURE":
+            yield event
+            continue
+        store, before = event["store"], ends.get(event["store"], ())
+        key = store, frozenset(event["measured"])
+        now = bisect_right(before, event["time"])
+        is_behind = now > passed.get(key, 0)
+        passed[key] = now
+        yield with_resync(event) if is_behind or store not in counted else event

@@ -71,6 +71,9 @@ def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
 def test_capacities_that_nothing_has_shown_are_named(files):
     lines = list(unverified(facts_of(files)))
     assert any(line.startswith("page set QM01/PS04: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
+    without_sizes = facts_of(files)
+    del without_sizes.objects["smds", "QSG1/APP1/QM01"]
+    lines = list(unverified(without_sizes))
     assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
     assert not any("size differs" in line or "QSG1/APP1: its size 2G" in line for line in lines)
 
@@ -151,6 +154,20 @@ def test_a_page_set_of_a_damaged_name_is_named_as_it_was_seen(estate):
 
 def test_structures_of_other_products_are_named_and_left_out(files):
     intake = look_at(files, FeedOptions())
+    assert not [c for c in intake.complaints if "ISGLOCK" in c.text]
+    assert intake.passed_over["structure of other products"].kinds == {"ISGLOCK": 1}
+
+
+def test_structures_of_a_group_of_mq_that_is_not_known_are_a_complaint(tmp_path, files):
+    policy = tmp_path / "policy"
+    policy.write_text(CFRM + "  STRUCTURE NAME(QSG7CSQ_ADMIN) SIZE(1G)\n  STRUCTURE NAME(QSG7APP1) SIZE(1G)\n")
+    intake = look_at([*files[:2], ("cfrm", policy, "")], FeedOptions())
+    [complaint] = [c for c in intake.complaints if c.code == "no-group"]
+    assert "QSG7CSQ_ADMIN, QSG7APP1;" in complaint.text
+
+
+def test_a_policy_of_which_no_group_is_known_is_a_complaint(files):
+    intake = look_at(files[2:], FeedOptions())
     assert [c.code for c in intake.complaints if "ISGLOCK" in c.text] == ["no-group"]
 
 
