@@ -6,8 +6,6 @@ import heapq
 import os
 import re
 import tempfile
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, repeat
@@ -23,7 +21,7 @@ from twin.estate.sources import read_text, toml_string
 from twin.events import Event
 from twin.feeds.estate_import import CFRM, DS_BLOCK, estate_text, is_empty, join_data_sets, look_at, unverified
 from twin.feeds.facts import EstateFacts
-from twin.feeds.importing import describe_file, import_files, read_pages, recorded
+from twin.feeds.importing import behind_gaps, describe_file, ends_of_gaps, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import file_lines
@@ -321,8 +319,8 @@ def record_site(
             import_files(name, paths[name], part, estate, options, progress=progress) for name, part in parts.items()
         ]
         counted = _counted_stores((*parts.values(), *recordings), estate)
-        ends = _ends_of_gaps(intakes, estate)
-        of_parts = (_believed(recorded(part), counted, ends) for part in parts.values())
+        ends = ends_of_gaps(intakes, estate)
+        of_parts = (_believed(behind_gaps(recorded(part), ends), counted) for part in parts.values())
         merged = heapq.merge(*of_parts, *map(recorded, recordings), key=itemgetter("time"))
         with RecordingWriter(recording) as writer:
             while batch := list(islice(merged, _WRITE_EVENTS)):
@@ -340,35 +338,8 @@ def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:
     return {estate.routes[estate.queue_routes[queue]].store for queue in queues if queue in estate.queue_routes}
 
 
-def _ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[int]]:
-    """Return when intervals that nothing has counted end, in microseconds since 1970, by store."""
-    ends = defaultdict[str, set[int]](set)
-    for intake in intakes:
-        for coverage in intake.coverage.values():
-            route = estate.queue_routes.get((coverage.qmgr, coverage.name))
-            if route is not None:
-                ends[estate.routes[route].store].update(end for _, end in coverage.gaps)
-    return {store: sorted(own) for store, own in ends.items()}
-
-
-def _believed(
-    events: Iterable[Event], counted: Container[str], ends: Mapping[str, Sequence[int]]
-) -> Iterator[Event]:
-    """Yield events; a MEASURE asks for a resync where nothing has counted what led to it.
-
-    Args:
-        events: those of a format, in order of time.
-        counted: stores with puts and gets; of others each MEASURE asks for one.
-        ends: ends of the gaps in what was counted, by store: the first MEASURE behind each, of each kind, asks for one.
-    """
-    passed: dict[tuple[str, frozenset[str]], int] = {}  # number of these ends, by store and fields
+def _believed(events: Iterable[Event], counted: Container[str]) -> Iterator[Event]:
+    """Yield events; a MEASURE of a store without puts and gets asks for a resync."""
     for event in events:
-        if event["op"] != "MEASURE":
-            yield event
-            continue
-        store, before = event["store"], ends.get(event["store"], ())
-        key = store, frozenset(event["measured"])
-        now = bisect_right(before, event["time"])
-        is_behind = now > passed.get(key, 0)
-        passed[key] = now
-        yield with_resync(event) if is_behind or store not in counted else event
+        is_alone = event["op"] == "MEASURE" and event["store"] not in counted
+        yield with_resync(event) if is_alone else event
