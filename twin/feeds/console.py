@@ -36,7 +36,7 @@ _MESSAGE = re.compile(rf"[+\-*@ ]{{0,4}}({_FAMILY}):?(?= |$)(.*)")
 _OTHER = re.compile(r"[+\-*@ ]{0,4}(\$HASP[0-9]{3,4}|[A-Z]{3,8}[0-9]{2,5}[A-Z])(?=[: ]|$)(.*)")
 _RUNMQSC = re.compile(r"Starting MQSC for queue manager (\S+)\.")
 _COPYRIGHT = re.compile(r"5724-[A-Z0-9]{3} ")  # in front of what runmqsc says at its start, in any language
-_NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._%]*[A-Za-z0-9_%]")
+_CAPITALS = re.compile(r"(?<![\w-])[A-Z0-9._%]{1,48}(?![\w-])")
 _OWN_TIME = re.compile(r" *([0-9]{2}\.[0-9]{2}\.[0-9]{2})(?= )")  # of IXC359I, IXC360I and IXC364I, behind the id
 _ECHO = re.compile(r" *[0-9]+ : ")  # of a command, by runmqsc
 RUNMQSC = "RUNMQSC"  # id of the message that names the queue manager
@@ -271,8 +271,9 @@ class ConsoleReader:
         is_first, self._is_started = self._is_started, _COPYRIGHT.match(text) is not None
         if known is not None or not is_first:
             return None if known is None else known[1]
-        names = [name for name in _NAMES.findall(text) if name != "MQSC" and name == name.upper()]
-        return names[0] if len(names) == 1 and "MQSC" in text else None
+        words = [word.strip(".") for word in _CAPITALS.findall(text)]
+        names = [word for word in words if word not in {"", "MQSC"}]
+        return names[0] if len(names) == 1 and "MQSC" in words else None
 
     def _take_further(self, line: Line, text: str) -> None:
         """Take a line that may be a further one of a message."""
