@@ -210,13 +210,14 @@ def _with_gaps(events: Iterator[Event], intake: Intake, estate: Estate) -> Itera
 
 
 def ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[int]]:
-    """Return when intervals of which nothing has counts end, in microseconds since 1970, by store."""
+    """Return when each time ends of which a source has no counts, in microseconds since 1970, by store."""
     ends = defaultdict[str, set[int]](set)
     for intake in intakes:
         for coverage in intake.coverage.values():
             route = estate.queue_routes.get((coverage.qmgr, coverage.name))
-            if route is not None:
-                ends[estate.routes[route].store].update(end for _, end in coverage.gaps)
+            reported = intake.reported.get((coverage.source, coverage.qmgr))
+            if route is not None and reported is not None:
+                ends[estate.routes[route].store].update(end for _, end in reported.gaps)
     return {store: sorted(own) for store, own in ends.items()}
 
 

@@ -159,6 +159,7 @@ class Feed(ABC):
             length_error=0 if is_one_length else sum(stored),
         )
         if is_common:
+            self.intake.note_reported(source, flows.qmgr, (flows.start, flows.end))
             self.intake.idle.note_read(flows.qmgr, flows.queue, flows.end, has_events=flows.has_events)
         yield from events_of(flows, self.options.slice_s)
 
