@@ -59,6 +59,7 @@ _THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
 _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
 _SIZE_NOW = re.compile(r"CURRENT SIZE *: *([0-9]+) ?([KMGT])B?\b")
 _SIZE_CHANGES = ("IXC533I", "IXC534I", "IXC590I")  # ends of SETXCF START,ALTER, and of an automatic alter [assumed]
+_RESTARTS = (*STOPPING, *STARTING, BEGUN, STARTED)
 _SAME_US = 60_000_000  # within which several systems and logs tell of one change
 _WORDS = re.compile(r"[A-Z@#$][A-Z0-9@#$_]{4,15}")
 _MAX_WORDS = 50  # of a sentence, among which a structure is looked for
@@ -102,7 +103,7 @@ class DisplayFeed(Feed):
             "IXC586I": self._below_threshold,
             "IXC364I": self._active_policy,
             **dict.fromkeys(_SIZE_CHANGES, self._size_changed),
-            **dict.fromkeys((*STOPPING, *STARTING, BEGUN, STARTED), self._restart),
+            **dict.fromkeys(_RESTARTS, self._restart),
         }
 
     @override
@@ -269,7 +270,9 @@ class DisplayFeed(Feed):
             text = f"{message.id}: {error}; expected: the text of MQ or z/OS"
             yield Complaint("bad-value", place, text)
         for store in sorted(measurements.twice):
-            text = f"{store} is measured again, and both have the time of the text, {as_text(time)}; the later one counts."
+            text = (
+                f"{store} is measured again, and both have the time of the text, {as_text(time)}; the later one counts."
+            )
             yield Complaint("same-time", place, f"{text} Expected: times in the text, or a file for each")
         measurements.twice.clear()
 
@@ -480,7 +483,7 @@ class DisplayFeed(Feed):
         words = (word[0] for word in islice(_WORDS.finditer(text), _MAX_WORDS))
         return next((word for word in words if self._store_of_structure(word) is not None), None)
 
-    def _size_changed(self, message: Message, qmgr: str, time: int, place: str) -> Iterator[Item]:
+    def _size_changed(self, message: Message, qmgr: str, time: int, _place: str) -> Iterator[Item]:
         """Take the end of an alter of a structure's size, of which several systems and messages may tell."""
         text = " ".join((message.head, *message.body))
         named, size = self._monitored(text), _SIZE_NOW.search(text)
@@ -574,6 +577,8 @@ def _has_end(message: Message) -> bool:
     """Return True for a message that ends with its last line, of those that do not go on behind what is read."""
     last = message.body[-1] if message.body else message.head
     text = " ".join((message.head, *message.body[:_MAX_SHORT]))
+    if message.id in _RESTARTS or message.id in _SIZE_CHANGES:
+        return message.id in _RESTARTS or _SIZE_NOW.search(text) is not None
     match message.id:
         case "CSQI010I" | "CSQE280I":
             return last.startswith("End of ")
@@ -582,11 +587,7 @@ def _has_end(message: Message) -> bool:
         case "IXC585E":
             return len({kind for kind, *_ in _COUNTS.findall(text)}) > 1
         case "IXC586I":
-            return _MONITORED.match(text) is not None
-        case "IXC533I" | "IXC534I" | "IXC590I":
-            return _SIZE_NOW.search(text) is not None
-        case id_:
-            return id_.startswith("CSQ")  # of a queue manager that stops or starts, in one line
+            return _MONITORED.search(text) is not None
     return False
 
 

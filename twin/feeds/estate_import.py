@@ -141,8 +141,8 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         intake.complain("bad-value", str(path), f"left out: {problem}")
     for warning in policies.warnings:
         intake.complain("policy", str(path), warning)
-    groups = {key: group_prefix(key) for key, _ in intake.facts.section("queue_sharing_group")}
     of_mq = {name[:_GROUP_LENGTH] for name in policies.structures if name[_GROUP_LENGTH:] == ADMINISTRATION}
+    groups = _groups_of_policy(intake.facts, of_mq)
     unknown = []
     for name, structure in policies.structures.items():
         group = next((key for key, prefix in groups.items() if name.startswith(prefix)), None)
@@ -158,9 +158,27 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         elif short:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
+    if intake.facts.memberless & groups.keys():
+        text = f"queue managers of {', '.join(groups)} are not known; expected: {NAME_GROUP}"
+        intake.complain("no-group", str(path), text)
     if unknown:
         text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: {NAME_GROUP}"
         intake.complain("no-group", str(path), text)
+
+
+def _groups_of_policy(facts: EstateFacts, of_mq: Iterable[str]) -> dict[str, str]:
+    """Return the prefix of the structures of each known group; where nothing but a policy was seen, those of MQ in it.
+
+    Args:
+        facts: what other files have shown.
+        of_mq: prefixes of the administration structures of the policy.
+    """
+    groups = {key: group_prefix(key) for key, _ in facts.section("queue_sharing_group")}
+    if groups or facts.ungrouped or any(facts.section("queue_manager")):
+        return groups
+    groups = {prefix.rstrip("@"): prefix for prefix in sorted(of_mq)}
+    facts.memberless.update(groups)
+    return groups
 
 
 # --- text ------------------------------------------------------------------------------------------------------------

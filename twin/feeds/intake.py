@@ -315,7 +315,8 @@ class Intake:
             length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
-        name = DYNAMIC_QUEUES if is_dynamic(name) else name
+        if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
+            name = DYNAMIC_QUEUES
         key = (source, qmgr, name)
         entry = self.coverage.get(key)
         if entry is None:

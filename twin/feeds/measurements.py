@@ -174,7 +174,6 @@ class Measurements:
         members = () if config is None else config.queue_managers
         yield from measures_of({"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store}, facts, members, measured)
 
-
     def _with_members(
         self, store: str, queue: str, time: int, statuses: dict[str, QueueStatus]
     ) -> dict[str, QueueStatus]:

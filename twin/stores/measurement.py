@@ -86,7 +86,9 @@ def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> 
 def release_gets(store: layout.Store) -> None:
     """End the wait of gets without a message id and a unit of work: a measurement that is taken over knows of them."""
     held, high = store.held, int(store.scalars[0]["held_high"])
-    rows = np.flatnonzero((held["used"][:high] == 1) & (held["keyed"][:high] == 0) & (held["unit"][:high] == layout.NONE))
+    rows = np.flatnonzero(
+        (held["used"][:high] == 1) & (held["keyed"][:high] == 0) & (held["unit"][:high] == layout.NONE)
+    )
     held["held_at"][rows] = store.scalars[0]["clock"] - HELD_FOR
     store.held_dirty[rows >> layout.HELD_SHIFT] = 1
 

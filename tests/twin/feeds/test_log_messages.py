@@ -273,7 +273,9 @@ def handles(events):
     ]
 
 
-@pytest.mark.parametrize("words", ["'DISPLAY QSTATUS' command responses from {} -", "'DISPLAY QSTATUS' ANTWORTEN VON {} -"])
+@pytest.mark.parametrize(
+    "words", ["'DISPLAY QSTATUS' command responses from {} -", "'DISPLAY QSTATUS' ANTWORTEN VON {} -"]
+)
 @pytest.mark.parametrize("second", ["10.17.03", "10.17.05"])
 def test_answers_to_cmdscope_are_of_the_member_that_gives_them(estate, words, second):
     text = DATED + member("10.17.03", "QM01", words) + status("10.17.03", 1) + ended("10.17.03")
@@ -342,7 +344,9 @@ def test_two_measurements_of_one_store_without_times_are_said_and_kept(estate, f
     own = [event for event in events if event["store"] == store]
     assert len(own) == 2
     assert [event["time"] for event in own] == sorted(event["time"] for event in own)
-    assert [complaint.text.partition(" ")[0] for complaint in intake.complaints if complaint.code == "same-time"] == [store]
+    assert [complaint.text.partition(" ")[0] for complaint in intake.complaints if complaint.code == "same-time"] == [
+        store
+    ]
     assert not display(first + first, estate=estate)[1].counts["same-time"]
 
 
