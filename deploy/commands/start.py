@@ -208,8 +208,8 @@ def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
         raise UsageError("; ".join(map(str, unknown)))
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
-    for error in unknown:
-        print_line(f"mqtwin: not read: {error}")
+    for reason in unknown:
+        print_line(f"mqtwin: not read: {reason}")
     return files
 
 

@@ -117,7 +117,7 @@ def test_a_wrong_file_is_refused_in_a_line(tmp_path: Path, name: str, capsys: py
     assert not (tmp_path / "site").exists()
 
 
-def test_any_one_file_is_a_beginning(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
+def test_any_one_file_is_a_beginning(site: list[str], capsys: pytest.CaptureFixture[str]):
     """A policy has structures, and a member that is assumed; what else to bring is said."""
     log, _, policy = site
     for name in (log, policy):

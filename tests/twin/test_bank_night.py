@@ -34,20 +34,20 @@ def truth(night: Path) -> dict[str, tuple[float, float]]:
 
 def replayed(folder: Path, recording: Path, estate: Path) -> dict[str, tuple[float, float]]:
     """Return the percentage and the hours until full by store and resource of a recording's last states."""
-    states = folder / "states.ndjson"
-    assert main(["replay", str(recording), "--estate", str(estate), "--state", str(states)]) == 0
-    found = {}
-    for state in map(json.loads, states.read_text().splitlines()):
+    file = folder / "states.ndjson"
+    assert main(["replay", str(recording), "--estate", str(estate), "--state", str(file)]) == 0
+    states = {}
+    for state in map(json.loads, file.read_text().splitlines()):
         smds = (state.get("smds") or {}).get("BK1A") or {}
         if smds.get("blocks_used") is not None and state["store"] == "BKQ1/BAT":
-            found["BKQ1/BAT smds/BK1A"] = 100 * smds["blocks_used"] / smds["blocks_total"], math.nan
+            states["BKQ1/BAT smds/BK1A"] = 100 * smds["blocks_used"] / smds["blocks_total"], math.nan
         for name in ("pages", "elements"):
-            found[f"{state['store']} {name}"] = state.get("usage_pct") or 0.0, math.nan
+            states[f"{state['store']} {name}"] = state.get("usage_pct") or 0.0, math.nan
         for resource in (state.get("forecast") or {}).get("resources") or ():
             key = f"{state['store']} {resource['resource']}"
-            if resource["time_to_full_s"] is not None and key in found:
-                found[key] = found[key][0], resource["time_to_full_s"]["p50"] / 3600
-    return found
+            if resource["time_to_full_s"] is not None and key in states:
+                states[key] = states[key][0], resource["time_to_full_s"]["p50"] / 3600
+    return states
 
 
 @pytest.mark.nightly
@@ -57,10 +57,10 @@ def test_the_night_is_right_from_job_logs_alone_and_with_smf_in_any_order_of_fil
     names = [name.format(night) if ":" in name else str(night / name) for name in files]
     group = ("--group", "BKQ1=BK1A,BK1B")
     assert main(["start", *names, "-o", str(site), "--zone", "Europe/Zurich", *group, "--no-console"]) == 0
-    found = replayed(tmp_path, site / "recording.arrow", site / "estate.toml")
+    states = replayed(tmp_path, site / "recording.arrow", site / "estate.toml")
     for name, (pct, hours) in truth(night).items():
-        assert found[name][0] == pytest.approx(pct, abs=1.5), name
-        assert found[name][1] == pytest.approx(hours, rel=1 / 3), name
+        assert states[name][0] == pytest.approx(pct, abs=1.5), name
+        assert states[name][1] == pytest.approx(hours, rel=1 / 3), name
 
 
 @pytest.mark.nightly
@@ -73,10 +73,10 @@ def test_the_job_logs_of_the_night_imported_by_hand_are_right(tmp_path, night):
     estate = site / "estate.toml"
     options = ("--estate", str(estate), "--zone", "Europe/Zurich", "--resync", "-o", str(recording))
     assert main(["import", "display", *logs, *options]) == 0
-    found = replayed(tmp_path, recording, estate)
+    states = replayed(tmp_path, recording, estate)
     for name, (pct, hours) in truth(night).items():
-        assert found[name][0] == pytest.approx(pct, abs=1.5), name
-        assert found[name][1] == pytest.approx(hours, rel=1 / 3), name
+        assert states[name][0] == pytest.approx(pct, abs=1.5), name
+        assert states[name][1] == pytest.approx(hours, rel=1 / 3), name
     events = list(recorded(recording))
     assert [(event["qmgr"], event["time"]) for event in events if event["op"] == "RESTART"] == [
         ("BK1A", 1_795_722_060_000_000)  # 20:41:00 local time

@@ -60,7 +60,7 @@ _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure 
 _SIZE_NOW = re.compile(r"CURRENT SIZE *: *([0-9]+) ?([KMGT])B?\b")
 _SIZE_CHANGES = ("IXC533I", "IXC534I", "IXC590I")  # ends of SETXCF START,ALTER, and of an automatic alter [assumed]
 _RESTARTS = (*STOPPING, *STARTING, BEGUN, STARTED)
-_SAME_US = 60_000_000  # within which several systems and logs tell of one change
+_SAME_US = 60_000_000  # within which several systems and logs may have one change
 _WORDS = re.compile(r"[A-Z@#$][A-Z0-9@#$_]{4,15}")
 _MAX_WORDS = 50  # of a sentence, among which a structure is looked for
 _LINES = "line of other messages"
@@ -484,7 +484,7 @@ class DisplayFeed(Feed):
         return next((word for word in words if self._store_of_structure(word) is not None), None)
 
     def _size_changed(self, message: Message, qmgr: str, time: int, _place: str) -> Iterator[Item]:
-        """Take the end of an alter of a structure's size, of which several systems and messages may tell."""
+        """Take the end of an alter of a structure's size, which several systems and messages may have."""
         text = " ".join((message.head, *message.body))
         named, size = self._monitored(text), _SIZE_NOW.search(text)
         store = None if named is None else self._store_of_structure(named)
@@ -557,7 +557,7 @@ def _garbled(message: Message, line: str, right: str, place: str) -> Iterator[Co
         message: the report.
         line: the row.
         right: what it should have.
-        place: of the report.
+        place: where the report stands.
     """
     if line.startswith("_") or any(character.isdigit() for character in line):
         yield Complaint("not-understood", place, f"{message.id}: row {line[:80]!r}; expected: {right}")
@@ -617,9 +617,9 @@ def _counts(lines: Iterable[str]) -> Measured:
 
 def _counts_by_place(rows: Iterable[str]) -> Measured:
     """Return the counts of a text whose words are of another language: rows of entries, elements and others."""
-    found = [match for row in rows if (match := _BY_PLACE.fullmatch(row)) is not None]
+    counts = [match for row in rows if (match := _BY_PLACE.fullmatch(row)) is not None]
     names = ("ENTRIES", "ELEMENTS")
-    return _counts(f"{name}: {' '.join(match.groups())}" for name, match in zip(names, found, strict=False))
+    return _counts(f"{name}: {' '.join(match.groups())}" for name, match in zip(names, counts, strict=False))
 
 
 def _policy(fields: Mapping[str, str]) -> dict[str, object]:

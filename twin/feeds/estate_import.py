@@ -151,13 +151,12 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
             intake.facts.unplaced.add(name[:_GROUP_LENGTH])
             if groups and name[:_GROUP_LENGTH] not in of_mq:  # MQ has its administration structure beside all others
                 intake.pass_over(Passed("structure of other products", name))
-                continue
-            unknown.append(name)
-            if short == ADMINISTRATION:
-                intake.facts.memberless.add(name[:_GROUP_LENGTH].rstrip("@"))
+            else:
+                unknown.append(name)
         elif short:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
+    intake.facts.memberless.update(prefix.rstrip("@") for prefix in of_mq - set(groups.values()))
     if intake.facts.memberless & groups.keys():
         text = f"queue managers of {', '.join(groups)} are not known; expected: {NAME_GROUP}"
         intake.complain("no-group", str(path), text)

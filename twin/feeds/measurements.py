@@ -181,8 +181,8 @@ class Measurements:
         latest = self._latest.setdefault((store, queue), {})
         others = {
             qmgr: status
-            for qmgr, (shown, status) in latest.items()
-            if qmgr not in statuses and 0 <= time - shown <= _MEMBER_US
+            for qmgr, (before, status) in latest.items()
+            if qmgr not in statuses and 0 <= time - before <= _MEMBER_US
         }
         for qmgr, status in statuses.items():
             own = status.copy()

@@ -1,4 +1,4 @@
-"""Restarts of queue managers by their messages: one restart is one event, however many messages and logs tell of it.
+"""Restarts of queue managers by their messages: one restart is one event, however many messages and logs have it.
 
 A queue manager that stops says CSQY009I and CSQ3104I; one that starts CSQY000I, CSQR001I when its restart begins, and
 CSQY022I when it is ready [IBM: MQ for z/OS messages]. Units of work are backed out, and nonpersistent messages go, with
@@ -22,7 +22,7 @@ class Restarts:
         self._known: dict[str, list[list[int]]] = {}
 
     def is_new(self, qmgr: str, message_id: str, time: int) -> bool:
-        """Return True if a message tells of a restart of which no other message did.
+        """Return True if a message is about a restart that no other one was about.
 
         Args:
             qmgr: queue manager.

@@ -15,9 +15,9 @@ DAY = datetime(2026, 11, 26, tzinfo=UTC)
 MINUTE = 60_000_000
 
 
-def at(clock: str) -> int:
+def us_at(text: str) -> int:
     """Return a time of the day in microseconds since 1970."""
-    hour, minute, second = map(int, clock.split("."))
+    hour, minute, second = map(int, text.split("."))
     return int(DAY.timestamp() + 3600 * hour + 60 * minute + second) * 1_000_000
 
 
@@ -29,7 +29,7 @@ def log(*lines: str, qmgr: str = "QM01") -> str:
 
 
 def display(*texts: str, **options):
-    pages = [Page(text.encode(), f"text {number}", at("23.00.00")) for number, text in enumerate(texts)]
+    pages = [Page(text.encode(), f"text {number}", us_at("23.00.00")) for number, text in enumerate(texts)]
     return read("display", *pages, **{"zone": UTC, **options})
 
 
@@ -60,7 +60,7 @@ LATER = tuple(line.replace("20.", "21.", 1) for line in (*START, BEGUN, READY))
 def test_one_restart_is_one_event_whatever_messages_and_files_tell_of_it(estate, texts, times):
     events, intake = display(*(log(*lines) for lines in texts), estate=estate)
     assert sorted((event["time"], event["qmgr"], event["op"]) for event in events) == [
-        (at(clock), "QM01", "RESTART") for clock in times
+        (us_at(clock), "QM01", "RESTART") for clock in times
     ]
     assert intake.passed_over.keys() <= {"line of other messages"}
     assert not {"CSQR001I", "CSQY022I", "CSQY009I"} & intake.passed_over["line of other messages"].kinds.keys()
@@ -264,7 +264,7 @@ def handles(events):
     """Return time of day, messages, handles and who was asked, by measurement of the queue."""
     return [
         (
-            (event["time"] - at("00.00.00")) // 1_000_000,
+            (event["time"] - us_at("00.00.00")) // 1_000_000,
             event["measured"].get("messages"),
             event["measured"]["queues"][0].get("getters"),
             event["measured"]["asked"],
@@ -325,8 +325,8 @@ def test_answers_of_the_sysplex_have_their_time_in_their_text(estate):
     )
     events, intake = display(text, estate=estate, date="2026-11-26", qmgr="QM01")
     assert [(event["time"], event["measured"]["ents_used"]) for event in events] == [
-        (at("22.00.01"), 481_282),
-        (at("24.00.01"), 481_283),
+        (us_at("22.00.01"), 481_282),
+        (us_at("24.00.01"), 481_283),
     ]
     assert not intake.counts
 
@@ -368,7 +368,7 @@ def test_two_measurements_of_one_store_without_times_are_said_and_kept(estate, f
 def test_a_line_without_a_time_has_that_of_its_record(estate, record, is_list):
     value = json.dumps([record] if is_list else record).replace('"TEXT"', json.dumps(USAGE))
     events, intake = display(value, estate=estate)
-    assert [(event["time"], event["store"]) for event in events] == [(at("10.17.05"), "QM01/PS04")]
+    assert [(event["time"], event["store"]) for event in events] == [(us_at("10.17.05"), "QM01/PS04")]
     assert not intake.counts
 
 
