@@ -31,7 +31,17 @@ from twin.feeds.estate_import import CFRM, REST
 from twin.feeds.importing import feed_events, recorded, sort_key
 from twin.feeds.intake import Intake
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
-from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
+from twin.feeds.site import (
+    MQSC,
+    RECORDING,
+    MissingGroup,
+    SiteFile,
+    UnknownFileError,
+    recognise,
+    record_site,
+    see_estate,
+    site_file,
+)
 from twin.forecast.extension import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file
 from twin.playback.replays import replay
@@ -107,9 +117,9 @@ def start(
     again = TOKENS.get() or ("start", *names)
     if not files:
         again = (*again, *names, *(() if output else ("-o", str(path))))
-    described, recording = _read_files(names, path, options, parse_groups(group), again)
+    described, recording, status = _read_files(names, path, options, parse_groups(group), again)
     if recording is None:
-        return _WRONG_USE
+        return status
     if not no_console:
         console(recording=recording, estate=described, listen=listen, open_=open_)
     return None
@@ -117,8 +127,8 @@ def start(
 
 def _read_files(
     names: Sequence[str], path: Path, options: FeedOptions, groups: Mapping[str, Sequence[str]], again: Sequence[str]
-) -> tuple[Path, Path | None]:
-    """Return the estate of files and their recording; None: there is none, and what to do was printed.
+) -> tuple[Path, Path | None, int | None]:
+    """Return the estate of files, their recording, and the exit status; None: there is none, and it was said.
 
     Args:
         names: Files, as on the command line.
@@ -139,7 +149,7 @@ def _read_files(
         seen = see_estate(site_files, path, options, groups)
         _say_causes(seen.groups, again)
         if any(own.is_needed for own in seen.groups):
-            return path / _ESTATE, None
+            return path / _ESTATE, None, _WRONG_USE
         described, lines = _write(folder, _ESTATE, seen.text), seen.missing
         if described.name != _ESTATE:
             print_line("mqtwin: to use the one that stays, run")
@@ -151,9 +161,14 @@ def _read_files(
             print_line(f"mqtwin: {message}")
         print_line(f"mqtwin: correct {described}, then run")
         print_command(again if estates else (*again, str(described)))
-        return described, None
+        return described, None, _WRONG_USE
+    if not _with_events(site_files):
+        not_known = _say_missing(folder, (*lines, *estate.warnings))
+        print(printable(f"{as_count(len(estate.stores), 'store')} in {described}; {not_known}"))
+        print_line("mqtwin: no file shows what they hold: add a job log with DISPLAYs, SMF, or statistics")
+        return described, None, None
     recording = _record(site_files, folder, estate, options, lines)
-    return described, recording
+    return described, recording, None
 
 
 def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
@@ -176,14 +191,31 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
         print_line(f"mqtwin: {folder.path / name} is read, or not as `mqtwin start` wrote it: it stays; see {path}")
 
 
-def _site_files(names: Sequence[str], options: FeedOptions, *, has_events: bool = True) -> list[SiteFile]:
-    """Return the files that are no estate, and print what each is. UsageError: none of them has events."""
-    files = [_site_file(name, options) for name in names if not name.endswith(".toml")]
+def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
+    """Return the files that are no estate and are read; print what each is, and what the others seem to be.
+
+    Raises:
+        UsageError: none is read, or one is missing.
+    """
+    files, unknown = list[SiteFile](), list[UnknownFileError]()
+    for name in names:
+        try:
+            if not name.endswith(".toml"):
+                files.append(_site_file(name, options))
+        except UnknownFileError as error:
+            unknown.append(error)
+    if unknown and not files:
+        raise UsageError("; ".join(map(str, unknown)))
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
-    if has_events and not any(own.format_name in (RECORDING, *FORMATS) for own in files):
-        raise UsageError(f"{', '.join(names)}: no file has events; expected: one of {RECORDING}, {', '.join(FORMATS)}")
+    for reason in unknown:
+        print_line(f"mqtwin: not read: {reason}")
     return files
+
+
+def _with_events(files: Iterable[SiteFile]) -> list[Path]:
+    """Return the paths of the files that show what stores hold."""
+    return [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
 
 
 def _record(
@@ -201,7 +233,7 @@ def _record(
     Raises:
         MqtwinError: no event was made.
     """
-    with_events = [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
+    with_events = _with_events(files)
     if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
         recording = with_events[0]
         intakes, events = list[Intake](), sum(1 for _ in recorded(recording))
@@ -406,7 +438,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
         UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
-    site_files = _site_files(live.files, live.choices.feed_options(), has_events=False)
+    site_files = _site_files(live.files, live.choices.feed_options())
     folder = OwnFolder(live.output, [own.path for own in site_files])
     missing: tuple[str, ...] = ()
     lacking = _lacking(live, asked, site_files) if described.is_file() else []

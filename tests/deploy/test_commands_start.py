@@ -117,9 +117,70 @@ def test_a_wrong_file_is_refused_in_a_line(tmp_path: Path, name: str, capsys: py
     assert not (tmp_path / "site").exists()
 
 
-def test_files_without_events_are_refused(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
-    assert start(site[2], "-o", tmp_path / "site") == 2
-    assert "no file has events; expected: " in capsys.readouterr().err
+def test_any_one_file_is_a_beginning(site: list[str], capsys: pytest.CaptureFixture[str]):
+    """A policy has structures, and a member that is assumed; what else to bring is said."""
+    log, _, policy = site
+    for name in (log, policy):
+        out = Path(f"{name}.site")
+        assert start(name, "-o", out) == 0
+        assert load_estate(out / "estate.toml").stores
+        assert (out / "recording.arrow").exists() == (name == log)
+    printed = capsys.readouterr().err
+    assert "queue managers of QSG1: QM01 is assumed; add --group QSG1=QM01,QM02" in printed
+    assert "no file shows what they hold: add a job log" in printed
+
+
+def test_what_is_not_read_is_a_line_and_the_rest_is_read(
+    tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]
+):
+    for name, (content, _) in WRONG.items():
+        (tmp_path / name).write_bytes(content)
+    out = tmp_path / "site"
+    assert start(*(tmp_path / name for name in WRONG), *site, "-o", out) == 0
+    printed = capsys.readouterr().err
+    for name, (_, expected) in WRONG.items():
+        assert f"not read: {tmp_path / name}: it looks like {expected}" in printed
+    assert (out / "recording.arrow").exists()
+    assert start(*(tmp_path / name for name in WRONG), "-o", tmp_path / "other") == 2
+
+
+HEADINGS = {
+    "* CSQUTIL MAKEDEF QM01 private\n": "QM01",
+    "****\n* CSQUTIL COMMAND MAKEDEF  QSG1 shared\n****\n": "QSG1",
+    "* Script generated on 2026-11-26   at 11.27.09\n* Queue manager name: PAY.QM1\n"
+    "* Queue manager platform: UNIX\n* Queue manager command level: (942/942)\n": "PAY.QM1",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_definitions_are_of_the_owner_in_their_heading(tmp_path: Path, heading: str):
+    path = tmp_path / "definitions.txt"
+    path.write_text(f"{heading}DEFINE QLOCAL('AUDIT') REPLACE\n")
+    assert recognise(path, FeedOptions()) == ("mqsc", path, HEADINGS[heading])
+
+
+def test_definitions_of_a_distributed_queue_manager_are_a_beginning(tmp_path: Path):
+    path = tmp_path / "qm1.mqsc"
+    heading = next(text for text, owner in HEADINGS.items() if owner == "PAY.QM1")
+    path.write_text(f"{heading}DEFINE QLOCAL('AUDIT') REPLACE\n")
+    assert start(path, "-o", tmp_path / "site") == 0
+    assert set(load_estate(tmp_path / "site" / "estate.toml").stores) >= {"PAY.QM1/AUDIT"}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_blocks_of_a_data_set_are_of_the_size_in_the_definitions(tmp_path: Path, site: list[str], is_first: bool):
+    Path(site[0]).write_bytes(DISPLAY.replace(b"DSBLOCK(256K)\n", b""))
+    definitions = tmp_path / "qsg1.mqsc"
+    definitions.write_text(
+        "* CSQUTIL MAKEDEF QSG1 shared\nDEFINE CFSTRUCT('APP1') CFLEVEL(5) OFFLOAD(SMDS) DSBLOCK(64K)\n"
+    )
+    names = [definitions, site[0], site[2]]
+    assert start(*(names if is_first else names[::-1]), "-o", tmp_path / "site") == 0
+    assert load_estate(tmp_path / "site" / "estate.toml").stores["QSG1/APP1"].smds["QM01"].size == 9999 << 16
+
+
+def test_wrong_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert start(tmp_path / "nothing.smf") == 2
     assert "cannot be read" in capsys.readouterr().err
     assert start("a.toml", "b.toml") == 2

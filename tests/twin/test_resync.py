@@ -115,3 +115,20 @@ def test_a_resync_outlasts_a_restart_of_the_twin():
     driver.put(1_000, count=20)
     state = driver.measure(resync=True, ents_used=5, elems_used=30)
     assert driver.reopen().state() == state
+
+
+def test_a_get_that_waits_takes_no_message_that_is_put_behind_the_measurement():
+    """The messages that it took are those that nothing had told of: the measurement knows of their end."""
+    driver = TwinDriver()
+    driver.get(count=5)
+    driver.measure(resync=True, ents_used=3, elems_used=18)
+    state = driver.put(1_000, count=7)
+    assert (state["ents_used"], state["messages"], state["unmatched_gets"]) == (10, 10, 5)
+    assert driver.get(count=2)["ents_used"] == 8
+
+
+def test_a_get_of_a_message_waits_for_it_behind_the_measurement():
+    driver = TwinDriver()
+    driver.get(msgid="a1")
+    driver.measure(resync=True, ents_used=3, elems_used=18)
+    assert driver.put(1_000, msgid="a1")["ents_used"] == 3

@@ -15,7 +15,8 @@ MAX_CONFLICTS = 100
 
 _OF_QUEUES = frozenset(("queue", "queue_file"))
 _DYNAMIC = re.compile(r"[0-9A-F]{16}\Z")  # what MQ puts in place of the * of DynamicQName, behind CSQ. or AMQ.
-MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
+MEASURED = ("CFSTATUS", "CFACT", "CSQE280I")  # sources of what an allocated structure or data set has
+_SEEN_TO_GROW = frozenset(("size", "blocks_total"))  # measured at several times; the largest counts in any order
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 
 
@@ -30,6 +31,10 @@ class Fact:
 
     value: Any
     source: str
+
+
+def _is_measured(fact: Fact) -> bool:
+    return fact.source.startswith(MEASURED)
 
 
 @dataclass(slots=True)
@@ -65,6 +70,9 @@ class EstateFacts:
             if value is not None:
                 fact = Fact(value, source)
                 before = facts.get(name)
+                if before is not None and name in _SEEN_TO_GROW and _is_measured(before) and _is_measured(fact):
+                    facts[name] = max(before, fact, key=lambda own: own.value)
+                    continue
                 if before is not None and before.value != value and name in _COMPARED and section == "structure":
                     self._note_conflict(section, key, name, before, fact)
                 facts[name] = fact

@@ -6,9 +6,11 @@ import heapq
 import mmap
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import IO, Any, cast
@@ -20,7 +22,7 @@ from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
 from twin.feeds.coverage import SpanCoverage
-from twin.feeds.intake import Complaint, Intake, Item
+from twin.feeds.intake import Complaint, Intake, Item, with_resync
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
@@ -97,7 +99,7 @@ def import_files(
         events = intake.account(feed_events(feed, read_pages(paths)))
         if counts is not None:
             events = with_counts(events, Path(counts), intake, estate)
-        ordered = sort_events(intake.sift(events, put_aside, is_end=True))
+        ordered = _with_gaps(sort_events(intake.sift(events, put_aside, is_end=True)), intake, estate)
         while batch := list(islice(ordered, _WRITE_EVENTS)):
             writer.write(batch)
             if progress is not None:
@@ -113,6 +115,7 @@ def import_files(
 
 def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
     """Yield what all pages hold, then what the feed held back. A page of which nothing is read says why."""
+    feed.has_files = True
     for page in pages:
         before = feed.object_count
         yield from read_page(feed, page, page.name)
@@ -197,6 +200,45 @@ def recorded(path: Path) -> Iterator[Event]:
                 raise UsageError(
                     f"{path} line {number}: no event: {error}; expected: a recording of statistics"
                 ) from None
+
+
+def _with_gaps(events: Iterator[Event], intake: Intake, estate: Estate) -> Iterator[Event]:
+    """Yield events as `behind_gaps`; what was counted is known when all of them were read and sorted."""
+    first = next(events, None)
+    if first is not None:
+        yield from behind_gaps(chain((first,), events), ends_of_gaps((intake,), estate))
+
+
+def ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[int]]:
+    """Return when each time ends of which a source has no counts, in microseconds since 1970, by store."""
+    ends = defaultdict[str, set[int]](set)
+    for intake in intakes:
+        for coverage in intake.coverage.values():
+            route = estate.queue_routes.get((coverage.qmgr, coverage.name))
+            reported = intake.reported.get((coverage.source, coverage.qmgr))
+            if route is not None and reported is not None:
+                ends[estate.routes[route].store].update(end for _, end in reported.gaps)
+    return {store: sorted(own) for store, own in ends.items()}
+
+
+def behind_gaps(events: Iterable[Event], ends: Mapping[str, Sequence[int]]) -> Iterator[Event]:
+    """Yield events; behind each gap in the counts of a store the first MEASURE, of each kind, asks for a resync.
+
+    Args:
+        events: in order of time.
+        ends: ends of the gaps by store, in order.
+    """
+    passed: dict[tuple[str, frozenset[str]], int] = {}  # number of these ends, by store and fields
+    for event in events:
+        own = ends.get(event["store"]) if event["op"] == "MEASURE" else None
+        if not own:
+            yield event
+            continue
+        key = event["store"], frozenset(event["measured"])
+        now = bisect_right(own, event["time"])
+        is_first = now > passed.get(key, 0)
+        passed[key] = now
+        yield with_resync(event) if is_first else event
 
 
 def _kind(mode: int) -> str:

@@ -21,8 +21,11 @@ from twin.feeds.intervals import IdleStores
 from twin.units import as_count, as_text
 
 DYNAMIC = "event of dynamic queues"
+DYNAMIC_QUEUES = "dynamic queues"  # in place of their names in what was covered: each is a new one
 OF_SYSTEM = "event of queues of the system"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
+MAX_GAPS = 100  # that are kept of a source and queue manager
+GAP_US = 60_000_000  # by which intervals may be apart without a gap [assumed]
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
@@ -107,6 +110,25 @@ class Coverage:
         if not self.longest_us:
             return 0
         return max(0, self.end - self.start - self.covered_us)
+
+
+@dataclass(slots=True)
+class Reported:
+    """Time of which a source has reported the queues of a queue manager, whichever had puts and gets."""
+
+    start: int  # microseconds since 1970
+    end: int
+    gaps: list[tuple[int, int]] = field(default_factory=list)  # start and end of what no interval has reported so far
+
+    def add(self, start: int, end: int) -> None:
+        """Add an interval: what it leaves open in front of it or behind it, and what it closes of earlier gaps."""
+        if self.gaps:
+            left = [piece for low, high in self.gaps for piece in ((low, min(high, start)), (max(low, end), high))]
+            self.gaps = [(low, high) for low, high in left if high - low > GAP_US]
+        for low, high in ((self.end, start), (end, self.start)):
+            if high - low > GAP_US and len(self.gaps) < MAX_GAPS:
+                self.gaps.append((low, high))
+        self.start, self.end = min(self.start, start), max(self.end, end)
 
 
 @dataclass(slots=True)
@@ -196,6 +218,7 @@ class Intake:
     latest: dict[str, Complaint] = field(default_factory=dict)  # complaint by code
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
+    reported: dict[tuple[str, str], Reported] = field(default_factory=dict)  # by source and queue manager
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
     inputs: list[InputCount] = field(default_factory=list)  # in their order
@@ -292,6 +315,8 @@ class Intake:
             length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
+        if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
+            name = DYNAMIC_QUEUES
         key = (source, qmgr, name)
         entry = self.coverage.get(key)
         if entry is None:
@@ -306,6 +331,11 @@ class Intake:
         entry.gets += gets
         entry.peak_error = max(entry.peak_error, peak_error)
         entry.length_error += length_error
+
+    def note_reported(self, source: str, qmgr: str, interval: tuple[int, int]) -> None:
+        """Keep that a source has reported the queues of a queue manager for an interval; arguments as of `cover`."""
+        if (source, qmgr) in self.reported or len(self.reported) < MAX_NAMES:
+            self.reported.setdefault((source, qmgr), Reported(*interval)).add(*interval)
 
     def note_peak(self, store: str, time: int, entries: int, elements: int, full: int) -> None:
         """Keep a peak of a structure; 0 means that none was observed, not that it was empty.

@@ -17,6 +17,7 @@ from twin.units import as_text
 AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _SUMMED = ("getters", "putters", "uncommitted")  # over the members of a group
 _LATEST = ("oldest_s", "last_get", "last_put")  # the largest of those of the members
+_MEMBER_US = 15 * 60_000_000  # for which the handles of another member count as of its last answer [assumed]
 _MAX_MEASURES = 100_000  # stores and times that wait for the end of a page or a round
 _MAX_STATUSES = 500_000  # states of queues, likewise
 
@@ -41,10 +42,18 @@ class Measurements:
 
     Args:
         intake: intake of the feed; its estate assigns queues to stores.
+
+    Attributes:
+        is_timeless: True while answers have the time of their text, for lack of their own: then two that differ are two
+            measurements, in their order.
+        twice: stores that were measured again at such a time.
     """
 
     def __init__(self, intake: Intake) -> None:
+        self.is_timeless = False
+        self.twice: set[str] = set()
         self._intake = intake
+        self._latest: dict[tuple[str, str], dict[str, tuple[int, QueueStatus]]] = {}  # by store and queue, and member
         self._measured: dict[_Key, Measured] = {}
         self._statuses: dict[_Key, dict[str, QueueStatus]] = {}  # by queue
         self._status_count = 0
@@ -69,6 +78,9 @@ class Measurements:
             measured: fields; those of data sets are added to others of the store.
         """
         key = (time, qmgr, store)
+        while self.is_timeless and _differ(self._measured.get(key, {}), measured):
+            self.twice.add(store)
+            key = (key[0] + 1, qmgr, store)
         if key in self._measured or len(self._measured) < _MAX_MEASURES:
             _merge(self._measured.setdefault(key, {}), measured)
 
@@ -92,8 +104,11 @@ class Measurements:
             return
         if self._status_count < _MAX_STATUSES:
             self._status_count += 1
-            statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
-            statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
+            store, name = estate.routes[route].store, str(estate.routes[route].queue)
+            while self.is_timeless and _differ(self._statuses.get((time, qmgr, store), {}).get(name, {}), status):
+                self.twice.add(store)
+                time += 1
+            self._statuses.setdefault((time, qmgr, store), {}).setdefault(name, {}).update(status)
 
     def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
@@ -101,18 +116,18 @@ class Measurements:
         The depths of queues are the messages of a store if each of its queues was shown.
 
         Args:
-            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise each
-                answer is one.
+            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise those of
+                one time are, and the handles of other members are as of their last answers.
             is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
                 store were shown.
         """
         waiting = {} if is_end else self._waiting()
         for key in waiting:
             del self._statuses[key]
-        answers: dict[_Key | str, list[_Key]] = {}
+        answers: dict[tuple[int, str], list[_Key]] = {}
         for key in sorted(self._measured.keys() | self._statuses.keys()):
-            answers.setdefault(key[2] if is_round else key, []).append(key)
-        events = [event for keys in answers.values() for event in self._events_of(keys)]
+            answers.setdefault((0 if is_round else key[0], key[2]), []).append(key)
+        events = [event for keys in answers.values() for event in self._events_of(keys, is_round=is_round)]
         self._measured, self._statuses, self._status_count = {}, waiting, sum(map(len, waiting.values()))
         yield from sorted(events, key=lambda event: event["time"])
 
@@ -125,11 +140,12 @@ class Measurements:
             if key[0] == latest and estate is not None and not set(estate.stores[key[2]].queues) <= own.keys()
         }
 
-    def _events_of(self, keys: list[_Key]) -> Iterator[Event]:
+    def _events_of(self, keys: list[_Key], *, is_round: bool) -> Iterator[Event]:
         """Yield the measurement that answers about one store are, and further ones of its other queues.
 
         Args:
             keys: keys of the answers, by time.
+            is_round: as of `events`.
         """
         estate, store = self._intake.estate, keys[0][2]
         config = None if estate is None else estate.stores.get(store)
@@ -145,6 +161,8 @@ class Measurements:
         if config is not None and is_sum:
             measured["messages"] = sum(depths[queue] for queue in config.queues)
         facts = {queue: own for queue, own in queues.items() if any("has_facts" in status for status in own.values())}
+        if not is_round:
+            facts = {queue: self._with_members(store, queue, keys[-1][0], own) for queue, own in facts.items()}
         used = [
             key
             for key in keys
@@ -155,6 +173,22 @@ class Measurements:
         time, qmgr, _ = used[-1]
         members = () if config is None else config.queue_managers
         yield from measures_of({"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store}, facts, members, measured)
+
+    def _with_members(
+        self, store: str, queue: str, time: int, statuses: dict[str, QueueStatus]
+    ) -> dict[str, QueueStatus]:
+        """Return the state of a queue with what other members have shown of it last, and keep it for these."""
+        latest = self._latest.setdefault((store, queue), {})
+        others = {
+            qmgr: status
+            for qmgr, (before, status) in latest.items()
+            if qmgr not in statuses and 0 <= time - before <= _MEMBER_US
+        }
+        for qmgr, status in statuses.items():
+            own = status.copy()
+            own.pop("depth", None)  # that of the queue, of its latest answer
+            latest[qmgr] = time, own
+        return {**others, **statuses}
 
 
 def measures_of(
@@ -207,6 +241,15 @@ def _merge(into: Measured, measured: Measured) -> None:
     into.update(measured)
     if datasets:
         into["smds"] = datasets
+
+
+def _differ(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return True if a field of both has two values; those of `smds` are by queue manager."""
+    common = before.keys() & after.keys()
+    return any(
+        _differ(before[name], after[name]) if isinstance(after[name], Mapping) else before[name] != after[name]
+        for name in common
+    )
 
 
 def _depth(statuses: Mapping[str, QueueStatus]) -> int | None:

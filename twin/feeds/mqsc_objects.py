@@ -336,6 +336,11 @@ def _moments(day: str, clock: str, zone: tzinfo) -> list[int]:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
+def has_pair(line: str) -> bool:
+    """Return True if a line begins with KEY(."""
+    return _LEADING_KEY.match(line) is not None
+
+
 def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield keyword and value of each pair of an answer, the value without blanks and quotes around it."""
     for text in _whole_lines(lines):

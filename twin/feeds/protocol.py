@@ -68,6 +68,7 @@ class Feed(ABC):
         object_count: number of objects of the format so far, whatever they say.
         passed: microseconds; no event up to here is held back.
         page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
+        has_files: True if all pages are files, after which `finish` is called: what they show together may wait for it.
         begun_in: names of the pages, of streams, in which something begins that is not whole yet, and how much.
         announced: by store and attribute the value that an ALTER announced last, and that of the estate then.
     """
@@ -81,6 +82,7 @@ class Feed(ABC):
         self.object_count = 0
         self.passed = 0
         self.page_latest = 0
+        self.has_files = False
         self.begun_in: Counter[str] = Counter()
         self.announced: dict[str, dict[str, tuple[Any, Any]]] = {}
         self._complained: set[tuple[str, str]] = set()
@@ -157,6 +159,7 @@ class Feed(ABC):
             length_error=0 if is_one_length else sum(stored),
         )
         if is_common:
+            self.intake.note_reported(source, flows.qmgr, (flows.start, flows.end))
             self.intake.idle.note_read(flows.qmgr, flows.queue, flows.end, has_events=flows.has_events)
         yield from events_of(flows, self.options.slice_s)
 

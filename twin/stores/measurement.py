@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, smds
+from kernels.held import HELD_FOR
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.events import Measured
 from twin.events.measured import without_nulls
@@ -80,6 +81,16 @@ def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> 
 
 
 # --- structures ------------------------------------------------------------------------------------------------------
+
+
+def release_gets(store: layout.Store) -> None:
+    """End the wait of gets without a message id and a unit of work: a measurement that is taken over knows of them."""
+    held, high = store.held, int(store.scalars[0]["held_high"])
+    rows = np.flatnonzero(
+        (held["used"][:high] == 1) & (held["keyed"][:high] == 0) & (held["unit"][:high] == layout.NONE)
+    )
+    held["held_at"][rows] = store.scalars[0]["clock"] - HELD_FOR
+    store.held_dirty[rows >> layout.HELD_SHIFT] = 1
 
 
 def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> Baseline:

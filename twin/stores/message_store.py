@@ -42,7 +42,7 @@ from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import clear_events, completed, counted_rows
+from twin.stores.measurement import clear_events, completed, counted_rows, release_gets
 from twin.stores.reports import Report, Reporter
 from twin.stores.resources import LEAST, read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
@@ -470,6 +470,7 @@ class MessageStore(StoreKind):
         alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
         scalars = self.tables.store.scalars[0]
         scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
+        release_gets(self.tables.store)
         self.drift.baseline = None
         baseline = self._set_baseline(completed(measured, state))
         dropped = messages - int(scalars["messages"])
