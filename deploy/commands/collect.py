@@ -27,7 +27,7 @@ _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
 _TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
 _INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}
-_PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
+_PROMETHEUS_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
 
 
 _SERVER_DEFAULTS = ServerOptions()

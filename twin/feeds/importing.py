@@ -121,6 +121,7 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
             yield Complaint("nothing-read", page.name, text)
             _note_excerpt(feed.intake, page)
     yield from feed.finish()
+    yield from feed.intake.soundness.complaints(is_end=True)
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
