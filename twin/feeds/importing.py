@@ -52,6 +52,16 @@ _MAGIC = (
 _XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
 _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
+_PROGRAMS = (  # whose text is not read
+    (
+        re.compile(r"^\s*MonitoringType:", re.MULTILINE),
+        "text of amqsmon or amqsact: amqsevt -o json writes the messages of the same queue as JSON, which is read",
+    ),
+    (
+        re.compile(r"^\s*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
+        "text of amqsevt: run it with -o json, whose output is read",
+    ),
+)
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\x85\ufeff")
 
 
@@ -329,7 +339,8 @@ def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
         return f"JSON with {', '.join(names)}" if names else "JSON without names"
     if stripped.startswith("<"):
         return "HTML or XML"
-    return f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    begin = f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    return next((words for program, words in _PROGRAMS if program.search(text)), begin)
 
 
 def _hex(head: bytes) -> str:

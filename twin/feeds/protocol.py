@@ -193,6 +193,7 @@ _METRICS = {
 _EVENT_MESSAGES = {  # names as `twin.feeds.amqsevt` folds them
     "statistics queue": ("puts", "put1s", "putbytes", "gets", "msgsnotqueued", "msgsexpired"),
     "accounting queue": ("puts", "put1s", "putbytes", "gets"),
+    "activity trace": ("connectionid",),
     "put": ("msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
     "get": ("msgid", "msglength", "getoptions", "compcode", "reasoncode"),
 }
