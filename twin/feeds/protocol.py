@@ -197,6 +197,7 @@ _EVENT_MESSAGES = {  # names as `twin.feeds.amqsevt` folds them
     "put": ("msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
     "get": ("msgid", "msglength", "getoptions", "compcode", "reasoncode"),
 }
+_SPANS = {"put span": ("message id", "priority", "persistence"), "get span": ("message id",)}  # of queue managers
 _REPORTS = {
     "structure": ("CFAISTRS", "CFAILEL", "CFAILEM", "CFAIMAE", "CFAICUE"),
     "coupling facility": ("CFOPTSD", "CFOPTSF"),
@@ -209,7 +210,7 @@ FORMATS: Mapping[str, Format] = {
         Format("display", "display:DisplayFeed", is_live=True),
         Format("rest", "rest:RestFeed", is_live=True),
         Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True, shows=_EVENT_MESSAGES),
-        Format("otlp", "otlp:OtlpFeed", is_live=True, shows={"put": ("message id",), "get": ("message id",)}),
+        Format("otlp", "otlp:OtlpFeed", is_live=True, shows=_SPANS),
         Format("dds", "rmf:DdsFeed", is_live=True, shows=_REPORTS),
         Format("m3", "rmf:M3Feed", is_live=True, shows={"coupling facility": ("size", "free storage")}),
         Format("prometheus", "prometheus:PrometheusFeed", is_live=True, shows=_METRICS),
