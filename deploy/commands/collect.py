@@ -82,8 +82,10 @@ def collect(
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
+    from streams.log import configure_logging
     from twin.stores.warm_up import warm
 
+    configure_logging(level="warning")
     _check_format(format_name)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
