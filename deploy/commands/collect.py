@@ -86,15 +86,13 @@ def collect(
     from twin.stores.warm_up import warm
 
     configure_logging(level="warning")
-    _check_format(format_name)
+    _check_format(format_name, has_counts=counts is not None)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
     options = spans.complete(choices.feed_options(queue=queue, flows=flows))
     if format_name == "rest":  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)
-    if counts is not None and format_name != "otlp":
-        raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source: Source
     if standard_input is not None:
         _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
@@ -144,13 +142,15 @@ def _say(text: str) -> None:
     print(f"mqtwin: {text}", file=sys.stderr)
 
 
-def _check_format(name: str) -> None:
-    """Raise UsageError if there is no such format, or none that is live."""
+def _check_format(name: str, *, has_counts: bool) -> None:
+    """Raise UsageError if there is no such format, none that is live, or none with spans that --counts scales."""
     live = sorted(known for known, form in FORMATS.items() if form.is_live)
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
     if name not in live:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
+    if has_counts and name != "otlp":
+        raise UsageError(f"--counts scales spans; expected: format otlp, not {name}")
 
 
 def _check_bytes(name: str, sources: Mapping[str, object]) -> None:
