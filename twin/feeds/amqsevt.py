@@ -109,6 +109,7 @@ class AmqsevtFeed(Feed):
     """
 
     reads = "JSON of amqsevt"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)

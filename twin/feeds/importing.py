@@ -24,6 +24,7 @@ from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
+from twin.feeds.wrappers import objects_of
 from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
@@ -145,7 +146,8 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
     before = feed.object_count
     feed.intake.begin_input(source)
     try:
-        yield from feed.take(page)
+        for part in objects_of(feed, page):
+            yield from feed.take(part)
     finally:
         feed.intake.count_objects(feed.object_count - before)
         _note_excerpt(feed.intake, page)

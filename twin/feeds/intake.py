@@ -21,7 +21,6 @@ from twin.feeds.intervals import IdleStores
 from twin.units import as_count, as_text
 
 DYNAMIC = "event of dynamic queues"
-_DYNAMIC_QUEUES = "(dynamic queues)"
 OF_SYSTEM = "event of queues of the system"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
@@ -344,8 +343,6 @@ class Intake:
             length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
-        if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
-            name = _DYNAMIC_QUEUES  # one row for all: they exist for seconds
         key = (source, qmgr, name)
         entry = self.coverage.get(key)
         if entry is None:

@@ -170,6 +170,7 @@ class OtlpFeed(Feed):
     """
 
     reads = 'spans of the scope "z/OS OTel" with messaging.system ibmmq, or with --spans application those of JMS or MQ'
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)

@@ -49,6 +49,7 @@ class PrometheusFeed(Feed):
     """Reader of mq_prometheus: its own page, or answers of Prometheus to a range query and to a query of metadata."""
 
     reads = "ibmmq_queue_ or ibmmq_pageset_ of mq_prometheus"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -258,6 +259,7 @@ class MqJsonFeed(Feed):
     """
 
     reads = "records of mq_json"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)

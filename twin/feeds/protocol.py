@@ -74,6 +74,7 @@ class Feed(ABC):
     """
 
     reads: ClassVar[str]
+    is_json: ClassVar[bool] = False  # its pages may be JSON, within the objects of other programs
     shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # see `Format.shows`
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:

@@ -47,6 +47,7 @@ class RestFeed(Feed):
     """Reader of answers, one or several in a page."""
 
     reads = "answers to runCommandJSON or runCommand"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)

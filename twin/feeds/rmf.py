@@ -81,6 +81,7 @@ class DdsFeed(Feed):
     """Reader of the answers of a Distributed Data Server, one or more reports each."""
 
     reads = "answers with the reports CFACT and CFOVER"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
