@@ -192,16 +192,19 @@ _METRICS = {
     "page set": ("pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent"),
 }
 _EVENT_MESSAGES = {  # names as `twin.feeds.amqsevt` folds them
-    "statistics queue": ("puts", "put1s", "putbytes", "gets", "msgsnotqueued", "msgsexpired"),
+    "statistics queue": ("puts", "put1s", "putbytes", "gets", "msgsnotqueued", "msgsexpired", "msgspurged"),
     "accounting queue": ("puts", "put1s", "putbytes", "gets"),
     "activity trace": ("connectionid",),
-    "put": ("msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
-    "get": ("msgid", "msglength", "getoptions", "compcode", "reasoncode"),
+    "put": ("threadid", "msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
+    "get": ("threadid", "msgid", "msglength", "getoptions", "compcode", "reasoncode"),
 }
 _SPANS = {"put span": ("message id", "priority", "persistence"), "get span": ("message id",)}  # of queue managers
-_REPORTS = {
+_REPORTS = {  # columns of RMF
+    "report CFACT": ("CFAPSTRU", "CFAPTYPE", "CFAPSYS", "CFAISTRU", "CFAICNAM", "CFAINAM"),
     "structure": ("CFAISTRS", "CFAILEL", "CFAILEM", "CFAIMAE", "CFAICUE"),
+    "structure with SCM": ("CFAISSCP", "CFAISLTC", "CFAISLMC"),
     "coupling facility": ("CFOPTSD", "CFOPTSF"),
+    "coupling facility with SCM": ("CFOPSCMA", "CFOPSMSC"),
 }
 
 FORMATS: Mapping[str, Format] = {

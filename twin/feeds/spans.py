@@ -320,7 +320,7 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
     if no_call is not None:
         return no_call
     queue = _text(attributes, _DESTINATION)
-    time = (span.end_time_unix_nano or span.start_time_unix_nano) // 1000
+    time = span.end_time_unix_nano // 1000
     if queue is None or not time:
         return NO_DESTINATION if queue is None else NO_TIME
     service = _text(attributes, _SERVICE)

@@ -41,9 +41,13 @@ _SPANS = [
     )
     for number in range(1, 7)
 ]
+_QUEUE = {"objectName": "INVOICES", "resolvedQueueName": "INVOICES"}
 SAMPLES: dict[str, tuple[str, list[bytes]]] = {
     "statistics": ("amqsevt", [json_text(STATISTICS)]),
-    "activity": ("amqsevt", [json_text(activity(put(), operation("Cmit", 1), get(2), operation("Cmit", 3)))]),
+    "activity": (
+        "amqsevt",
+        [json_text(activity(put(**_QUEUE), operation("Cmit", 1), get(2, **_QUEUE), operation("Cmit", 3)))],
+    ),
     "spans": ("otlp", [as_json(*_SPANS, service__name="QM01")]),
     "structure": ("dds", [answer(report("CFACT", COLUMNS, structure(), CONNECTOR))]),
     "facility": ("dds", [answer(report("CFOVER", CF_COLUMNS, _FACILITY))]),
@@ -65,10 +69,8 @@ SAMPLES: dict[str, tuple[str, list[bytes]]] = {
 }
 JSON = [name for name, (_, pages) in SAMPLES.items() if all(page.lstrip()[:1] in (b"{", b"[") for page in pages)]
 
-# Names whose value changes nothing that a twin takes, or that only some sources have; each with its reason.
-NO_MATTER = {
-    "answer": {"resultType", "platform"},  # without metadata a counter is taken for one where it rises
-    "rest": {"usedata"},
+NO_MATTER = {  # names that an object of a sound input may lack
+    "rest": {"curdepth", "entsused", "sizemax"},  # DISPLAY shows the attributes that were asked for
 }
 
 
