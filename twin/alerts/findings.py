@@ -6,6 +6,7 @@ Texts are of now: of a resource that falls none says when it will be full, or as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
 
 import msgspec
 
@@ -20,7 +21,7 @@ from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
-from twin.units import as_span, as_text
+from twin.units import as_local, as_span
 
 
 class Viewer:
@@ -33,6 +34,7 @@ class Viewer:
         began: time of the store's first event, as for `growth_span`.
         readers: facts about who reads its queues.
         rise_began: time since which measured levels rise, where they are all that is known; microseconds.
+        zone: the zone of the site.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class Viewer:
         began: int | None,
         readers: Readers,
         rise_began: int = 0,
+        zone: tzinfo = UTC,
     ) -> None:
         self._store = store
         self._began = began
         self._readers = readers
         self._rise_began = rise_began
+        self._zone = zone
         self._names = queues
         self.resource = resource
 
@@ -78,7 +82,7 @@ class Viewer:
             headline = f"full now: {view.text}, puts fail with {resource.reason}"
         if falling_since is not None:
             headline = self._falling(view, falling_since)
-            sentence += f", falling since {texts.day_and_time(falling_since)}"
+            sentence += f", falling since {as_local(falling_since, self._zone)}"
             runbook = texts.without_getters(runbook)
         finding = Finding(
             condition=condition,
@@ -134,7 +138,7 @@ class Viewer:
             time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
-            headline=f"{texts.full_at(times, now)}: {view.text}, {view.usage}",
+            headline=f"{texts.full_at(times, now, self._zone)}: {view.text}, {view.usage}",
             why=self._why(fillers, is_rising=True),
             cause=f"{view.text}: {view.usage}, {forecast}{view.growth_ahead}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.",
@@ -164,11 +168,11 @@ class Viewer:
         fact, row = self._readers.facts[queue], self._store.queues[self._names.index(queue)]
         now, got = int(self._store.scalars[0]["clock"]), int(row["gets"])
         if fact.known_getters(now, got) == 0 and fact.unread_since is not None:
-            return texts.unread(queue, fact.unread_since, fact.asked, now), False
+            return texts.unread(queue, fact.unread_since, fact.asked, now, self._zone), False
         last_get = fact.last_got(int(row["got_at"]) * TICK if got else 0)
         if not fact.known_getters(now, got) or not fact.is_read_in_vain(last_get):
             return "", True
-        return texts.read_in_vain(queue, fact.getters or 0, last_get, now), True
+        return texts.read_in_vain(queue, fact.getters or 0, last_get, now, self._zone), True
 
     def eased(
         self,
@@ -200,7 +204,7 @@ class Viewer:
             headline, sentence = f"unlikely to fill: {view.text}, {view.usage}", f"{view.usage}, {chance}{since}"
         else:
             headline = self._falling(view, falling_since)
-            sentence = f"falling since {texts.day_and_time(falling_since)}: {view.usage}{since}"
+            sentence = f"falling since {as_local(falling_since, self._zone)}: {view.usage}{since}"
         return Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
@@ -243,7 +247,7 @@ class Viewer:
 
     def _falling(self, view: ResourceView, since: int) -> str:
         """Return the first line about a resource that empties. since: microseconds."""
-        return f"falling since {as_text(since)[11:16]}: {view.text}, {view.usage}"
+        return f"falling since {as_local(since, self._zone, since)}: {view.text}, {view.usage}"
 
     def _by_queue(self, view: ResourceView) -> tuple[Array, Array]:
         """Return (growth, amount held) by queue, i8[queues]; in messages where depths are all that is known."""

@@ -133,7 +133,12 @@ class MessageStore(StoreKind):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
-        self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
+        self.episodes = Episodes(
+            self.name,
+            refreshed=self._refresher(),
+            on_record=self.monitor.note_alert,
+            zone=self.estate.site.clock,
+        )
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
@@ -152,7 +157,13 @@ class MessageStore(StoreKind):
         turns = int(self.tables.store.scalars[0]["turns"])
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self.episodes = Episodes(
-            self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
+            self.name,
+            header.episodes,
+            turns,
+            header.incident,
+            self._refresher(),
+            self.monitor.note_alert,
+            self.estate.site.clock,
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
@@ -541,7 +552,9 @@ class MessageStore(StoreKind):
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
         rise_began = self.monitor.memory.levels.rise_began * clock.TICK
-        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began)
+        return Viewer(
+            self.tables.store, self.queues, self.view, self.began, self.readers, rise_began, self.estate.site.clock
+        )
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""

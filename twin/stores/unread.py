@@ -100,7 +100,7 @@ def _depth(fact: QueueFact, row: Array) -> int:
 
 def _finding(view: ForecastView, row: int, fact: QueueFact, now: int) -> Finding:
     queue, depth = view.queues[row], _depth(fact, view.tables.store.queues[row])
-    sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now)
+    sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now, view.episodes.zone)
     cause = f"{sentence[0].upper()}{sentence[1:]}, longer than ever measured. {depth:,} messages wait, and puts come."
     actions = view.viewer().resource(Resource(Pool.QUEUE, queue)).actions(())
     getters = tuple(action for action in actions if action.id == GETTERS)
