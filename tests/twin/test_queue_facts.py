@@ -312,6 +312,34 @@ def test_a_queue_with_a_steady_reader_is_unread_after_ten_minutes_in_which_it_wa
     assert alert.runbook[0].steps[0].statement == "DISPLAY QSTATUS(A.QUEUE) TYPE(HANDLE) CMDSCOPE(*) ALL"
 
 
+@pytest.mark.parametrize("known", ["events", "levels"])
+@pytest.mark.parametrize("before", [40, 4], ids=["steady reader", "seen read for a short while"])
+def test_a_queue_that_grows_is_unread_after_five_minutes(known: str, before: int) -> None:
+    driver, depth, since = watched(), 0, 0
+    for minute in range(before + 15):
+        is_read = minute < before
+        depth += 0 if is_read else 60
+        if known == "events":
+            driver.go_on(1, getters=int(is_read), puts=60, gets=60 * is_read)
+        else:
+            levels = {"resync": True, "ents_used": 10 + depth, "ents_max": 20_000, "size": 1 << 24}
+            driver.time += 60 * SECOND_US
+            facts = [{"name": "A.QUEUE", "depth": 10 + depth, "getters": int(is_read)}]
+            driver.measure(**levels, queues=facts, asked=["QM01"])
+        since = driver.time if minute == before else 0 if is_read else since
+    own = [alert for alert in driver.alerts if alert.condition == "queue-unread"]
+    assert own[0].change == "opened" and 300 <= (own[0].time - since) / SECOND_US < 365
+    assert all(alert.severity == "info" for alert in own)
+
+
+def test_a_burst_to_an_unread_queue_that_then_stays_as_it_is_waits_for_longer() -> None:
+    driver = watched()
+    driver.go_on(40, getters=1, gets=1)
+    driver.go_on(1, getters=0, puts=200, depth=200)
+    driver.go_on(8, getters=0, puts=0, depth=200)
+    assert driver.watches() == []
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [

@@ -14,6 +14,7 @@ import msgspec
 
 from kernels.clock import SECOND
 from twin.capacity.statements import (
+    alter_if_policy_allows,
     alter_rules,
     alter_size,
     alter_structure,
@@ -298,6 +299,8 @@ def _structure_size(
     why = f"the structure has reached {format_size(config.size)}"
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
+    if alterable and not config.is_policy_seen:
+        return _enlarge_unseen(config, larger, effects.get(CFRM_SIZE), _has_room(config, larger - size_now, room))
     return _policy_action(
         config,
         CFRM_SIZE,
@@ -307,6 +310,24 @@ def _structure_size(
         _has_room(config, larger - size_now, room),
         effects.get(CFRM_SIZE),
     )
+
+
+def _enlarge_unseen(config: Structure, larger: int, effect: str | None, precondition: str) -> Action:
+    """Return the action that enlarges a structure whose SIZE in the CFRM policy was not seen. larger: bytes."""
+    policy = _policy_action(
+        config,
+        CFRM_SIZE,
+        f"Enlarge the structure to {format_size(larger)}: it has {format_size(config.size)}, and its SIZE in the CFRM"
+        " policy was not seen",
+        (larger, None, None),
+        (config.size, None, None),
+        precondition,
+        effect,
+    )
+    first, *rest = policy.steps
+    other = msgspec.structs.replace(first, text=f"Else {first.text[0].lower()}{first.text[1:]}")
+    steps = (*alter_if_policy_allows(config.policy_name, larger), other, *rest)
+    return msgspec.structs.replace(policy, steps=steps)
 
 
 def pool_actions(

@@ -175,6 +175,11 @@ class Structure(ForecastSettings):
         return policy_name_of(self.name)
 
     @property
+    def is_policy_seen(self) -> bool:
+        """False if nothing shows SIZE and INITSIZE of its CFRM policy: `size` may be the present size alone."""
+        return self.cfrm_policy is not None or self.init_size is not None
+
+    @property
     def is_administration(self) -> bool:
         """True for the administration structure of its queue-sharing group."""
         return self.short_name == ADMINISTRATION
