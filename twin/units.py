@@ -121,16 +121,18 @@ def zone_periods(zone: tzinfo, day: int) -> tuple[tuple[int, int, str], ...]:
         day: days since 1970.
     """
 
-    def of(second: int) -> tuple[int, str]:
+    def period_at(second: int) -> tuple[int, str]:
         local = datetime.fromtimestamp(second, zone)
         return round((local.utcoffset() or timedelta()).total_seconds()), abbreviation(local)
 
     first, last = max(0, day - 400) * _DAY, (day + 400) * _DAY
-    periods = [(0, *of(first))]
-    for noon in range(first, last, _DAY):
-        if of(noon + _DAY) != of(noon):
-            begin = bisect_left(range(noon, noon + _DAY), True, key=lambda second: of(second) != of(noon))
-            periods.append((noon + begin, *of(noon + _DAY)))
+    periods = [(0, *period_at(first))]
+    for day_begin in range(first, last, _DAY):
+        if period_at(day_begin + _DAY) != period_at(day_begin):
+            begin = bisect_left(
+                range(day_begin, day_begin + _DAY), True, key=lambda second: period_at(second) != period_at(day_begin)
+            )
+            periods.append((day_begin + begin, *period_at(day_begin + _DAY)))
     return tuple(periods)
 
 

@@ -117,7 +117,7 @@ def _live(
     parts: ExitStack,
     zone: tzinfo,
 ) -> ConsoleServer:
-    """Return the server of the present. parts: gets what reads the topics; zone: of the page, without an estate."""
+    """Return the server of the present. parts: gets what reads the topics; zone: zone of a page without an estate."""
     topics, client = Topics(kafka.topic_prefix), kafka.client()
     loaded_estate = None if estate is None else load_estate(estate)
     model = ConsoleModel(

@@ -104,7 +104,6 @@ def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
         "" if alignment.distance_pct is None else f"{alignment.distance_pct:.2f} %",
         "" if not lag_s else f"{as_span(abs(lag_s))} {'late' if lag_s > 0 else 'early'}",
         ", ".join(hours) + (" ..." if len(resource.apart) > 8 else ""),
-        +(" ..." if len(resource.apart) > 8 else ""),
     ]
 
 

@@ -30,7 +30,7 @@ _MAX_NAMED = 3  # queues that the estate lacks
 
 
 class Owned(NamedTuple):
-    """What tells messages of the store's own queues from others. entries: returns those that it holds, or None."""
+    """Queues of a store in the estate, by which others are known. entries: returns the entries in use, or None."""
 
     queues: frozenset[str] = frozenset()
     entries: Callable[[], int | None] = lambda: None

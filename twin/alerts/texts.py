@@ -93,8 +93,8 @@ def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
     p10, p50, p90 = times
     if is_full_now(p50):
         return "full now"
-    at = now + round(p50 * SECOND)
-    return f"full ~{as_local(at, zone, at)} (in {as_estimate(p10, p50, p90)[0]})"
+    full_us = now + round(p50 * SECOND)
+    return f"full ~{as_local(full_us, zone, full_us)} (in {as_estimate(p10, p50, p90)[0]})"
 
 
 def since_refusal(refused: int, now: int) -> str:

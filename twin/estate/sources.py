@@ -39,10 +39,10 @@ _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
 _SITE_NAME = text("[^\\x00-\\x1f]{1,64}", "a name of 1 to 64 characters")
 
 
-def _zone(given: object) -> str:
+def _zone(value: object) -> str:
     """Check the name of a zone. ValueError: there is none of that name."""
     right = "a name such as Europe/Berlin, or an offset such as +01:00"
-    zone: str = text("[A-Za-z0-9_+:/-]{1,64}", right)(given)
+    zone: str = text("[A-Za-z0-9_+:/-]{1,64}", right)(value)
     try:
         zone_of(zone)
     except ValueError:
@@ -135,10 +135,10 @@ def _site(file: str, table: object) -> Site:
     if not isinstance(table, dict):
         raise EstateError(f"{file}: site = {show(table)}: must be a table like [site]")
     own = {}
-    for key, given in table.items():
+    for key, value in table.items():
         if key not in _SITE:
             raise EstateError(f"{file}: site: unknown key {show(key)}{suggest_key(key, _SITE)}")
-        own[key] = str(convert(locate_key(file, "site", key, given), given, _SITE[key]).value)
+        own[key] = str(convert(locate_key(file, "site", key, value), value, _SITE[key]).value)
     return Site(**own)
 
 
