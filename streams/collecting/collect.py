@@ -121,7 +121,7 @@ class ComplaintLetters:
             text = (
                 f"{name} is not in the estate; expected: {line} there, as mqtwin estate import or mqtwin start --live"
             )
-            text += " writes it, or no such data. A restarted job takes it"
+            text += " writes it, or no such data. A restarted job takes it; a depth that DISPLAY shows counts at once"
             letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), page)
             # A page may have hundreds of names; it is sent with the first.
             self._send(msgspec.structs.replace(letter, value=b"") if number else letter)

@@ -61,6 +61,7 @@ MAX_PATTERNS = 2_000  # into which the names of one command are cut
 FIRST_WAIT_S = 10.0  # after a first failure; doubled with each further one
 MAX_WAIT_S = 300.0
 DEFINITIONS_S = 3600.0  # between two rounds of definitions
+NEW_QUEUES_S = 300.0  # the same where a queue has come up that the estate lacks
 _MAX_TEXT = 300  # characters of the messages of a command
 _READ_SECONDS = 0.2
 _MAX_LATE = 2  # requests in a row without an answer, before a command is cut
@@ -463,6 +464,8 @@ class MqwebSource(Source):
         self._steps: Generator[None, None, list[Page]] | None = None
         self._started: int | None = None  # the last round of levels
         self._defined: int | None = None  # the last round of definitions
+        self._unplaced = 0  # queues without a definition, as of that round
+        self._wants_definitions = False
 
     @override
     def read(self) -> list[Page]:
@@ -482,8 +485,9 @@ class MqwebSource(Source):
     def _next_round(self) -> Generator[None, None, list[Page]] | None:
         """Return the round that is due; None after a wait."""
         now = self._mqweb.clock()
-        if self._defined is None or not 0 <= now - self._defined < DEFINITIONS_S * 1e6:
-            self._defined = now
+        wait_s = NEW_QUEUES_S if self._wants_definitions else DEFINITIONS_S
+        if self._defined is None or not 0 <= now - self._defined < wait_s * 1e6:
+            self._defined, self._wants_definitions = now, False
             return self._mqweb.steps(has_definitions=True)
         if self._started is None or not 0 <= now - self._started < self._interval:
             late = 0 if self._started is None else (now - self._started) % self._interval
@@ -494,7 +498,9 @@ class MqwebSource(Source):
 
     @override
     def note_taken(self, page: Page, feed: Feed) -> None:
-        pass
+        """Ask for definitions sooner where queues have come up that the estate lacks: their stores are not known."""
+        if len(feed.intake.unplaced) > self._unplaced:
+            self._unplaced, self._wants_definitions = len(feed.intake.unplaced), True
 
     @override
     def note_events(self, events: Iterable[Event]) -> None:

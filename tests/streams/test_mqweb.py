@@ -19,7 +19,7 @@ from streams.collecting import display_commands, mqweb, mqweb_session
 from streams.collecting.collect import collect
 from streams.collecting.display_commands import NAME_CHARACTERS, QSTATUS, parts
 from streams.collecting.http import HttpClient
-from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, Mqweb, MqwebSource
+from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, NEW_QUEUES_S, Mqweb, MqwebSource
 from streams.collecting.mqweb_session import DEADLINE_S, REFUSED_S
 from streams.collecting.sources import load_position
 from streams.host.signals import stop_requests
@@ -774,6 +774,28 @@ def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(serv
     asking.clock.pass_(-86_400)  # the clock is set back
     next_round()
     assert source.position(make_feed("rest", Intake())).source == server.url
+    source.close()
+
+
+def test_definitions_are_asked_for_sooner_where_a_queue_comes_up_that_the_estate_lacks(server, monkeypatch):
+    asking = Asking(server, ("QM.3",))
+    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    source, feed = MqwebSource(asking.mqweb, 30.0), make_feed("rest", Intake())
+
+    def next_definitions():
+        begin = asking.clock.now
+        while True:
+            while not (pages := source.read()):
+                pass
+            for page in pages:
+                source.note_taken(page, feed)
+            if "QLOCAL" in {words.partition("(")[0] for _, words in shows(pages)}:
+                return (asking.clock.now - begin) / SECOND
+
+    next_definitions()
+    feed.intake.note_unplaced("QM.3", "NEW")
+    assert next_definitions() == pytest.approx(NEW_QUEUES_S, abs=31)
+    assert next_definitions() == pytest.approx(DEFINITIONS_S, abs=31)
     source.close()
 
 

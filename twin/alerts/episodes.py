@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
@@ -34,7 +34,7 @@ from twin.records import (
     sentences_of,
 )
 from twin.records.alerts import MAX_DONE
-from twin.units import as_datetime, as_text
+from twin.units import as_datetime, as_local, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK
@@ -224,8 +224,10 @@ class Episodes:
         refreshed: returns the finding about an open alert as of a time, microseconds, where nothing but its role
             changes.
         on_record: gets each record, in the order in which they are published.
+        zone: the zone of the site.
 
     Attributes:
+        zone: the zone of the site, for times in texts.
         incident: the incident that holds them, or the last one; None before the first.
     """
 
@@ -237,7 +239,9 @@ class Episodes:
         incident: OpenIncident | None = None,
         refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
         on_record: Callable[[Alert], None] = lambda _: None,
+        zone: tzinfo = UTC,
     ) -> None:
+        self.zone = zone
         self._store = store
         self._refreshed = refreshed
         self._on_record = on_record
@@ -455,7 +459,12 @@ class Episodes:
             time_to_full_s=finding.time_to_full_s,
             full_probability=finding.full_probability,
             fillers=finding.fillers,
-            cause=" ".join((finding.cause, *_sentences(done, with_effect=not finding.has_eased and change != CLEARED))),
+            cause=" ".join(
+                (
+                    finding.cause,
+                    *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED),
+                )
+            ),
             runbook=finding.runbook,
             evidence=finding.evidence,
             resources=tuple(map(str, (finding.resource, *finding.others))),
@@ -470,11 +479,11 @@ class Episodes:
         )
 
 
-def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str]:
+def _sentences(done: Iterable[DoneAction], zone: tzinfo, *, with_effect: bool) -> Iterator[str]:
     """Yield the actions taken as sentences; their effect is a time until full, omitted once the danger has eased."""
     for action in done:
         described = action if with_effect else msgspec.structs.replace(action, effect=None)
-        yield f"{described.describe(f'{action.time[:10]} {action.time[11:16]}')}."
+        yield f"{described.describe(as_local(action.time, zone))}."
 
 
 def brief_of(finding: Finding) -> tuple[str, ...]:

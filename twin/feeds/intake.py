@@ -267,6 +267,7 @@ class Intake:
     complaints: list[Complaint] = field(default_factory=list)
     latest: dict[str, Complaint] = field(default_factory=dict)  # complaint by code
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
+    unplaced: set[tuple[str, str]] = field(default_factory=set)  # owner and queue, see `note_unplaced`
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     reported: dict[tuple[str, str], Reported] = field(default_factory=dict)  # by source and queue manager
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
@@ -471,7 +472,7 @@ class Intake:
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
         """
-        if queue is not None and (queue.startswith(_SYSTEM) or is_dynamic(queue)):  # each dynamic name is a new one
+        if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(Passed(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return
         entry = self.unknown.get((qmgr, queue or store or ""))
@@ -481,6 +482,11 @@ class Intake:
             entry = self.unknown[qmgr, queue or store or ""] = UnknownName(qmgr, queue, store, 0, time)
         entry.events += 1
         entry.first = min(entry.first, time)
+
+    def note_unplaced(self, qmgr: str, queue: str) -> None:
+        """Keep the name of a queue that the estate lacks, and whose definition was not seen."""
+        if len(self.unplaced) < MAX_NAMES:
+            self.unplaced.add((self.group_of(qmgr) or qmgr, queue))
 
     def lines_for_passed_over(self) -> list[str]:
         """Return a text per name of objects that were passed over: their number, bytes and kinds."""
@@ -500,6 +506,11 @@ class Intake:
         platform = config.platform if config else None
         group = self.group_of(unknown.qmgr)
         return self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, platform, group)
+
+
+def is_passed_over(queue: str) -> bool:
+    """Return True for a queue of the system, and for a dynamic one."""
+    return queue.startswith(_SYSTEM) or is_dynamic(queue)
 
 
 def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:

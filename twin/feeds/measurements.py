@@ -11,7 +11,7 @@ from typing import Any, TypedDict, cast
 from twin.estate import Estate
 from twin.events import Event, Measured
 from twin.events.measured import MAX_ASKED, MAX_QUEUES, MEASURED_QUEUE, QueueMeasured
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Intake, is_passed_over
 from twin.units import as_text
 
 AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
@@ -95,20 +95,41 @@ class Measurements:
             is_own: True if the queue is a store of its own, whose depth is measured by `add`.
         """
         estate = self._intake.estate
-        route = None if estate is None else estate.queue_routes.get((qmgr, queue))
-        if estate is None or route is None:
-            if not is_own:
-                note_unknown_queue(self._intake, qmgr, time, queue)
+        if estate is None or (is_own and "has_facts" not in status):
             return
-        if is_own and "has_facts" not in status:
+        route = estate.queue_routes.get((qmgr, queue))
+        store: str | None
+        if route is not None:
+            store, queue = estate.routes[route].store, str(estate.routes[route].queue)
+        elif is_own:
             return
-        if self._status_count < _MAX_STATUSES:
+        else:
+            note_unknown_queue(self._intake, qmgr, time, queue)
+            store = self._place_of(qmgr, queue)
+        if store is not None and self._status_count < _MAX_STATUSES:
             self._status_count += 1
-            store, name = estate.routes[route].store, str(estate.routes[route].queue)
-            while self.is_timeless and _differ(self._statuses.get((time, qmgr, store), {}).get(name, {}), status):
+            while self.is_timeless and _differ(self._statuses.get((time, qmgr, store), {}).get(queue, {}), status):
                 self.twice.add(store)
                 time += 1
-            self._statuses.setdefault((time, qmgr, store), {}).setdefault(name, {}).update(status)
+            self._statuses.setdefault((time, qmgr, store), {}).setdefault(queue, {}).update(status)
+
+    def _place_of(self, qmgr: str, queue: str) -> str | None:
+        """Return the store of a queue that the estate lacks, by its definition; None: there is none to take it.
+
+        A definition that was not seen is noted in the intake, for a source that can ask for it.
+        """
+        estate, facts, group = self._intake.estate, self._intake.facts, self._intake.group_of(qmgr)
+        if estate is None or is_passed_over(queue):
+            return None
+        for owner in filter(None, (group, qmgr)):
+            structure = facts.value("queue", f"{owner}/{queue}", "structure")
+            storage_class = facts.value("queue", f"{owner}/{queue}", "storage_class")
+            page_set = facts.value("storage_class", f"{owner}/{storage_class}", "page_set")
+            if structure is not None or page_set is not None:
+                store = f"{owner}/{structure}" if structure is not None else f"{owner}/PS{page_set:02d}"
+                return store if store in estate.stores else None
+        self._intake.note_unplaced(qmgr, queue)
+        return None
 
     def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
@@ -159,7 +180,7 @@ class Measurements:
         depths = {queue: depth for queue, own in queues.items() if (depth := _depth(own)) is not None}
         is_sum = config is not None and bool(depths) and set(config.queues) <= depths.keys()
         if config is not None and is_sum:
-            measured["messages"] = sum(depths[queue] for queue in config.queues)
+            measured["messages"] = sum(depths.values())
         facts = {queue: own for queue, own in queues.items() if any("has_facts" in status for status in own.values())}
         if not is_round:
             facts = {queue: self._with_members(store, queue, keys[-1][0], own) for queue, own in facts.items()}

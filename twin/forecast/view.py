@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from twin.alerts.findings import Viewer
     from twin.alerts.readers import Readers
     from twin.conditions import Resource
-    from twin.estate import ForecastSettings
+    from twin.estate import MessageStoreConfig
     from twin.forecast.fill_model import FillModel
     from twin.state.tables import Tables
 
@@ -34,7 +34,7 @@ class ForecastView(Protocol):
         """The store's name."""
 
     @property
-    def config(self) -> ForecastSettings:
+    def config(self) -> MessageStoreConfig:
         """The estate entry, with the attributes that ALTER left."""
 
     @property

@@ -45,6 +45,7 @@ class StoreKind(ABC):
         resources: its resources as kernels know them; those of data sets are not among them.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
+        takes_in_queues: True if queues that the estate lacks may be in it.
         known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
@@ -54,6 +55,7 @@ class StoreKind(ABC):
     conditions: ClassVar[Mapping[int, Fired]]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
+    takes_in_queues: ClassVar[bool] = True
 
     @abstractmethod
     def _begin(self) -> None:

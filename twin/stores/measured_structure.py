@@ -34,6 +34,7 @@ class MeasuredStructureTwin(StructureTwin):
 
     conditions = conditions_of({pool: spec for pool, spec in STRUCTURE.items() if spec.fills})
     measurable = ("ents_used", "elems_used")
+    takes_in_queues: ClassVar[bool] = False
     known_by: ClassVar[KnownBy] = {
         "ents_used": any_of("ents_used"),
         **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),

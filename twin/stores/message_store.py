@@ -20,10 +20,10 @@ import numpy as np
 from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.alerts.findings import Viewer
+from twin.alerts.findings import Owned, Viewer
 from twin.alerts.readers import Readers
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
-from twin.conditions import Condition, Pool, Resource
+from twin.conditions import ENTRIES, Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
@@ -35,7 +35,7 @@ from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
-from twin.state.tables import Names, StateError, Tables, give_rows
+from twin.state.tables import Names, StateError, Tables, give_queues, give_rows
 from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
@@ -51,6 +51,7 @@ from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
+MAX_FOREIGN_QUEUES = 200  # that the estate lacks, of a store [assumed]
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 
 
@@ -102,6 +103,7 @@ class MessageStore(StoreKind):
         self.estate = estate
         self.config = described
         self._plain: tuple[object, dict[str, Any]] = None, {}  # the last result of `_attributes`, and of which config
+        self._own_queues = frozenset(described.queues)
         self._described = self._attributes()
         self._forecasts = forecasts
         if header is None:
@@ -133,7 +135,12 @@ class MessageStore(StoreKind):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
-        self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
+        self.episodes = Episodes(
+            self.name,
+            refreshed=self._refresher(),
+            on_record=self.monitor.note_alert,
+            zone=self.estate.site.clock,
+        )
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
@@ -152,7 +159,13 @@ class MessageStore(StoreKind):
         turns = int(self.tables.store.scalars[0]["turns"])
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self.episodes = Episodes(
-            self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
+            self.name,
+            header.episodes,
+            turns,
+            header.incident,
+            self._refresher(),
+            self.monitor.note_alert,
+            self.estate.site.clock,
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
@@ -387,11 +400,23 @@ class MessageStore(StoreKind):
         """
         if "queues" not in measured:
             return []
+        self._take_in(measured)
         refused, rows = self.monitor.memory.refused_at, self.tables.store.queues
         refused_at = None if refused is None else refused * clock.TICK
         if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
             self.monitor.look_soon()
         return unread.check(self, self.clock)
+
+    def _take_in(self, measured: Measured) -> None:
+        """Give rows to queues that the estate lacks, where a measurement finds messages in them: their depths count.
+
+        Their puts and gets are dead letters until the estate has them.
+        """
+        known = set(self.queues)
+        new = [own["name"] for own in measured["queues"] if own.get("depth") and own["name"] not in known]
+        room = MAX_FOREIGN_QUEUES - (len(known) - len(known.intersection(self._own_queues)))
+        if new and room > 0 and self.takes_in_queues:
+            self._names = give_queues(self.tables, self._names, list(dict.fromkeys(new))[:room])
 
     def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
         """Take a measurement; return the alerts it opens or clears.
@@ -586,8 +611,21 @@ class MessageStore(StoreKind):
         rise_began = self.monitor.memory.levels.rise_began * clock.TICK
         by_levels = self.monitor.is_by_levels(self, self.clock // clock.TICK)
         return Viewer(
-            self.tables.store, self.queues, self.view, self.began, self.readers, rise_began, by_levels=by_levels
+            self.tables.store,
+            self.queues,
+            self.view,
+            self.began,
+            self.readers,
+            rise_began,
+            self.estate.site.clock,
+            Owned(self._own_queues, self._entries_held),
+            by_levels=by_levels,
         )
+
+    def _entries_held(self) -> int | None:
+        """Return the entries that the store holds, each a message; None of a store without entries."""
+        row = next((row for resource, row in self._usage_rows().items() if resource == ENTRIES), None)
+        return None if row is None else int(read_usage(self.tables.store)["used"][row])
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""

@@ -48,6 +48,7 @@ class QueueFileTwin(MessageStore):
     resources = RESOURCES
     conditions = conditions_of(RESOURCES)
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
+    takes_in_queues: ClassVar[bool] = False
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
         "blocks_persistent": any_of("blocks_persistent"),

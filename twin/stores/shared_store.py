@@ -64,7 +64,9 @@ class SharedStore(ABC, Generic[Config]):
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
         self._state = SharedState() if header is None else decode_shared_state(header, name)
-        self.episodes = Episodes(name, self._state.episodes, self._state.turns, self._state.incident)
+        self.episodes = Episodes(
+            name, self._state.episodes, self._state.turns, self._state.incident, zone=estate.site.clock
+        )
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
         if header is not None:

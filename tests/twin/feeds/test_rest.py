@@ -48,6 +48,7 @@ PAGE_SET = {
     "pages_used": 8,
     "expansions": 2,
 }
+MEMBERS = ("QM01", "QM02")
 LAST_PUT = "2026-11-20T11:59:58.000000Z"
 
 
@@ -534,3 +535,34 @@ class TestTexts:
         page = Page(body(structure_status()), "https://h/ibmmq/rest/v3/admin/action/qmgr/QM%2E01/mqsc", NOON)
         _, intake = read("rest", page, estate=site)
         assert "QM.01" in intake.complaints[0].text
+
+
+class TestQueuesThatTheEstateLacks:
+    LEVELS = ("QM01", "DISPLAY CFSTATUS(*) TYPE(SUMMARY)", body(structure_status()))
+
+    def states(self, *queues):
+        return [
+            (qmgr, rounds.QUEUES, body(*(status(name, curdepth=depth) for name, depth in queues))) for qmgr in MEMBERS
+        ]
+
+    def test_the_depth_of_one_with_a_known_definition_counts_for_its_store(self, site):
+        reader = Reader(site)
+        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1"}
+        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
+        events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
+        own = [event for event in events if event["store"] == "QSG1/APP1"]
+        assert queues_of(own).keys() == {"ORDERS", "NEW"} and queues_of(own)["NEW"]["depth"] == 9_400
+        assert own[0]["measured"]["messages"] == 9_412
+        assert ("QM01", "NEW") in reader.intake.unknown and not reader.intake.unplaced
+
+    def test_one_without_a_definition_is_kept_as_such(self, site):
+        reader = Reader(site)
+        events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
+        assert queues_of(events).keys() == {"ORDERS"}
+        assert reader.intake.unplaced == {("QSG1", "NEW")}
+
+    def test_one_of_a_store_that_the_estate_lacks_is_left_out(self, site):
+        reader = Reader(site)
+        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP9"}
+        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
+        assert queues_of(reader.read(self.states(("ORDERS", 12), ("NEW", 9_400)))).keys() == {"ORDERS"}
