@@ -152,7 +152,10 @@ class Kept:
         """Note a block just before the twin applies it."""
         if self._bytes > max(_MIN_KEPT_BYTES, self.arrays.memory_bytes if self.arrays is not None else 0):
             self.renew(twin)
-        self.blocks.append(EventBlock(block.store, block.events.copy(), block.extras))
+        base = block.events.base  # which a view keeps in memory
+        is_whole = base is None or base.nbytes <= 2 * block.events.nbytes
+        events = block.events if is_whole else block.events.copy()
+        self.blocks.append(EventBlock(block.store, events, block.extras))
         self._bytes += block.events.nbytes + sum(map(len, block.extras.values()))
 
     def renew(self, twin: MessageStore) -> None:
