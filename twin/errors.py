@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
+UNREADABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding JSON or MessagePack of others raises: it has no sense, is not UTF-8, or is nested too deep."""
+
 
 class MqtwinError(Exception):
     """Failure while running. The command line prints the message as one line and exits with status 1."""

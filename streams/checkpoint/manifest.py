@@ -28,7 +28,7 @@ from typing_extensions import override
 from streams.checkpoint.files import LOCK, MANIFEST, PARTITIONS, BatchLogs, DamagedFileError, Folder, Offsets
 from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.topics import Topics
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.estate import Estate
 from twin.estate.routes import SavedEstateError, read_saved_estate, save_estate
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
@@ -254,7 +254,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
         return None
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}; expected: a file that this user can read") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UsageError(
             f"{name}: {error}; remove it if the checkpoint is yours: the next start writes it anew"
         ) from error
@@ -524,7 +524,7 @@ def _lock(directory: Path) -> int:
 def _read_owner(file: int) -> Owner:
     try:
         return msgspec.json.decode(os.pread(file, 4096, 0), type=Owner)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # its owner has just opened it
+    except UNREADABLE:  # its owner has just opened it
         return Owner(0, "unknown host", "a moment ago")
 
 

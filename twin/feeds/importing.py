@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
@@ -193,7 +193,7 @@ def recorded(path: Path) -> Iterator[Event]:
                 fields = msgspec.json.decode(line, type=dict[str, Any])
                 fields |= {"time": FIELD["time"].checked(fields.get("time")), "op": fields["op"]}
                 yield cast("Event", fields)
-            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, EventError) as error:
+            except (*UNREADABLE, KeyError, EventError) as error:
                 raise UsageError(
                     f"{path} line {number}: no event: {error}; expected: a recording of statistics"
                 ) from None

@@ -16,6 +16,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (
@@ -108,15 +109,7 @@ class PrometheusFeed(Feed):
                 self._note_types(content)
                 return
             points = self._points(content["result"], page.name, passed)
-        except (
-            msgspec.DecodeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+        except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             text = f"no answer of Prometheus: {type(error).__name__} {error}; expected: a matrix of query_range"
             yield from passed
             yield Complaint("unreadable", page.name, text)
@@ -213,7 +206,7 @@ class MqJsonFeed(Feed):
             try:
                 collection = _decoder.decode(line)
                 time = round(float(collection.collection_time["epoch"]) * 1e6)
-            except (msgspec.DecodeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError) as error:
                 text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
                 yield Complaint("unreadable", place, text)
                 continue
