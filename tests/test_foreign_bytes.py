@@ -35,7 +35,7 @@ HOSTILE = {
     "nested": b'{"commandResponse":' + b"[" * 100_000,
     "nested objects": b'{"a":' * 100_000,
 }
-"""What each of these readers refuses."""
+"""Texts that each of these readers refuses."""
 
 
 def of_file(read: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
@@ -71,15 +71,15 @@ def test_what_others_write_ends_no_reader(read: Callable[[bytes, Path], Any], da
 
 def _handlers() -> list[tuple[str, int, str]]:
     """Return each handler of the product that names an error of decoding itself: file, line, text."""
-    found = []
+    handlers = []
     for package in ("twin", "streams", "deploy"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ExceptHandler) and node.type is not None:
                     text = ast.unparse(node.type)
                     if ("DecodeError" in text and "msgspec" in text) or "MsgspecError" in text:
-                        found.append((str(path.relative_to(ROOT)), node.lineno, text))
-    return found
+                        handlers.append((str(path.relative_to(ROOT)), node.lineno, text))
+    return handlers
 
 
 def test_whoever_decodes_expects_all_that_it_raises() -> None:

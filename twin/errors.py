@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 UNREADABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding JSON or MessagePack of others raises: it has no sense, is not UTF-8, or is nested too deep."""
+"""Errors of decoding JSON or MessagePack of others: it has no sense, is not UTF-8, or is nested too deep."""
 
 
 class MqtwinError(Exception):

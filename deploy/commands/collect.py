@@ -15,6 +15,7 @@ from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
+from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.feeds import FORMATS, Intake, make_feed
@@ -140,7 +141,7 @@ def collect(
 
 
 def _say(text: str) -> None:
-    print(f"mqtwin: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: {text}"), file=sys.stderr)
 
 
 def _check_format(name: str) -> None:

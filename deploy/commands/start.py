@@ -229,7 +229,7 @@ def _record(
 def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
     """Write missing.txt and print each kind of its lines; return how many lines are where."""
     missing = tuple(dict.fromkeys(lines))
-    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
+    place = _write(folder, _MISSING, "".join(f"{printable(line)}\n" for line in missing))
     for line in kinds(missing):
         print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
     return f"{as_count(len(missing), 'line')} about what is not known in {place}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile, option_name
-from deploy.show.terminal import command_line, print_warnings
+from deploy.show.terminal import command_line, print_warnings, printable
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 from twin.units import event_time
@@ -166,4 +166,4 @@ def record_events(kafka: KafkaOptions, folder: Path) -> Path:
 
 
 def _warn(text: str) -> None:
-    print(f"mqtwin: warning: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: warning: {text}"), file=sys.stderr)

@@ -188,7 +188,7 @@ class FollowedFile(GrowingSource):
             self._begin_again(read)
 
     def _begin_again(self, read: int) -> None:
-        """Begin at the start of the file, whose content is another than the one of which so many bytes were read."""
+        """Begin at the start of the file, whose content is another than the one of which `read` bytes were read."""
         text = f"the {read:,} bytes that were read are no longer in it: it was cut, as by copytruncate, or made again"
         self._complain("replaced", self.name, f"{text}. It is read from its start; what came before that is lost")
         self._read_before.pop(self._own, None)
@@ -200,7 +200,7 @@ class FollowedFile(GrowingSource):
         It has the name of the followed file with another end, such as LOG.1 or LOG-20261128. One that is compressed is
         not read, which is said.
         """
-        stem, found = self._path.name.partition(".")[0], list[tuple[int, int, Path]]()
+        stem, rotated = self._path.name.partition(".")[0], list[tuple[int, int, Path]]()
         current = self._identity_of(self._path)
         for path in self._path.absolute().parent.iterdir():
             rest = path.name.removeprefix(stem)
@@ -216,8 +216,8 @@ class FollowedFile(GrowingSource):
                 self._complain("replaced", self.name, f"{text} compressed before they are read. What it holds is lost")
                 self._left.add(own)
                 continue
-            found.append((status.st_mtime_ns, status.st_ctime_ns, path))
-        return min(found)[2] if found else None
+            rotated.append((status.st_mtime_ns, status.st_ctime_ns, path))
+        return min(rotated)[2] if rotated else None
 
     @staticmethod
     def _identity_of(path: Path) -> str:
@@ -320,7 +320,7 @@ def _identity(status: os.stat_result) -> str:
 
 
 def _bytes_before(file: IO[bytes], place: int, number: int) -> bytes:
-    """Return so many bytes of a file before a place, or as many as there are."""
+    """Return a number of bytes of a file before a place, or as many as there are."""
     first = max(0, place - number)
     return os.pread(file.fileno(), place - first, first)
 

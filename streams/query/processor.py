@@ -325,11 +325,11 @@ class _RaisedError(Exception):
 
 @dataclass(slots=True)
 class _Inputs:
-    """What a batch has for a store.
+    """The content of a batch for a store.
 
     Args:
         blocks: event batches; those that spans gave are behind those of the events topic.
-        partitions: of the events topic, of each of its event batches.
+        partitions: partition of the events topic of each of its event batches.
         reports: reports of other stores.
         caught_up: what the last mark says; None: there is none.
         spans: spans by record.

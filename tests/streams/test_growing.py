@@ -316,7 +316,7 @@ def test_standard_input_is_read_to_its_end(kafka, topic_prefix, estate):
 
 
 def test_a_file_that_was_cut_while_nobody_looked_is_read_from_its_start(tmp_path, estate):
-    """As logrotate's copytruncate does it: the same file, longer again than what was read."""
+    """The same file, longer again than what was read: logrotate's copytruncate."""
     followed = Followed("smf", tmp_path / "smf.dat", estate)
     followed.path.write_bytes(smf(0, gets=1))
     followed.run()

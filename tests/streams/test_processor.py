@@ -152,9 +152,9 @@ def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
     assert figure(output, "dead_letters") == 2
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("is_cached", [True, False])
 def test_an_event_at_which_the_twin_raises_is_a_dead_letter_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
 ) -> None:
     """The same letters and states as without Spark, whether the twin is in memory or in the state store."""
     resync = MessageStore._resync
@@ -173,7 +173,7 @@ def test_an_event_at_which_the_twin_raises_is_a_dead_letter_with_its_place(
     poisoned = [*values[:20], as_json(poison), *values[20:], as_json(poison)]
     job = new_tester(packed)
     job.test(STORE, blocks_of(packed, poisoned[:10]))
-    if not kept:
+    if not is_cached:
         open_twins.cache_clear()
     output = job.test(STORE, blocks_of(packed, poisoned[10:], 10, 3))
     assert states(output) == [replayed(packed, values)[STORE]]

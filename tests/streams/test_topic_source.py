@@ -18,7 +18,7 @@ class Record:
     """A record as confluent_kafka gives it."""
 
     def __init__(self, offset: int) -> None:
-        self.at = offset
+        self.number = offset
 
     def error(self) -> None:
         return None
@@ -27,7 +27,7 @@ class Record:
         return 0
 
     def offset(self) -> int:
-        return self.at
+        return self.number
 
     def headers(self) -> list[Any]:
         return []
@@ -75,12 +75,12 @@ def collected(broker: Broker, position: Position, monkeypatch: pytest.MonkeyPatc
     return [page.headers["kafka.offset"] for page in pages], complaints
 
 
-def at(offset: int, topic_id: str = "one") -> Position:
+def position_at(offset: int, topic_id: str = "one") -> Position:
     return Position(source=TOPIC, topic_id=topic_id, offsets={"0": offset}, read={"0": offset})
 
 
 def test_records_that_retention_removed_unread_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    offsets, complaints = collected(Broker(20, 30), at(10), monkeypatch)
+    offsets, complaints = collected(Broker(20, 30), position_at(10), monkeypatch)
     assert offsets == [str(number) for number in range(20, 30)]
     (text,) = complaints
     assert "10 records, offsets 10 to 19, were removed" in text and text.startswith(f"{TOPIC}/0: ")
@@ -89,21 +89,21 @@ def test_records_that_retention_removed_unread_are_counted(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("high", [5, 30])
 def test_a_topic_that_was_made_again_is_read_from_its_beginning(high: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    offsets, complaints = collected(Broker(0, high, "two"), at(10), monkeypatch)
+    offsets, complaints = collected(Broker(0, high, "two"), position_at(10), monkeypatch)
     assert offsets == [str(number) for number in range(high)]
     (text,) = complaints
     assert "made again" in text and "(id two, before one)" in text
 
 
 def test_a_topic_that_ends_before_the_position_is_read_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    offsets, complaints = collected(Broker(0, 5), at(10), monkeypatch)
+    offsets, complaints = collected(Broker(0, 5), position_at(10), monkeypatch)
     assert offsets == ["0", "1", "2", "3", "4"]
     assert "ends at offset 5, 10 records were read" in complaints[0]
 
 
 @pytest.mark.parametrize("topic_id", ["one", ""])  # a position of an earlier release has no id
 def test_a_position_that_fits_is_no_complaint(topic_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert collected(Broker(3, 30), at(28, topic_id), monkeypatch) == (["28", "29"], [])
+    assert collected(Broker(3, 30), position_at(28, topic_id), monkeypatch) == (["28", "29"], [])
 
 
 def test_records_that_are_removed_while_they_are_read_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_records_that_are_removed_while_they_are_read_are_counted(monkeypatch: p
     monkeypatch.setattr(broker, "assign", lambda _: broker.to_read.extend(range(10)))
     collected_first, complaints = collected(broker, Position(source=TOPIC), monkeypatch)
     assert len(collected_first) == 10 and complaints == []
-    source = TopicSource({}, TOPIC, at(0), lambda code, place, text: complaints.append(text))
+    source = TopicSource({}, TOPIC, position_at(0), lambda code, place, text: complaints.append(text))
     source.read()
     broker.low = 25
     broker.to_read.extend(range(25, 30))

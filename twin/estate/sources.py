@@ -69,6 +69,9 @@ class TomlEstate:
     history: Path | None = None  # file of `mqtwin warm`
 
 
+_MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
+
+
 def toml_string(words: str) -> str:
     """Return a basic string of TOML. Raise EstateError if the text is not Unicode, as a file's name may be."""
     try:
@@ -77,7 +80,8 @@ def toml_string(words: str) -> str:
         raise EstateError(
             f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
         ) from None
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(words, ensure_ascii=False)
+    return _MORE_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def read_toml(path: Path) -> TomlEstate:

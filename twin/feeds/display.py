@@ -46,6 +46,7 @@ _TARGET = re.compile(r"(?:Target queue manager is|Connected to queue manager|res
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(ENTRIES|ELEMENTS): +(?:IN[ -]USE: *)?([0-9]+),? +(?:TOTAL: *)?([0-9]+),? +([0-9]+)")
+_MAX_DIGITS = 15
 _MONITORED = re.compile(r"STRUCTURE (\S+) IN COUPLING FACILITY")
 _THRESHOLD = re.compile(r"THRESHOLD OF ([0-9]{1,3})%")
 _BACK_BELOW_POINTS = 3  # percentage points below its threshold, of a structure of which IXC586I has no counts [assumed]
@@ -495,6 +496,8 @@ def _counts(lines: Iterable[str]) -> Measured:
     """Return the first counts of entries and elements of a text. ValueError: the percentage is of other counts."""
     measured: Measured = {}
     for kind, *numbers in _COUNTS.findall("\n".join(lines)):
+        if max(map(len, numbers)) > _MAX_DIGITS:
+            raise ValueError(f"{kind}: a number of {max(map(len, numbers))} digits; expected: at most {_MAX_DIGITS}")
         used, total, pct = map(int, numbers)
         if not total and not used:
             continue

@@ -53,7 +53,7 @@ from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
 from twin.stores.refusing import (
     OF_THE_MACHINE,
-    Kept,
+    Backup,
     Refused,
     apply_block,
     apply_others,
@@ -237,7 +237,7 @@ class Player:
         self._earlier = dict(earlier or {})
         self._demands = demands
         self._caught_up = False
-        self._kept: dict[str, Kept] = {}  # of twins that hold messages
+        self._backups: dict[str, Backup] = {}  # of twins that hold messages
         self._rejects: list[Reject] = []
         self.refusals: dict[str, StoreRefusals] = {}
 
@@ -269,11 +269,11 @@ class Player:
         if not isinstance(twin, MessageStore):
             self._reject(block, refused)
             return twin.apply(without(block, refused))
-        kept = self._kept.get(block.store)
-        if kept is None:
-            kept = self._kept[block.store] = Kept()
-            kept.renew(twin)
-        kept.note(twin, block)
+        backup = self._backups.get(block.store)
+        if backup is None:
+            backup = self._backups[block.store] = Backup()
+            backup.renew(twin)
+        backup.note(twin, block)
         apply = self._demand if self._demands else apply_block
         try:
             return apply(twin, block)
@@ -281,13 +281,13 @@ class Player:
             raise
         except Exception:
             again = _apply_demands if self._demands else apply_block
-            refused = apply_others(kept.restored(twin, again), self._estate, block, again)[2]
+            refused = apply_others(backup.restored(twin, again), self._estate, block, again)[2]
             if not refused:
                 raise
             self._reject(block, refused)
-            twin = self._twins[block.store] = kept.restored(twin, again)
+            twin = self._twins[block.store] = backup.restored(twin, again)
             alerts = apply(twin, without(block, refused))
-            kept.renew(twin)
+            backup.renew(twin)
             return alerts
 
     def _reject(self, block: EventBlock, refused: Iterable[Refused]) -> None:

@@ -27,7 +27,7 @@ from twin.stores.shared_store import SharedStore
 from twin.units import as_text
 
 OF_THE_MACHINE = (MemoryError, OSError, StateError)  # no event is to blame for them
-_MIN_KEPT_BYTES = 1 << 15  # of events, before a copy of a twin is made again
+_MIN_BACKUP_BYTES = 1 << 15  # of events, before a copy of a twin is made again
 
 
 def apply_block(twin: MessageStore, block: EventBlock) -> list[Alert]:
@@ -113,10 +113,10 @@ def without(block: EventBlock, refused: Collection[Refused]) -> EventBlock:
     """Return a block without refused events."""
     if not refused:
         return block
-    kept = np.delete(np.arange(len(block)), [event.row for event in refused])
-    place = {row: number for number, row in enumerate(kept.tolist())}
+    others = np.delete(np.arange(len(block)), [event.row for event in refused])
+    place = {row: number for number, row in enumerate(others.tolist())}
     extras = {place[row]: text for row, text in block.extras.items() if row in place}
-    return EventBlock(block.store, take_rows(block.events, kept), extras)
+    return EventBlock(block.store, take_rows(block.events, others), extras)
 
 
 def event_text(block: EventBlock, row: int, estate: Estate) -> bytes:
@@ -132,8 +132,8 @@ def event_text(block: EventBlock, row: int, estate: Estate) -> bytes:
 
 
 @dataclass(slots=True)
-class Kept:
-    """What restores a twin in memory: a copy of its state, and the blocks since, which together take twice its memory.
+class Backup:
+    """Backup of a twin in memory: a copy of its state, and the blocks since, which together take twice its memory.
 
     The copy is made again once the blocks are as large as it: so it costs no more than reading the events.
 
@@ -150,7 +150,7 @@ class Kept:
 
     def note(self, twin: MessageStore, block: EventBlock) -> None:
         """Note a block just before the twin applies it."""
-        if self._bytes > max(_MIN_KEPT_BYTES, self.arrays.memory_bytes if self.arrays is not None else 0):
+        if self._bytes > max(_MIN_BACKUP_BYTES, self.arrays.memory_bytes if self.arrays is not None else 0):
             self.renew(twin)
         base = block.events.base  # which a view keeps in memory
         is_whole = base is None or base.nbytes <= 2 * block.events.nbytes

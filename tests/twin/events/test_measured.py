@@ -1,4 +1,4 @@
-"""What a MEASURE may not say: more than there can be, or more than it says there is.
+"""Measurements that no system can show: more than there can be, or more than they say there is.
 
 Each case was taken before: some ended the job, others showed a usage of millions of percent.
 """
