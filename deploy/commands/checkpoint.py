@@ -45,6 +45,8 @@ def check(directory: InputFolder, /) -> int:
         return 1
     last = "no batch yet" if files.last_batch is None else f"last batch {files.last_batch}"
     print(f"sound: {last}, {files.size():,} bytes")
+    if unverified := files.unverified():
+        print(printable(f"not looked at, as they have no checksum: {', '.join(unverified)}"))
     return 0
 
 

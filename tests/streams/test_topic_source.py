@@ -111,7 +111,7 @@ def test_records_that_are_removed_while_they_are_read_are_counted(monkeypatch: p
     monkeypatch.setattr(broker, "assign", lambda _: broker.to_read.extend(range(10)))
     collected_first, complaints = collected(broker, Position(source=TOPIC), monkeypatch)
     assert len(collected_first) == 10 and complaints == []
-    source = TopicSource({}, TOPIC, position_at(0), lambda code, place, text: complaints.append(text))
+    source = TopicSource({}, TOPIC, position_at(0), lambda *words: complaints.append(words[2]))
     source.read()
     broker.low = 25
     broker.to_read.extend(range(25, 30))
@@ -131,4 +131,5 @@ class Quiet(Feed):
         self.begun_in = set()
 
     def take(self, page: Any) -> Any:
+        del page
         return ()
