@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-UNREADABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of decoding JSON or MessagePack of others: it has no sense, is not UTF-8, or is nested too deep."""
 
 

@@ -274,8 +274,13 @@ class TopicSource(Source):
             held = self._held.get(number)
             first = None if held is None else held.first(feed)
             offsets[number] = read if first is None else first
-        read, own = dict(self._read), self._topic_id
-        return Position(source=self.name, topic_id=own, offsets=offsets, read=read, passed=feed.passed)
+        return Position(
+            source=self.name,
+            topic_id=self._topic_id,
+            offsets=offsets,
+            read=dict(self._read),
+            passed=feed.passed,
+        )
 
     @override
     def close(self) -> None:
