@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from streams.kafka.admin import _topic_settings, _warn_of_any_time, admin_client, prepare_topics
+from streams.kafka.admin import _topic_settings, _warn_of_any_time, _warn_of_compaction, admin_client, prepare_topics
 from streams.kafka.topics import Limits, Topics
 from tests.streams.kafka_help import create
 
@@ -27,6 +27,15 @@ def test_a_topic_that_takes_records_of_any_time_is_a_warning(settings: dict[str,
     with capture_logs() as logs:
         _warn_of_any_time("t", settings)
     assert [entry["topic"] for entry in logs] == ["t"] * warns
+
+
+@pytest.mark.parametrize(
+    ("policy", "warns"), [("compact", True), ("compact,delete", True), ("delete", False), (None, False)]
+)
+def test_a_topic_of_which_kafka_keeps_the_last_record_of_a_store_is_a_warning(policy: str | None, warns: bool) -> None:
+    with capture_logs() as logs:
+        _warn_of_compaction("t", {} if policy is None else {"cleanup.policy": policy})
+    assert [(entry["topic"], entry["policy"]) for entry in logs] == [("t", policy)] * warns
 
 
 @pytest.mark.system
