@@ -1,6 +1,6 @@
 """The last record that a job has read of each partition, by its time and digest: see `streams.checkpoint.guard`.
 
-Offsets alone do not tell that Kafka was restored from a backup and has grown past the place since: other records are at
+Offsets alone do not show that Kafka was restored from a backup and has grown past the place since: other records are at
 the offsets then, some of which are behind the place and some before it.
 """
 
