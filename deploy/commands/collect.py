@@ -15,6 +15,7 @@ from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
+from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.feeds import FORMATS, Intake, make_feed
@@ -78,7 +79,7 @@ def collect(
     from streams.collecting.collect import EventWriter, Statistics
     from streams.collecting.collect import collect as run
     from streams.collecting.growing import FollowedFile, StandardInput
-    from streams.collecting.sources import load_position
+    from streams.collecting.sources import load_position, locked_position
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
@@ -93,53 +94,54 @@ def collect(
     if format_name == "rest":  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)
-    source: Source
-    if standard_input is not None:
-        _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
-        if position is not None:
-            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
-        source = StandardInput(feed)
-    elif position is None:
-        raise UsageError("--position is missing; expected: a file that keeps the position")
-    elif follow is not None:
-        _check_bytes(format_name, {"--follow": follow, "--topic": topic})
-        source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
-    else:
-        source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
-    statistics, printer = None, ComplaintPrinter()
-    if counts is not None:
-        known = {} if position is None else load_position(position, source.name).coverage
-        statistics = Statistics(counts, loaded_estate, known, _say)
-    warm()
-    try:
-        topics = Topics(kafka.topic_prefix)
-        with (
-            stop_requests() as stop,
-            Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
-        ):
-            letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
-            print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
-            run(
-                source,
-                feed,
-                intake,
-                EventWriter(sender, letters, loaded_estate),
-                position,
-                statistics=statistics,
-                stop=stop.is_set,
-                leaving=stop.leaving,
-                on_complaint=printer,
-            )
-    finally:
-        source.close()
-    print_intake(intake, printer.printed)
-    place = "standard input has no position" if position is None else f"position in {position}"
-    print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
-    print_not_understood(intake)
+    with locked_position(position):
+        source: Source
+        if standard_input is not None:
+            _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
+            if position is not None:
+                raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
+            source = StandardInput(feed)
+        elif position is None:
+            raise UsageError("--position is missing; expected: a file that keeps the position")
+        elif follow is not None:
+            _check_bytes(format_name, {"--follow": follow, "--topic": topic})
+            source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
+        else:
+            source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
+        statistics, printer = None, ComplaintPrinter()
+        if counts is not None:
+            known = {} if position is None else load_position(position, source.name).coverage
+            statistics = Statistics(counts, loaded_estate, known, _say)
+        warm()
+        try:
+            topics = Topics(kafka.topic_prefix)
+            with (
+                stop_requests() as stop,
+                Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
+            ):
+                letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
+                print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
+                run(
+                    source,
+                    feed,
+                    intake,
+                    EventWriter(sender, letters, loaded_estate),
+                    position,
+                    statistics=statistics,
+                    stop=stop.is_set,
+                    leaving=stop.leaving,
+                    on_complaint=printer,
+                )
+        finally:
+            source.close()
+        print_intake(intake, printer.printed)
+        place = "standard input has no position" if position is None else f"position in {position}"
+        print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
+        print_not_understood(intake)
 
 
 def _say(text: str) -> None:
-    print(f"mqtwin: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: {text}"), file=sys.stderr)
 
 
 def _check_format(name: str, *, has_counts: bool) -> None:
@@ -182,7 +184,7 @@ def _open_source(
         if name is None:
             others = ", --follow or -" if FORMATS[format_name].is_file else ""
             raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to{others}")
-        return sources.TopicSource(kafka.client(), name, load_position(position, name))
+        return sources.TopicSource(kafka.client(), name, load_position(position, name), intake.complain)
     if server.url is None:
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
     url = check_url(server.url)

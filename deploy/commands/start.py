@@ -43,7 +43,7 @@ from twin.feeds.site import (
     site_file,
 )
 from twin.forecast.extension import MIN_LEVELS
-from twin.outputs import OwnFolder, is_same_file
+from twin.outputs import OwnFolder, is_same_file, locked
 from twin.playback.replays import replay
 from twin.recordings.files import RecordingWriter
 from twin.units import as_count
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _DEFAULTS, _SERVER_DEFAULTS = FeedChoices(), MqwebOptions()
 _FOLDER = Path("mqtwin-site")
 _ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
+_LOCK = ".live.lock"
 _RISK = "risk: "  # of an estate's warning about something that is known
 _WRONG_USE = 2
 
@@ -260,7 +261,7 @@ def _record(
 def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
     """Write missing.txt and print each kind of its lines; return how many lines are where."""
     missing = tuple(dict.fromkeys(lines))
-    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
+    place = _write(folder, _MISSING, "".join(f"{printable(line)}\n" for line in missing))
     for line in kinds(missing):
         print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
     return f"{as_count(len(missing), 'line')} about what is not known in {place}"
@@ -367,23 +368,26 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
         host, port = parse_address(listen)
         Listen(host=host, port=port)
         listen = free_address(host, port) if port == DEFAULT_PORT else listen
-    estate = _live_estate(live, _ask_queue_managers(live))
-    if estate is None:
-        return _WRONG_USE
-    say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
-    _begin_anew(live.output / POSITION, live.url, say)
-    _prepare(live, say)
-    resync = ("--resync",) if has_resync else ()
-    settings = LiveSettings(
-        folder=live.output,
-        estate=Path(estate.source),
-        stores=len(estate.stores),
-        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
-        kafka=kafka,
-        listen=listen,
-        opens=opens,
-    )
-    LiveTwin(settings, say, began_s).run()
+    asked = None if live.output.exists() else _ask_queue_managers(live)  # then no twin runs in it
+    OwnFolder(live.output).make()
+    with locked(live.output / _LOCK, f"{live.output}: a live twin runs in it", "another folder, or its end"):
+        estate = _live_estate(live, asked or _ask_queue_managers(live))
+        if estate is None:
+            return _WRONG_USE
+        say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
+        _begin_anew(live.output / POSITION, live.url, say)
+        _prepare(live, say)
+        resync = ("--resync",) if has_resync else ()
+        settings = LiveSettings(
+            folder=live.output,
+            estate=Path(estate.source),
+            stores=len(estate.stores),
+            collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
+            kafka=kafka,
+            listen=listen,
+            opens=opens,
+        )
+        LiveTwin(settings, say, began_s).run()
     say("stopped; to continue, run")
     print_command(TOKENS.get())
     return None

@@ -22,7 +22,7 @@ from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
 from streams.query.session import MASTER, check_classic, is_local
 from streams.query.status import check_replaceable
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.feeds import FeedOptions
 
 _SPAN_DEFAULTS = SpanChoices()
@@ -138,7 +138,7 @@ def _check_starting_offsets(text: str) -> None:
         return
     try:
         offsets = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         offsets = None
     if not isinstance(offsets, dict):
         raise UsageError(

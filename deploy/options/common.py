@@ -15,7 +15,7 @@ from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile, option_name
 from deploy.show.document import ZONE
-from deploy.show.terminal import command_line, print_warnings
+from deploy.show.terminal import command_line, print_warnings, printable
 from streams.kafka.settings import foreign_settings, read_kafka_file
 from twin.errors import UsageError
 from twin.units import event_time, zone_of
@@ -183,4 +183,4 @@ def record_events(kafka: KafkaOptions, folder: Path) -> Path:
 
 
 def _warn(text: str) -> None:
-    print(f"mqtwin: warning: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: warning: {text}"), file=sys.stderr)

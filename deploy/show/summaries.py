@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy.show.document import ZONE, Table, Text, site_time
-from deploy.show.terminal import show
+from deploy.show.terminal import printable, show
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource, full_reasons
 from twin.events import Event
@@ -258,7 +258,7 @@ class ComplaintPrinter:
     def __call__(self, complaint: Complaint) -> None:
         """Print a complaint."""
         self.printed += 1
-        print(f"mqtwin: warning: {complaint}", file=sys.stderr)
+        _say(f"warning: {complaint}")
 
 
 def print_intake(intake: Intake, printed: int = 0) -> None:
@@ -301,7 +301,7 @@ def print_not_understood(*intakes: Intake) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"mqtwin: {line}", file=sys.stderr)
+    print(printable(f"mqtwin: {line}"), file=sys.stderr)
 
 
 def _lines(intake: Intake, printed: int) -> Iterator[str]:

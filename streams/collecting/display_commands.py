@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.feeds.mqsc_objects import pairs
 
 NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%"
@@ -172,5 +172,5 @@ def decode_answer(data: bytes) -> AnswerBody | None:
     """Return the body of an answer; None if it has not its form."""
     try:
         return _decode(data)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None

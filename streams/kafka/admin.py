@@ -29,6 +29,7 @@ VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
 # be that far ahead of the broker's clock:
 MAX_AHEAD_MS = 1 << 52
 NOTES_KEPT_MS = 400 * 86_400_000  # reports of a month, a year ago
+_POLICY = "cleanup.policy"
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
 _POLICY, _RETENTION = "cleanup.policy", "retention.ms"
@@ -106,7 +107,10 @@ def prepare_topics(
     _create(admin, missing, topics, partitions, replication)
     _create_notes(admin, topics, kafka, replication)
     for name in topics.read:
-        _warn_of_any_time(name, _topic_settings(admin, name))
+        settings = _topic_settings(admin, name)
+        _warn_of_any_time(name, settings)
+        if name == topics.events:
+            check_event_log(name, settings)
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
@@ -311,8 +315,9 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
-    settings = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
-    settings[topics.notes] = {"cleanup.policy": "delete", "retention.ms": str(NOTES_KEPT_MS)}
+    settings = {name: {_POLICY: "delete"} for name in topics.read}  # whatever the cluster's default is
+    settings |= {name: {_POLICY: "compact"} for name in (topics.state, topics.alerts)}
+    settings[topics.notes] = {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)}
     new_topics = [
         NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
         for name in names

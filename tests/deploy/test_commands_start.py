@@ -27,6 +27,7 @@ from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
+from twin.outputs import locked
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(
@@ -467,6 +468,18 @@ def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     assert main(["start", *mqweb]) == 0
     assert len(runs) == 2 and runs[0] == runs[1]
     assert "401" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_a_live_twin_runs_is_not_touched(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "position.json").write_text('{"source":"https://before:9443"}')
+    with locked(folder / ".live.lock", "busy", "none"):
+        assert main(["start", *mqweb]) == 2 and not runs
+    assert f"{folder}: a live twin runs in it (pid {os.getpid()}); expected: another folder" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == [".live.lock", "position.json"]
 
 
 def test_a_position_in_another_server_is_removed(

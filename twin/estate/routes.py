@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History
@@ -195,7 +196,7 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         unpacked = zlib.decompressobj().decompress(data, _MAX_BYTES)
         text = msgspec.json.decode(unpacked, type=_Text)
         stores = {name: msgspec.convert(own, _KINDS[kind]) for name, (kind, own) in text.stores.items()}
-    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError) as error:
+    except (zlib.error, *UNREADABLE, KeyError) as error:
         raise SavedEstateError(f"{source}: no estate that this version reads ({error})") from None
     return Estate(
         source=source,

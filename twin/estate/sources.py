@@ -86,6 +86,9 @@ class TomlEstate:
     site: Site = field(default_factory=Site)
 
 
+_MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
+
+
 def toml_string(words: str) -> str:
     """Return a basic string of TOML. Raise EstateError if the text is not Unicode, as a file's name may be."""
     try:
@@ -94,7 +97,8 @@ def toml_string(words: str) -> str:
         raise EstateError(
             f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
         ) from None
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(words, ensure_ascii=False)
+    return _MORE_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def read_toml(path: Path) -> TomlEstate:

@@ -19,6 +19,7 @@ import msgspec
 from typing_extensions import override
 
 from kernels.json_scan import TIME_LOW
+from twin.errors import UNREADABLE
 from twin.events import Event
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.names import ID_DIGITS, message_id
@@ -127,7 +128,7 @@ def _header(headers: Mapping[str, str], name: str) -> str:
     if text.startswith("{"):
         try:
             return str(msgspec.json.decode(text, type=dict[str, Any]).get("payload", ""))
-        except (msgspec.DecodeError, UnicodeError):
+        except UNREADABLE:
             return ""
     return text.strip('"')
 

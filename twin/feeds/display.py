@@ -52,6 +52,7 @@ _MAX_FAILURE = 300  # characters
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(ENTRIES|ELEMENTS): +(?:IN[ -]USE: *)?([0-9]+),? +(?:TOTAL: *)?([0-9]+),? +([0-9]+)")
+_MAX_DIGITS = 15
 _MONITORED = re.compile(r"STRUCTURE (\S+) (?=IN COUPLING FACILITY|COMPLETED|CURRENT)")
 _PERCENT = re.compile(r"([0-9]{1,3}) ?%")
 _BY_PLACE = re.compile(r"[^:]+:[^0-9]*([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+)[^0-9]*")
@@ -601,6 +602,8 @@ def _counts(lines: Iterable[str]) -> Measured:
     """Return the first counts of entries and elements of a text. ValueError: the percentage is of other counts."""
     measured: Measured = {}
     for kind, *numbers in _COUNTS.findall("\n".join(lines)):
+        if max(map(len, numbers)) > _MAX_DIGITS:
+            raise ValueError(f"{kind}: a number of {max(map(len, numbers))} digits; expected: at most {_MAX_DIGITS}")
         used, total, pct = map(int, numbers)
         if not total and not used:
             continue

@@ -88,7 +88,7 @@ def look_at(
             formats = ", ".join(sorted((CFRM, *FORMATS)))
             raise UsageError(f"{name}: no such format; expected: {formats}. An estate takes MQSC by [[import]]")
         else:
-            for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path]))):
+            for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path], intake.complain))):
                 pass  # facts only
     join_data_sets(intake.facts)
     return intake
@@ -135,7 +135,7 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         UsageError: it cannot be read, or has several policies and none of them was chosen.
     """
     policies = Policies()
-    for page in read_pages([path]):
+    for page in read_pages([path], intake.complain):
         policies.read(decode(bytes(page.data)), str(path), policy, intake.facts.active_policy)
     for problem in policies.problems.messages:
         intake.complain("bad-value", str(path), f"left out: {problem}")

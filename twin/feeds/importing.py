@@ -9,7 +9,7 @@ import tempfile
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
@@ -36,6 +36,8 @@ _RANKS = {"PUT": 0, "GET": 1, "MEASURE": 9}  # at one time a measurement comes l
 _OTHER_RANK = 5
 _WRITE_EVENTS = 10_000  # events per write
 _EXCERPT_BYTES = 120
+_IN_MEMORY_BYTES = 1 << 26  # of a file; what is larger is copied
+_COPY_BYTES = 1 << 20
 _PLACE = re.compile(r",? (?P<unit>line|byte) (?P<number>\d{1,12}).*")
 _KINDS = ((S_ISDIR, "a folder"), (S_ISFIFO, "a named pipe"), (S_ISSOCK, "a socket"))
 _HEAD_BYTES = 1 << 16  # of a file that are described
@@ -107,7 +109,7 @@ def import_files(
         writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
         writer, *aside_writers = writers
         put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
-        events = intake.account(feed_events(feed, read_pages(paths)))
+        events = intake.account(feed_events(feed, read_pages(paths, intake.complain)))
         if counts is not None:
             events = with_counts(events, Path(counts), intake, estate)
         ordered = _with_gaps(sort_events(intake.sift(events, put_aside, is_end=True)), intake, estate)
@@ -134,8 +136,18 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
             text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
             yield Complaint("nothing-read", page.name, text)
             _note_excerpt(feed.intake, page)
-    yield from feed.finish()
+    yield from _guarded(feed.finish(), "end of the input")
     yield from feed.intake.soundness.complaints(is_end=True)
+
+
+def _guarded(items: Iterable[Item], place: str) -> Iterator[Item]:
+    """Yield what a reader yields; a defect of it is a complaint and costs what is behind its place, not the command."""
+    try:
+        yield from items
+    except (MqtwinError, OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 -- what others write decides what a reader meets
+        yield Complaint("reader-failed", place, f"{type(error).__name__}: {error}")
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
@@ -150,7 +162,7 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
     feed.intake.begin_input(source)
     try:
         for part in objects_of(feed, page):
-            yield from feed.take(part)
+            yield from _guarded(feed.take(part), page.name)
     finally:
         feed.intake.count_objects(feed.object_count - before)
         _note_excerpt(feed.intake, page)
@@ -209,7 +221,7 @@ def recorded(path: Path) -> Iterator[Event]:
                 fields = msgspec.json.decode(line, type=dict[str, Any])
                 fields |= {"time": FIELD["time"].checked(fields.get("time")), "op": fields["op"]}
                 yield cast("Event", fields)
-            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, EventError) as error:
+            except (*UNREADABLE, KeyError, EventError) as error:
                 raise UsageError(
                     f"{path} line {number}: no event: {error}; expected: a recording of statistics"
                 ) from None
@@ -258,8 +270,17 @@ def _kind(mode: int) -> str:
     return next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
 
 
-def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
-    """Yield a page per file, mapped into memory; `time` is the time of its last change.
+def read_pages(
+    paths: Iterable[str | Path], complain: Callable[[str, str, str], None] = lambda _code, _place, _text: None
+) -> Iterator[Page]:
+    """Yield a page per file; `time` is the time of its last change.
+
+    A mapped file that somebody cuts ends the process by a signal. So the content is read at once, that of a large one
+    into a file without a name, which is mapped.
+
+    Args:
+        paths: the files.
+        complain: called with the code, place and text of a file that was cut while it was read.
 
     Raises:
         UsageError: a file is missing or cannot be read.
@@ -269,15 +290,30 @@ def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
             status = path.stat()
             if not S_ISREG(status.st_mode):
                 raise UsageError(f"{path} is {_kind(status.st_mode)}; expected: a file")
-            with path.open("rb") as file:
-                time = status.st_mtime_ns // 1000
-                if not status.st_size:
-                    yield Page(b"", str(path), time)
-                    continue
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    yield Page(data, str(path), time)
+            with path.open("rb") as file, _content(file, status.st_size) as data:
+                if len(data) < status.st_size:
+                    text = f"it had {status.st_size:,} bytes, {len(data):,} could be read: it was cut meanwhile"
+                    complain("truncated", str(path), f"{text}; expected: a file that stays as it is")
+                yield Page(data, str(path), status.st_mtime_ns // 1000)
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}; expected: a file") from None
+
+
+@contextmanager
+def _content(file: IO[bytes], size: int) -> Iterator[bytes | mmap.mmap]:
+    """Give the content of a file of that many bytes, as far as it is still there."""
+    if size <= _IN_MEMORY_BYTES:
+        yield file.read(size)
+        return
+    with tempfile.TemporaryFile() as copy:
+        while (left := size - copy.tell()) and (piece := file.read(min(left, _COPY_BYTES))):
+            copy.write(piece)
+        copy.flush()
+        if not copy.tell():
+            yield b""
+            return
+        with mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
 
 
 # --- order of time ---------------------------------------------------------------------------------------------------

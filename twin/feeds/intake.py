@@ -498,7 +498,7 @@ class Intake:
 
     def _line_for(self, unknown: UnknownName) -> str:
         events = f"{as_count(unknown.events, 'event')} from {as_text(unknown.first)}"
-        return f"{unknown.label}: {events}; add {self.estate_line(unknown)}"
+        return _CONTROL.sub(_escaped, f"{unknown.label}: {events}; add {self.estate_line(unknown)}")
 
     def estate_line(self, unknown: UnknownName) -> str:
         """Return the lines for the estate, joined by blanks, that would take a name, with what was seen of it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Page
 
@@ -60,7 +61,7 @@ class JsonText:
             place = self._place(start)
             try:
                 yield decoder.decode(bytes(self._data[start:end])), place
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except UNREADABLE as error:
                 yield Complaint("bad-json", place, f"{error}; expected: a JSON object")
         self._first = self._piece(self._start)
         self.begun_in = self._first[1] if self._depth else ""

@@ -25,6 +25,7 @@ from twin.events.measured import MEASURED_QUEUE
 from twin.feeds.intake import Complaint, Item, Passed, contradicts
 from twin.feeds.measurements import AHEAD_US, Measurements, QueueStatus
 from twin.feeds.protocol import Feed
+from twin.records.bounds import PCT_MAX
 from twin.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 
 NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
@@ -167,6 +168,8 @@ class MqscObjects:
             self._intake.facts.add("structure", store, f"CFSTATUS, {place}", size=measured["size"])
         if fields.get("SIZEUSED", "").strip():
             measured["usage_pct"] = _number(fields["SIZEUSED"])
+            if measured["usage_pct"] > PCT_MAX:
+                raise ValueError(f"SIZEUSED({fields['SIZEUSED']}) is more than {PCT_MAX} percent")
         self.measurements.add(qmgr, time, store, measured)
 
     def _state_of(self, name: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:

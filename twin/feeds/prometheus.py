@@ -18,6 +18,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (
@@ -119,15 +120,7 @@ class PrometheusFeed(Feed):
         try:
             series = list(self._series(page))
             points = self._points(series, page.name, passed)
-        except (
-            msgspec.DecodeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+        except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             text = f"no answer of Prometheus: {type(error).__name__} {error}; expected: a matrix of query_range"
             yield from _passed(passed)
             yield Complaint("unreadable", page.name, text)
@@ -273,7 +266,7 @@ class MqJsonFeed(Feed):
             try:
                 collection = _decoder.decode(line)
                 time = round(float(collection.collection_time["epoch"]) * 1e6)
-            except (msgspec.DecodeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError) as error:
                 text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
                 yield Complaint("unreadable", place, text)
                 continue

@@ -33,7 +33,7 @@ _MAX_SAID = 10_000  # complaints that are made once
 class Page:
     """A piece of input: a file, the answer of a server, the value of a Kafka record."""
 
-    data: bytes | mmap.mmap  # a file is mapped, so that a large one is not in memory
+    data: bytes | mmap.mmap  # of a large file a copy is mapped, so that it is not in memory
     name: str  # for complaints: the file, the address, topic/partition@offset
     time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
     headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case

@@ -15,6 +15,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
@@ -94,7 +95,7 @@ class DdsFeed(Feed):
     def take(self, page: Page) -> Iterator[Item]:
         try:
             answer = _decoder.decode(bytes(page.data))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             text = f"no JSON of RMF: {error}; expected: the reports CFACT and CFOVER"
             yield Complaint("unreadable", page.name, text)
             return

@@ -33,6 +33,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from kernels.json_scan import LENGTH_MAX
+from twin.errors import UNREADABLE
 from twin.events.fields import Op
 from twin.feeds.names import ID_DIGITS, is_no_message_id, message_id
 
@@ -214,14 +215,7 @@ def _parse_json(value: bytes) -> ExportTraceServiceRequest:
         )
     except (UnreadableSpansError, _OtherSignal):
         raise
-    except (
-        msgspec.DecodeError,
-        json_format.ParseError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (*UNREADABLE, json_format.ParseError, ValueError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UnreadableSpansError(f"no OTLP JSON: {reason}; expected: an ExportTraceServiceRequest") from None
     return request

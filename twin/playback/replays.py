@@ -32,6 +32,7 @@ from twin.estate import Estate, as_estate
 from twin.estate.past_rises import StoreHistory
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
+from twin.events.refusals import DETAIL_CHARACTERS
 from twin.forecast.rises import kept_rises
 from twin.playback.samples import (
     Alerts,
@@ -50,6 +51,16 @@ from twin.records import ReplayedLetter, StateRecord
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
+from twin.stores.refusing import (
+    OF_THE_MACHINE,
+    Backup,
+    Refused,
+    apply_block,
+    apply_others,
+    event_text,
+    refused_at_once,
+    without,
+)
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
@@ -186,6 +197,11 @@ def as_demands(block: EventBlock) -> EventBlock:
     return EventBlock(block.store, demands, extras)
 
 
+def _apply_demands(twin: MessageStore, block: EventBlock) -> list[Alert]:
+    """Apply a block as demands; return the alerts."""
+    return twin.apply(as_demands(block), demands=True)
+
+
 def count_unserved(events: Array) -> int:
     """Return the gets among events, EVENT[n] after they were applied, that found no message."""
     return int(((events["op"] == GET) & (events["reason"] == MQRC_NO_MSG_AVAILABLE)).sum())
@@ -221,25 +237,65 @@ class Player:
         self._earlier = dict(earlier or {})
         self._demands = demands
         self._caught_up = False
+        self._backups: dict[str, Backup] = {}  # of twins that hold messages
+        self._rejects: list[Reject] = []
         self.refusals: dict[str, StoreRefusals] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
-        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
+        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order.
+
+        An event at which a twin raises is left out; `drain_rejects` has its dead letter.
+        """
         alerts: list[Alert] = []
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
-            twin = self._twin(block.store)
-            if self._demands and isinstance(twin, MessageStore):
-                alerts += self._demand(twin, block)
-            else:
-                alerts += twin.apply(block)
-            for report in twin.drain_reports():
+            alerts += self._apply(block)
+            for report in self._twin(block.store).drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
             alerts += shared.take(own_reports, caught_up=self._caught_up)
         return alerts
+
+    def drain_rejects(self) -> list[Reject]:
+        """Return the dead letters of events at which twins raised since the last call, in the order of the events."""
+        rejects, self._rejects = self._rejects, []
+        return sorted(rejects, key=lambda reject: (reject.record, reject.index))
+
+    def _apply(self, block: EventBlock) -> list[Alert]:
+        """Apply the events of a store; return the alerts."""
+        twin, refused = self._twin(block.store), refused_at_once(self._estate, block)
+        if not isinstance(twin, MessageStore):
+            self._reject(block, refused)
+            return twin.apply(without(block, refused))
+        backup = self._backups.get(block.store)
+        if backup is None:
+            backup = self._backups[block.store] = Backup()
+            backup.renew(twin)
+        backup.note(twin, block)
+        apply = self._demand if self._demands else apply_block
+        try:
+            return apply(twin, block)
+        except OF_THE_MACHINE:
+            raise
+        except Exception:
+            again = _apply_demands if self._demands else apply_block
+            refused = apply_others(backup.restored(twin, again), self._estate, block, again)[2]
+            if not refused:
+                raise
+            self._reject(block, refused)
+            twin = self._twins[block.store] = backup.restored(twin, again)
+            alerts = apply(twin, without(block, refused))
+            backup.renew(twin)
+            return alerts
+
+    def _reject(self, block: EventBlock, refused: Iterable[Refused]) -> None:
+        """Note dead letters of events of a block."""
+        for event in refused:
+            record, index = block.place_of(event.row)
+            text = event_text(block, event.row, self._estate)
+            self._rejects.append(Reject(record, index, event.reason, event.detail[:DETAIL_CHARACTERS], text))
 
     def catch_up(self) -> list[Alert]:
         """Process what shared stores hold back for sources that say nothing; return the alerts by store, in order.
@@ -252,10 +308,10 @@ class Player:
         return [alert for twin in shared for alert in twin.take((), caught_up=True)]
 
     def _demand(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
-        outcome = self.refusals.setdefault(block.store, StoreRefusals())
-        outcome.recorded.add(block.events)
         demands = as_demands(block)
         alerts = twin.apply(demands, demands=True)
+        outcome = self.refusals.setdefault(block.store, StoreRefusals())
+        outcome.recorded.add(block.events)
         outcome.replayed.add(demands.events)
         outcome.unserved_gets += count_unserved(demands.events)
         return alerts
@@ -375,7 +431,8 @@ def play(
     """
     warm()
     player = Player(estate) if player is None else player
-    for decoded in decoded_chunks(source, estate, on_chunk) if isinstance(source, (str, Path)) else source:
+    for chunk in decoded_chunks(source, estate, on_chunk) if isinstance(source, (str, Path)) else source:
+        decoded = chunk
         events = decoded if until is None else decoded.until(until)
         for piece in events.split(sorted({row for observer in observers for row in observer.cuts(events)})):
             for observer in observers:
@@ -383,6 +440,8 @@ def play(
             applied = Applied(piece, player.feed(piece), player.twins)
             for observer in observers:
                 observer.after(applied)
+        if refused := player.drain_rejects():
+            decoded = chunk.refusing(refused)
         for observer in observers:
             observer.end_chunk(decoded)
     last = Applied(merge(()), player.catch_up(), player.twins)

@@ -14,7 +14,19 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
+from twin.records.bounds import (
+    Count,
+    MeasuredCount,
+    MeasuredDataSetBlocks,
+    MeasuredDataSetPages,
+    MeasuredMessages,
+    MeasuredNumber,
+    MeasuredPct,
+    MeasuredSetPages,
+    Number,
+    Share,
+    Time,
+)
 from twin.units import as_local, event_time
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
@@ -307,14 +319,14 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
 class DataSetState(msgspec.Struct, frozen=True, kw_only=True):
     """A shared message data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD."""
 
-    blocks_total: MeasuredCount
+    blocks_total: MeasuredDataSetBlocks
     """Blocks of DSBLOCK, space map included."""
-    blocks_max: MeasuredCount
+    blocks_max: MeasuredDataSetBlocks
     """Blocks after all expansions that it can still make, by DSEXPAND, secondary allocation and what its volumes hold;
     `blocks_total` if it cannot expand."""
-    blocks_used: MeasuredCount | None
+    blocks_used: MeasuredDataSetBlocks | None
     """Blocks that hold a page, space map included."""
-    pages_used: MeasuredCount | None
+    pages_used: MeasuredDataSetPages | None
     """Pages of 4 KB in use."""
     messages: MeasuredMessages | None
     """Messages in it."""
@@ -379,7 +391,7 @@ class StructureState(StateRecord, frozen=True, kw_only=True):
     """Lower bound of `elems_used`, where lengths are [means](#elements-known-as-an-interval); else `elems_used`."""
     elems_high: MeasuredCount | None
     """Upper bound of `elems_used`, likewise."""
-    usage_pct: MeasuredNumber | None
+    usage_pct: MeasuredPct | None
     """The larger percentage of entries and elements; above 100 after overfull puts."""
     alterable: bool
     """False only while data is in SCM or dynamic augmented space is in use: size and ratio cannot be altered. MQSC
@@ -406,19 +418,19 @@ class PageSetState(StateRecord, frozen=True, kw_only=True):
     """The state record of a page set."""
 
     kind: Literal["page_set"] = "page_set"
-    pages_total: MeasuredCount
+    pages_total: MeasuredSetPages
     """4 KB pages for messages, without header page and space map: unused + persistent + nonpersistent."""
-    pages_used: MeasuredCount | None
+    pages_used: MeasuredSetPages | None
     """Pages in use."""
-    pages_persistent: MeasuredCount | None
+    pages_persistent: MeasuredSetPages | None
     """Pages with a persistent message."""
-    pages_nonpersistent: MeasuredCount | None
+    pages_nonpersistent: MeasuredSetPages | None
     """Pages with nonpersistent messages only."""
-    pages_unused: MeasuredCount | None
+    pages_unused: MeasuredSetPages | None
     """Free pages; 0 after overfull puts."""
-    pages_max: MeasuredCount
+    pages_max: MeasuredSetPages
     """Pages for messages after all expansions that it can still make; `pages_total` if it cannot expand."""
-    usage_pct: MeasuredNumber | None
+    usage_pct: MeasuredPct | None
     """Percentage of pages in use; above 100 after overfull puts."""
     expansions: MeasuredCount
     """Number of expansions; at most 119."""
@@ -428,7 +440,7 @@ class PageSetState(StateRecord, frozen=True, kw_only=True):
     """[Demand](#demand) of applications; null: nothing was counted."""
     buffer_pool: MeasuredCount
     """Number of the buffer pool."""
-    buffer_pool_pct: MeasuredNumber | None
+    buffer_pool_pct: MeasuredPct | None
     """Percentage of the buffer pool in use, as last measured; null before."""
     buffer_pool_writes: Literal["none", "asynchronous", "synchronous"] | None
     """Writes of MQ at that percentage: asynchronous from 85 %, synchronous from 95 %; null before it is measured."""
@@ -454,7 +466,7 @@ class QueueFileState(StateRecord, frozen=True, kw_only=True):
     allocated ones."""
     file_max_bytes: MeasuredCount
     """Maximum size of the file in whole blocks: `max_size`, or the space in its file system."""
-    usage_pct: MeasuredNumber | None
+    usage_pct: MeasuredPct | None
     """Blocks of the file with data, in percent of the maximum; above 100 after overfull puts."""
     demand: BlockDemand | None = None
     """[Demand](#demand) of applications; null: nothing was counted."""
@@ -542,7 +554,7 @@ class UniformClusterState(StateRecord, frozen=True, kw_only=True):
     capacity: MeasuredNumber | None
     """Messages per second that those members can deliver: `members` times `messages_per_second`, or less where a host
     is full."""
-    usage_pct: MeasuredNumber | None = None
+    usage_pct: MeasuredPct | None = None
     """`load` in percent of `capacity`."""
     members_needed: Annotated[MeasuredCount, msgspec.Meta(extra_json_schema={"minimum": 1})] | None
     """Members that carry the load."""

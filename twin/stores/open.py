@@ -61,8 +61,15 @@ def reopened(twin: Twin, estate: Estate) -> Twin:
         twin: the twin, which stays as it is.
         estate: the estate, which has its store.
     """
-    arrays = twin.tables.copied_arrays() if isinstance(twin, MessageStore) else None
-    return open_store(estate, twin.name, arrays, twin.header(), None)
+    if isinstance(twin, MessageStore):
+        return reopened_messages(twin, estate)
+    return open_store(estate, twin.name, None, twin.header(), None)
+
+
+def reopened_messages(twin: MessageStore, estate: Estate) -> MessageStore:
+    """Return a twin of a store that holds messages as `reopened` does."""
+    arrays, forecasts = twin.tables.copied_arrays(), twin.monitor.enabled
+    return open_message_store(estate, twin.name, arrays, twin.header(), None, forecasts=forecasts)
 
 
 def open_message_store(

@@ -106,6 +106,13 @@ class SharedStore(ABC, Generic[Config]):
                 alerts += self._apply_at_once(time)
         return alerts + self._run_ticks()
 
+    def try_event(self, block: EventBlock, row: int) -> None:
+        """Apply the content of an event with content at once; what it raises is what the event is refused for."""
+        event = PendingEvent(int(block.events[row]["time"]), int(block.events[row]["op"]), block.extras[row])
+        if event.op in (_ALTER, _MEASURE):
+            self._control(event)
+        self._check_conditions(event.time)
+
     def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:
         """Add reports, each source's in order; return the alerts they cause, in order.
 

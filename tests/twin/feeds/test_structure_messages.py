@@ -175,3 +175,12 @@ def test_rmf_measures_structures_without_queues(site: Estate, name: str, store: 
     assert (event["op"], event["store"]) == ("MEASURE", store)
     assert {"ents_used", "ents_max", "elems_used", "elems_max"} <= event["measured"].keys()
     assert intake.lines_for_unknown() == []
+
+
+@pytest.mark.parametrize("layout", [older, newer])
+@pytest.mark.parametrize("digits", [16, 400, 5000])
+def test_a_number_of_many_digits_is_a_bad_value(site, layout, digits):
+    text = layout("QSG1CSQ_ADMIN").replace("5210", "9" * digits)
+    events, intake = read("display", Page(as_syslog(text).encode(), "log", NOON), estate=site)
+    assert events == []
+    assert intake.counts["bad-value"] == 1 and intake.counts["reader-failed"] == 0
