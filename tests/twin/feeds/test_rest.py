@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from tests.twin.feeds.rounds import NOON, SECOND, body, pages, status, structure
 from tests.twin.feeds.samples import REST
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds.site import see_estate
 
 ESTATE = """
 schema = 1
@@ -534,3 +536,22 @@ class TestTexts:
         page = Page(body(structure_status()), "https://h/ibmmq/rest/v3/admin/action/qmgr/QM%2E01/mqsc", NOON)
         _, intake = read("rest", page, estate=site)
         assert "QM.01" in intake.complaints[0].text
+
+
+class TestFirstLook:
+    """What `mqtwin start --live` does with its first answers, while there is no estate."""
+
+    def test_its_time_grows_with_the_number_of_queues_and_not_faster(self, tmp_path):
+        few, many = (min(self.seconds(tmp_path, number) for _ in range(3)) for number in (1_000, 2_000))
+        assert many < 2.5 * few
+
+    def seconds(self, tmp_path, queues):
+        names = [f"APP.{number:05d}" for number in range(queues)]
+        local = [{"queue": name, "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1"} for name in names]
+        states = [(qmgr, rounds.QUEUES, body(*map(status, names))) for qmgr in ("QM01", "QM02")]
+        answers = pages(*rounds.DEFINITIONS[:2], ("QM01", rounds.LOCAL, body(*local)), rounds.LEVELS[0], *states)
+        began = time.process_time()
+        seen = see_estate((), tmp_path, FeedOptions(zone=UTC), {}, answers)
+        took = time.process_time() - began
+        assert seen.text.count("[queue.") == queues
+        return took
