@@ -4,7 +4,7 @@ It follows [IBM: MQ 9.3, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API error
 messages]: MQWB0100E without the CSRF header, MQWB0104E without credentials, MQWB0112E for a token that has expired,
 MQWB0108E without a role, MQWB0009E for an unknown queue manager, 3008 where a command fails. Not seen anywhere, so
 assumed: status and text of a timeout, of a command that the JSON form refuses, of an unknown version and of a queue
-manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`; of answers see `tests.support.queue_managers`.
+manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`, reason 4 of its first reply set as reasonCode; of answers see `tests.support.queue_managers`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _LOGIN = re.compile(r"/ibmmq/rest/(v[0-9]+)/login")
 _RAW = re.compile(r"[./]")  # characters that have to be encoded in the name of a queue manager
 _TIMED_OUT = (500, "MQWB0003E", "An unexpected MQ related exception occurred: no reply within the timeout.", 2, 2033)
 _NOT_IN_JSON = (400, "MQWB0119E", "The command is not supported in JSON format.", 0, 0)
+_MORE = 4  # reason of a first reply set: more follow
 _POLL_S = 0.02  # between two looks at whether a request is still waited for
 _MAX_REQUESTS = 1000  # requests
 
@@ -635,10 +636,11 @@ def _responses(system: System, qmgr: str, command: Command, *, is_json: bool, is
         raise CommandError(3008, "CSQN206I the command server is stopping")
     if command.verb != "DISPLAY":
         raise CommandError(2035, "the user may only display")
+    sent = [{**done, "reasonCode": _MORE, "text": lines} for lines in system.sent(qmgr, command)]
     if is_json:
         rows = system.rows(qmgr, command)
-        return [{**done, "parameters": {word.lower(): row[word] for word in row}} for row in rows]
-    return [{**done, "text": lines} for lines in system.texts(qmgr, command)]
+        return [*sent, *({**done, "parameters": {word.lower(): row[word] for word in row}} for row in rows)]
+    return [*sent, *({**done, "text": lines} for lines in system.texts(qmgr, command))]
 
 
 def _words(command: Command) -> str:

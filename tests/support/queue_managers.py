@@ -195,11 +195,15 @@ class System:
             head = _MESSAGES[command.kind][1] if command.kind in _MESSAGES else ""
             return [[f"{head}   {_pairs(row, '   ')}"] for row in self._rows_of(qmgr, command)]
         verb = f"' DISPLAY {command.kind}'"
-        texts = [_reply(qmgr, verb, self._lines_of(name, command), member=name) for name in asked]
-        if asked != [qmgr]:
-            sent = f"CSQN137I {qmgr} {verb} accepted for CMDSCOPE('{command.member}'), {len(asked)} sent to"
-            texts.insert(0, _reply(qmgr, verb, [sent], reason=4))
-        return texts
+        return [_reply(qmgr, verb, self._lines_of(name, command), member=name) for name in asked]
+
+    def sent(self, qmgr: str, command: Command) -> list[list[str]]:
+        """Return the first reply set of a command with CMDSCOPE, which says that it was sent; none of others."""
+        asked, verb = self.asked(qmgr, command), f"' DISPLAY {command.kind}'"
+        if asked == [qmgr]:
+            return []
+        sent = f"CSQN137I {qmgr} {verb} accepted for CMDSCOPE('{command.member}'), {len(asked)} sent to"
+        return [_reply(qmgr, verb, [sent], reason=4)]
 
     def _lines_of(self, qmgr: str, command: Command) -> list[str]:
         """Return the lines that a queue manager on z/OS replies, one an object."""

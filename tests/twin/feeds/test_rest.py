@@ -209,6 +209,32 @@ class TestRounds:
             assert ("getters" in orders) == (asked == {"QM01", "QM02"})
 
 
+class TestReasons:
+    SENT = ("CSQN205I   COUNT=       2, RETURN=00000000, REASON=00000004", "CSQN137I !MQ1A ' DISPLAY QSTATUS' accepted")
+
+    @pytest.mark.parametrize(
+        ("completion", "reason", "overall", "is_failure"),
+        [
+            (0, 0, (0, 0), False),
+            (0, 4, (0, 0), False),  # a first reply set: more follow
+            (0, 4, (0, 4), False),
+            (1, 4, (0, 0), True),
+            (2, 4, (2, 3008), True),
+            (0, 8, (0, 0), True),
+        ],
+    )
+    @pytest.mark.parametrize("texts", [{"text": list(SENT)}, {"message": list(SENT)}, {}])
+    def test_reason_4_of_completion_0_says_that_more_follows(self, site, completion, reason, overall, is_failure, texts):
+        first = {"completionCode": completion, "reasonCode": reason, **texts}
+        answer = json.loads(body(status(ipprocs=2)))
+        answer["commandResponse"].insert(0, first)
+        answer |= dict(zip(("overallCompletionCode", "overallReasonCode"), overall, strict=True))
+        reader = Reader(site)
+        events = reader.read([("QM02", rounds.QUEUES, json.dumps(answer).encode())])
+        assert queues_of(events)["ORDERS"]["getters"] == 2
+        assert bool(reader.complaints("command-failed")) == is_failure
+
+
 class TestHandles:
     def test_handles_are_the_sum_over_the_members_and_times_the_latest(self, site):
         first = {"ipprocs": 1, "opprocs": 2, "lgettime": "11.58.00", "curdepth": 9}
