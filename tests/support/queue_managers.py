@@ -122,6 +122,7 @@ class System:
         inactive: members of groups that are not running.
         is_monitored: MONQ; without it there are neither times nor ages of messages.
         system_queues: queues that every queue manager has beside those of the estate.
+        full_pct: file system in use, percent, by distributed queue manager.
     """
 
     def __init__(self, estate: Estate, time: int = NOON) -> None:
@@ -132,6 +133,7 @@ class System:
         self.inactive: set[str] = set()
         self.is_monitored = True
         self.system_queues = SYSTEM_QUEUES
+        self.full_pct: dict[str, int] = {}
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -384,6 +386,7 @@ class System:
         levels = self.levels.get(qmgr, {})
         row: Row = {"QMNAME": qmgr, "STATUS": "RUNNING", "CONNS": 23, "CMDSERV": "RUNNING", "CHINIT": "RUNNING"}
         row |= {"CHECKPOINTS": levels.get("checkpoints", 0)}
+        row |= {"DATFSSZ": "SHARED", "DATFSUSE": "SHARED", "QMFSSZ": 4_000_000, "QMFSUSE": self.full_pct.get(qmgr, 11)}
         yield row | {"LOGINUSE": 18, "LOGUTIL": 12, "LOGSTRDA": _date_and_time(NOON)[0]}
 
     # --- usage -------------------------------------------------------------------------------------------------------

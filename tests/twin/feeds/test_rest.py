@@ -564,6 +564,33 @@ class TestTexts:
         assert "QM.01" in intake.complaints[0].text
 
 
+class TestFileSystems:
+    """A queue file whose MAXFSIZE is larger than its file system cannot grow to it."""
+
+    FILE = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
+
+    @pytest.mark.parametrize(
+        ("shown", "limit"),
+        [
+            ({"datfssz": "20000", "datfsuse": "90"}, 3_000),  # free space and what it has
+            ({"datfssz": 20000, "datfsuse": 100}, 1_000),
+            ({"datfssz": 4_000_000, "datfsuse": 1}, 2_088_960),
+            ({"datfssz": "SHARED", "datfsuse": "SHARED", "qmfssz": 253824, "qmfsuse": 50}, 1_000 + 126_912),
+            ({"logfssz": "100", "logfsuse": "99"}, 2_088_960),  # of the log
+            ({}, 2_088_960),  # before 9.4
+        ],
+    )
+    @pytest.mark.parametrize("is_first", [False, True])
+    def test_its_limit_is_the_room_that_there_is(self, site, shown, limit, is_first):
+        answers = [
+            ("QMD1", rounds.QUEUES, body(self.FILE)),
+            ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **shown})),
+        ]
+        [event] = Reader(site).read(answers[::-1] if is_first else answers)
+        assert event["measured"]["file_bytes"] == 1_000 << 20
+        assert event["measured"]["file_max_bytes"] == limit << 20
+
+
 class TestFirstLook:
     """What `mqtwin start --live` does with its first answers, while there is no estate."""
 
