@@ -4,7 +4,8 @@ It follows [IBM: MQ 9.3, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API error
 messages]: MQWB0100E without the CSRF header, MQWB0104E without credentials, MQWB0112E for a token that has expired,
 MQWB0108E without a role, MQWB0009E for an unknown queue manager, 3008 where a command fails. Not seen anywhere, so
 assumed: status and text of a timeout, of a command that the JSON form refuses, of an unknown version and of a queue
-manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`, reason 4 of its first reply set as reasonCode; of answers see `tests.support.queue_managers`.
+manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`, reason 4 of its first reply set as
+reasonCode; of answers see `tests.support.queue_managers`.
 """
 
 from __future__ import annotations

@@ -245,3 +245,17 @@ def test_each_kind_of_store_is_followed_by_rounds_of_30_s(tmp_path, capsys, case
         print(f"\n{case.store} {case.resource}: {story.rounds} rounds, full at {story.full} s, over {story.over}")
         print(f"  rounds {story.by_rounds}\n  truth {story.by_truth}\n  first page {story.paged}")
     check_times(story, case, 30)
+
+
+def test_a_queue_file_on_a_full_file_system_alerts(tmp_path):
+    system = simulated(tmp_path, ENTRIES, hours=0.2, outage_after=0.1, outage=0.1)
+    system.levels["QMD1/INVOICES"] = {"file_bytes": 5 * MIB, "file_max_bytes": 64 * MIB}
+    system.queue("QMD1", "INVOICES").depth = 900
+    with MqwebServer(system) as server:
+        chain = Chain(server, system, ("QMD1",))
+        assert chain.round() == []
+        assert chain.player.states()["QMD1/INVOICES"].usage_pct < 10
+        system.full_pct["QMD1"], system.time = 100, system.time + 30 * SECOND
+        chain.round()
+        assert chain.player.states()["QMD1/INVOICES"].usage_pct > 90
+    assert {(alert.store, alert.condition) for alert in chain.alerts} >= {("QMD1/INVOICES", "threshold")}

@@ -2,11 +2,11 @@
 
 SIZEMAX of CFSTATUS is in KB, SIZEUSED the percentage of the structure in use; elements are not fields. CURFSIZE and
 CURMAXFS of QSTATUS are in MB, rounded up; of QMSTATUS DATFSSZ is in MB and DATFSUSE a percentage, or both are SHARED
-with QMFSSZ and QMFSUSE [seen: DISPLAY QMSTATUS ALL of 9.4.2]. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of
-the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or
--1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may
-contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
-follows. A value cut by the end of a line is joined.
+with QMFSSZ and QMFSUSE [seen: DISPLAY QMSTATUS ALL of 9.4.2]. IPPROCS, OPPROCS, UNCOM and the times of the last get and
+put are those of the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number
+elsewhere; a blank or -1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted,
+so a description may contain any brackets. A value ends at its own bracket; where they do not match, at the first one
+that another pair follows. A value cut by the end of a line is joined.
 
 Sources:
     [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS, DISPLAY
@@ -306,7 +306,6 @@ class MqscObjects:
         self._intake.facts.add("queue_manager", name, place, platform=kind, version=version)
         if fields.get("QSGNAME"):
             self._intake.facts.add_member(fields["QSGNAME"], name, place)
-
 
     def _file_systems(self, qmgr: str, fields: Mapping[str, str]) -> None:
         """Take the free space of the file system with the queue files, which has its own numbers or is shared."""

@@ -224,7 +224,9 @@ class TestReasons:
         ],
     )
     @pytest.mark.parametrize("texts", [{"text": list(SENT)}, {"message": list(SENT)}, {}])
-    def test_reason_4_of_completion_0_says_that_more_follows(self, site, completion, reason, overall, is_failure, texts):
+    def test_reason_4_of_completion_0_says_that_more_follows(
+        self, site, completion, reason, overall, is_failure, texts
+    ):
         first = {"completionCode": completion, "reasonCode": reason, **texts}
         answer = json.loads(body(status(ipprocs=2)))
         answer["commandResponse"].insert(0, first)
@@ -567,8 +569,6 @@ class TestTexts:
 class TestFileSystems:
     """A queue file whose MAXFSIZE is larger than its file system cannot grow to it."""
 
-    FILE = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
-
     @pytest.mark.parametrize(
         ("shown", "limit"),
         [
@@ -582,8 +582,9 @@ class TestFileSystems:
     )
     @pytest.mark.parametrize("is_first", [False, True])
     def test_its_limit_is_the_room_that_there_is(self, site, shown, limit, is_first):
+        own = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
         answers = [
-            ("QMD1", rounds.QUEUES, body(self.FILE)),
+            ("QMD1", rounds.QUEUES, body(own)),
             ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **shown})),
         ]
         [event] = Reader(site).read(answers[::-1] if is_first else answers)
