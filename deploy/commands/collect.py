@@ -171,7 +171,6 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
-    from streams.collecting.http import check_url
     from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
@@ -183,7 +182,7 @@ def _open_source(
         return sources.TopicSource(kafka.client(), name, load_position(position, name))
     if server.url is None:
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
-    url = check_url(server.url)
+    url = server.address(server.url)
     interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
         mqweb = server.mqweb(url, qmgr, intake.estate, intake.complain, _say)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from deploy.options.files import InputFile, option_name
+from deploy.options.files import SecretFile, option_name
 from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
@@ -114,7 +114,7 @@ class KafkaOptions:
         Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
     ] = ()
     kafka_file: Annotated[
-        InputFile | None,
+        SecretFile | None,
         Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
     ] = None
 

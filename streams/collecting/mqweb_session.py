@@ -205,6 +205,8 @@ class MqwebSession:
         """Return the failure of a login, which is not repeated with the same password."""
         self._refused = self._secret()
         text = f"the login fails: {reason}; expected: the user and the password of a role of the server"
+        if self._refused is not None:
+            text += f". No further attempt for {REFUSED_S / 60:.0f} minutes unless the password changes"
         return FailedRequestError("not-authorised", text, "server", wait_s=0.0 if self._refused is None else REFUSED_S)
 
     def _secret(self) -> str | None:

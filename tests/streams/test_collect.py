@@ -263,6 +263,12 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
         with pytest.raises(UsageError, match="expected") as raised:
             check_url(url)
         assert ":p@" not in str(raised.value)
+    for host in ("h", "h.site", "10.1.2.3", "[2001:db8::1]", "localhost.site"):
+        with pytest.raises(UsageError, match="would send a secret in clear; expected: https, or --allow-http"):
+            check_url(f"http://{host}:1", has_secret=True)
+        assert check_url(f"https://{host}:1", has_secret=True) and check_url(f"http://{host}:1")
+    for host in ("localhost", "127.0.0.1", "127.1.2.3", "[::1]"):
+        assert check_url(f"http://{host}:1", has_secret=True)
 
 
 def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file):

@@ -370,6 +370,7 @@ def test_a_refused_password_is_sent_once_until_it_changes(guarded, password, has
     assert guarded.statuses[401] == 1
     [(code, text)] = asking.new_complaints
     assert (code, text.partition(" the REST")[0][:40]) == ("not-authorised", "the server: the login fails: 401 Unautho")
+    assert text.endswith(". No further attempt for 60 minutes unless the password changes")
     password.write_text(f"{SECRET}\n")
     assert asking.round() != []
     assert "the server: answers again" in asking.lines
