@@ -156,6 +156,7 @@ class MqwebServer:
         users: by name; None: no security at all.
         versions: versions of the interface that exist.
         gateway: queue manager through which all are reached; None: they are of the server's own.
+        reaches: queue managers that the server reaches, those of its LPAR; None: all.
         certificates: those of HTTPS; None: HTTP.
         token_s: seconds for which a token is valid.
         timeout_s: mqRestRequestTimeout, which is 30 s in IBM's.
@@ -177,6 +178,7 @@ class MqwebServer:
         users: Mapping[str, User] | None = None,
         versions: tuple[str, ...] = ("v1", "v2", "v3"),
         gateway: str | None = None,
+        reaches: frozenset[str] | None = None,
         certificates: Certificates | None = None,
         token_s: float = 7200.0,
         timeout_s: float = 30.0,
@@ -193,6 +195,7 @@ class MqwebServer:
         self.users = users
         self.versions = versions
         self.gateway = gateway
+        self.reaches = reaches
         self.timeout_s = timeout_s
         self.token_s = token_s
         self._clock = clock
@@ -465,6 +468,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(403, "MQWB0108E", text)
         gateway = self.headers.get("ibm-mq-rest-gateway-qmgr")
         unknown = _RAW.search(raw) is not None or mqweb.system.qmgr(qmgr) is None
+        unknown = unknown or (mqweb.reaches is not None and qmgr not in mqweb.reaches)
         if unknown or (gateway or mqweb.gateway) != mqweb.gateway:
             text = f"Could not query the queue manager '{qmgr}'."
             raise _RefusedError(404, "MQWB0009E", text, 2, 2058)

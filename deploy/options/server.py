@@ -43,9 +43,12 @@ class MqwebOptions:
     interval_s: Annotated[
         float | None,
         Parameter(
-            help="Seconds between two requests. Default: 60; 30 for prometheus and rest.",
+            help="Seconds between two requests. Default: 60; 30 for prometheus; rest: 30 to 300, by the site's size.",
             validator=Number(gte=0.1, lte=MAX_SECONDS),
         ),
+    ] = None
+    max_commands_per_minute: Annotated[
+        int | None, Parameter(help="Ceiling of requests in any minute, for rest.", validator=Number(gte=1, lte=100_000))
     ] = None
     user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
     password_file: Annotated[SecretFile | None, Parameter(help="File with the password in its first line.")] = None
@@ -88,7 +91,7 @@ class MqwebOptions:
         """Return the client of queue managers.
 
         Args:
-            url: address of the server.
+            url: addresses of the servers, with commas.
             qmgr: names of the queue managers, with commas.
             estate: the estate, if there is one.
             complain: called with the code, place and text of a failure.
@@ -100,7 +103,7 @@ class MqwebOptions:
         from streams.collecting.mqweb import Mqweb
 
         return Mqweb(
-            self.address(url),
+            [self.address(own) for own in url.split(",")],
             qmgr_names(qmgr),
             self.client(),
             estate,
@@ -108,6 +111,7 @@ class MqwebOptions:
             queues=self.queues,
             gateway=self.gateway,
             has_token=self.token_login,
+            max_per_minute=self.max_commands_per_minute,
             say=say,
         )
 
