@@ -222,6 +222,22 @@ def test_one_round_shows_the_stores_and_how_to_go_live(
     assert not any(path.name not in RESULTS for path in (tmp_path / "site").iterdir())
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live http://") and "secret" not in printed.err
     assert "--once" not in printed.err.splitlines()[-1]
+    cost = r"live, a round each 30 s \(--interval-s\): this will be 14 commands and 0\.0 MB a minute; --max-commands-per"
+    assert re.search(cost, printed.err)
+
+
+def test_each_of_several_servers_has_its_queue_managers(
+    tmp_path: Path, system: System, capsys: pytest.CaptureFixture[str], runs: list[LiveSettings]
+):
+    words = ("--qmgr", "QM01,QM02", "-o", str(tmp_path / "site"))
+    with (
+        MqwebServer(system, reaches=frozenset(("QM01",))) as first,
+        MqwebServer(system, reaches=frozenset(("QM02",))) as second,
+    ):
+        assert once("--live", first.url, "--live", second.url, *words) == 0
+        assert "warning" not in capsys.readouterr().err
+        assert main(["start", "--live", f"{first.url},{second.url}", *words]) == 0
+        assert f"--url={first.url},{second.url}" in runs[0].collect
 
 
 RESULTS = {"estate.toml", "missing.txt", ".mqtwin-written.json"}
