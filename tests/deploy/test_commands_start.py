@@ -222,7 +222,9 @@ def test_one_round_shows_the_stores_and_how_to_go_live(
     assert not any(path.name not in RESULTS for path in (tmp_path / "site").iterdir())
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live http://") and "secret" not in printed.err
     assert "--once" not in printed.err.splitlines()[-1]
-    cost = r"live, a round each 30 s \(--interval-s\): this will be 14 commands and 0\.0 MB a minute; --max-commands-per"
+    cost = (
+        r"live, a round each 30 s \(--interval-s\): this will be 14 commands and 0\.0 MB a minute; --max-commands-per"
+    )
     assert re.search(cost, printed.err)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.mqweb import MqwebServer
 from tests.support.rest_chain import ASKED, Chain, Twins, played
+from twin.records.usage import resources_of
 from twin.units import as_text
 
 SECOND = 1_000_000
@@ -139,7 +140,11 @@ def test_elements_of_large_messages_are_known_by_the_share_of_the_structure_in_u
             system.play(system.start + minute * 60 * SECOND)
             chain.round()
             levels, state = system.levels["QSG1/APP1"], chain.player.states()["QSG1/APP1"]
-            assert state.elems_used == pytest.approx(levels["elems_used"], abs=0.011 * levels["elems_max"])
+            pct = 100 * levels["elems_used"] / levels["elems_max"]
+            assert state.usage_pct == pytest.approx(pct, abs=1.1)
+            [elements] = [own for own in resources_of(state) if own.name == "elements"]
+            assert (state.elems_used, elements.amount_text) == (None, "")
+            assert elements.text == f"{state.usage_pct:.0f} % (SIZEUSED)"
             assert state.ents_used == levels["ents_used"]
     assert system.outcomes["QSG1/APP1"].refused
 
