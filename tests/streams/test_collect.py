@@ -430,6 +430,17 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
     assert {(letter.partition, letter.offset, letter.value) for letter in sent} == {(3, 7, b"x")}
 
 
+def test_an_option_that_is_missing_is_said_and_no_dead_letter(estate_file):
+    """It comes up at each start, and no data are wrong."""
+    intake, sent = Intake(load_estate(estate_file)), []
+    letters = ComplaintLetters(intake, "rest", sent.append)
+    intake.complain("no-zone", "here", "its times are local; expected: --zone")
+    intake.complain("bad-value", "there", "is none")
+    letters.send_new(Page(b"a whole answer", "https://mqweb"))
+    assert [letter.reason for letter in sent] == ["bad-value"]
+    assert intake.counts["no-zone"] == 1
+
+
 def test_an_unknown_name_is_one_dead_letter(estate_file):
     intake = Intake(load_estate(estate_file))
     intake.facts.add("queue", "QSG1/ORDERZ", "DISPLAY", structure="APP1")

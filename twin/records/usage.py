@@ -53,7 +53,7 @@ SIZEUSED = "SIZEUSED"  # of DISPLAY CFSTATUS
 RESOURCES: dict[str, Words] = {
     Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries", "structure"),
     Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements", "structure"),
-    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
+    Pool.SMDS: Words("blocks (with space map)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
     Pool.SCM: Words("bytes", "SCM of {store}", "messages"),
     Pool.AUGMENTED: Words("bytes", "Storage for dynamic augmented space of {store}", "messages"),
     Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages", "page_set"),
@@ -128,7 +128,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
 
     @property
     def amount_text(self) -> str:
-        """The amounts: `228 of 256 blocks (USED), can grow to 512`; empty if it was not measured."""
+        """The amounts: `228 of 256 blocks (with space map), can grow to 512`; empty if it was not measured."""
         if self.used is None:
             return ""
         growth = f", can grow to {self._amount(self.maximum)}" if self.can_grow else ""
