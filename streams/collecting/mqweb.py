@@ -85,7 +85,7 @@ _Way = tuple[str, str]  # server, and queue manager there that is asked
 
 
 class _Keys(NamedTuple):
-    """What a request needs: whose failure keeps others from being made."""
+    """Keys of what a request needs: the failure of each keeps others from being made."""
 
     login: _Key
     server: _Key
@@ -337,14 +337,14 @@ class Mqweb:
         for command in (CFSTATUS, CFSTATUS_SMDS):
             for group in self._groups():
                 yield from self._ask_group(own, command, group)
-        shown: set[str] = set()  # groups of which a member has shown all of their queues
+        covered_groups: set[str] = set()  # those of which a member has shown all of their queues
         for is_asked in (True, False):  # one that is asked through another may cost that one's time: it comes last
             members = [name for name in self._all_members() if (name in self._qmgrs) == is_asked]
             for name in members:
                 group = self._about[name].group
                 command = QSTATUS_MEMBER if name in self._only_shared else QSTATUS_PRIVATE
-                is_whole = yield from self._cover(own, command if group in shown else QSTATUS, name)
-                shown |= {group} if group and is_whole else set()
+                is_whole = yield from self._cover(own, command if group in covered_groups else QSTATUS, name)
+                covered_groups |= {group} if group and is_whole else set()
             for name in members:
                 yield from self._cover(own, USAGE if self._about[name].platform == ZOS else QMSTATUS, name)
         connections = self._connections(self._all_members())
@@ -585,9 +585,9 @@ class Mqweb:
         """
         if failure.may_run and request.command.qualifier in _OF_QUEUES and request.pattern.endswith("*"):
             self._note_late(request.keys.command, request.cut, request.pattern)
-        said = [self._pauses[own].complaint for own in self._unreached(request.member)]
-        has_worked = any(text and not code for code, text in said)
-        is_vain = request.way[1] != request.member and bool(said) and not has_worked
+        texts = [self._pauses[own].complaint for own in self._unreached(request.member)]
+        has_worked = any(text and not code for code, text in texts)
+        is_vain = request.way[1] != request.member and bool(texts) and not has_worked
         key = self._pause(failure, request.keys, is_vain=is_vain)
         is_of_way = key == request.keys.way and failure.is_elsewhere
         if not is_of_way and not is_vain:

@@ -169,8 +169,8 @@ def test_the_parts_start_in_order_and_know_each_other(tmp_path: Path) -> None:
 
 def test_an_alert_of_before_is_not_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a restart the job updates alerts that are open."""
-    told = [alert(UPDATED, 3), alert(CLEARED, 4), alert(opened_us=OPENED_US + 1), alert(opened_us=OPENED_US + 2)]
-    records = [topic_record(ALERTS, own.record()) for own in told]
+    alerts = [alert(UPDATED, 3), alert(CLEARED, 4), alert(opened_us=OPENED_US + 1), alert(opened_us=OPENED_US + 2)]
+    records = [topic_record(ALERTS, own.record()) for own in alerts]
     monkeypatch.setattr(NoTopics, "read", lambda *_: [records.pop(0)] if records else [])
     run = Run(tmp_path).visited_by(lambda run: run.wait_for("all alerts: "))
     (line,) = [line for line in run.lines if line.startswith("first alert: ")]

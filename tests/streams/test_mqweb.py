@@ -821,8 +821,12 @@ def test_the_interval_follows_from_commands_and_queues(tmp_path, size, requests,
         assert asking.mqweb.usual_interval_s == interval_s
         assert Asking(server, qmgrs, max_per_minute=ceiling).mqweb.usual_interval_s == slower_s
         source = MqwebSource(asking.mqweb, None)
-        said = f"a round each {interval_s} s, by the number of commands and queues, and the ceiling; --interval-s sets"
-        assert [line[: len(said)] for line in asking.lines if "a round each" in line] == [said] * (interval_s > 30)
+        beginning = (
+            f"a round each {interval_s} s, by the number of commands and queues, and the ceiling; --interval-s sets"
+        )
+        assert [line[: len(beginning)] for line in asking.lines if "a round each" in line] == [beginning] * (
+            interval_s > 30
+        )
         source.close()
 
 

@@ -570,7 +570,7 @@ class TestFileSystems:
     """A queue file whose MAXFSIZE is larger than its file system cannot grow to it."""
 
     @pytest.mark.parametrize(
-        ("shown", "limit"),
+        ("attributes", "limit"),
         [
             ({"datfssz": "20000", "datfsuse": "90"}, 3_000),  # free space and what it has
             ({"datfssz": 20000, "datfsuse": 100}, 1_000),
@@ -581,11 +581,11 @@ class TestFileSystems:
         ],
     )
     @pytest.mark.parametrize("is_first", [False, True])
-    def test_its_limit_is_the_room_that_there_is(self, site, shown, limit, is_first):
+    def test_its_limit_is_the_room_that_there_is(self, site, attributes, limit, is_first):
         own = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
         answers = [
             ("QMD1", rounds.QUEUES, body(own)),
-            ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **shown})),
+            ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **attributes})),
         ]
         [event] = Reader(site).read(answers[::-1] if is_first else answers)
         assert event["measured"]["file_bytes"] == 1_000 << 20
@@ -593,7 +593,7 @@ class TestFileSystems:
 
 
 class TestFirstLook:
-    """What `mqtwin start --live` does with its first answers, while there is no estate."""
+    """The first answers of `mqtwin start --live`, while there is no estate."""
 
     def test_its_time_grows_with_the_number_of_queues_and_not_faster(self, tmp_path):
         few, many = (min(self.seconds(tmp_path, number) for _ in range(3)) for number in (1_000, 2_000))
