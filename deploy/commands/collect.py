@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
 _TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
-_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}
+_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}  # rest: at least
 _PROMETHEUS_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
 
 
@@ -175,7 +175,6 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
-    from streams.collecting.http import check_url
     from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
@@ -187,11 +186,11 @@ def _open_source(
         return sources.TopicSource(kafka.client(), name, load_position(position, name), intake.complain)
     if server.url is None:
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
-    url = check_url(server.url)
-    interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        mqweb = server.mqweb(url, qmgr, intake.estate, intake.complain, _say)
-        return MqwebSource(mqweb, interval_s, load_position(position, mqweb.name))
+        mqweb = server.mqweb(server.url, qmgr, intake.estate, intake.complain, _say)
+        return MqwebSource(mqweb, server.interval_s, load_position(position, mqweb.name))
+    url = server.address(server.url)
+    interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")

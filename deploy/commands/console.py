@@ -15,7 +15,7 @@ from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
 from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
-from deploy.options.files import EstateFile, InputFile, InputFolder
+from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
@@ -40,7 +40,7 @@ def console(
     listen: str = f"127.0.0.1:{DEFAULT_PORT}",
     token_file: InputFile | None = None,
     tls_certificate: InputFile | None = None,
-    tls_key: InputFile | None = None,
+    tls_key: SecretFile | None = None,
     behind_proxy: Flag = False,
     allowed_host: Repeated = (),
     open_: Flag = False,

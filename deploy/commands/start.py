@@ -77,7 +77,7 @@ def start(
     no_console: Flag = False,
     open_: Flag = False,
     flows: Literal["statistics", "accounting"] = "statistics",
-    live: str | None = None,
+    live: Repeated = (),
     once: Flag = False,
     no_resync: Flag = False,
     kafka: KafkaOptions | None = None,
@@ -99,7 +99,8 @@ def start(
         no_console: Do not serve the page for a browser: end when the files are written.
         open_: Open the page in the browser of this machine.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
-        live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run.
+        live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run; may be
+            repeated, for one of each system.
         once: Ask once and print the stores, without Kafka and Spark.
         no_resync: Measurements test the live twin, as another feed reports puts and gets.
         kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
@@ -107,8 +108,8 @@ def start(
         choices: Facts that the data lack.
     """
     options = choices.feed_options(flows=flows)
-    if live is not None:
-        own = _Live(live, tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
+    if live:
+        own = _Live(",".join(live), tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
         if once:
             return _ask_once(own)
         return _run_live(own, None if no_console else listen, opens=open_, has_resync=not no_resync)
@@ -309,7 +310,7 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 class _Live(NamedTuple):
     """A live twin as the command line describes it."""
 
-    url: str
+    url: str  # several with commas
     files: tuple[str, ...]
     output: Path
     groups: dict[str, list[str]]
@@ -324,11 +325,12 @@ class _Live(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Answers of the definitions and of one round, why others are missing, and who did not answer at all."""
+    """Answers of the definitions and of one round, why others are missing, who did not answer at all, and the cost."""
 
     answers: list[Page]
     failures: list[str]
     silent: list[str]
+    cost: tuple[int, int]  # requests, and bytes of answers, of the round
 
     def error(self) -> MqtwinError:
         """Return the error where there is no answer."""
@@ -353,6 +355,7 @@ def _ask_once(live: _Live) -> int | None:
     print_complaints(intake)
     print_usage(states.values(), has_forecast=False)
     show(*map(Text, unread_lines(events)))
+    _say_cost(live, asked, estate, lambda line: print_line(f"mqtwin: {line}"))
     print_line(f"mqtwin: a forecast needs {MIN_LEVELS} rounds; for a live twin run")
     print_command(word for word in TOKENS.get() if word != "--once")
     return None
@@ -371,10 +374,12 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
     asked = None if live.output.exists() else _ask_queue_managers(live)  # then no twin runs in it
     OwnFolder(live.output).make()
     with locked(live.output / _LOCK, f"{live.output}: a live twin runs in it", "another folder, or its end"):
-        estate = _live_estate(live, asked or _ask_queue_managers(live))
+        asked = asked or _ask_queue_managers(live)
+        estate = _live_estate(live, asked)
         if estate is None:
             return _WRONG_USE
         say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
+        _say_cost(live, asked, estate, say)
         _begin_anew(live.output / POSITION, live.url, say)
         _prepare(live, say)
         resync = ("--resync",) if has_resync else ()
@@ -396,15 +401,20 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
 def _ask_queue_managers(live: _Live) -> _Asked:
     """Ask for the definitions and for one round; again where answers name other members of a group."""
     names = qmgr_names(live.choices.qmgr)
-    answers, failures = _round(live, None)
+    answers, failures, cost = _round(live, None)
     estate = _provisional(live, answers) if answers else None
     if estate is not None and not estate.queue_managers.keys() <= {*names, *_answering(answers)}:
-        answers, failures = _round(live, estate)
-    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)])
+        answers, failures, cost = _round(live, estate)
+    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)], cost)
 
 
-def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
-    """Return the answers about definitions and levels, and why others are missing. estate: names members of groups."""
+def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str], tuple[int, int]]:
+    """Return the answers about definitions and levels, why others are missing, and the cost of levels.
+
+    Args:
+        live: the command line.
+        estate: names members of groups.
+    """
     failures: list[str] = []
     mqweb = live.server.mqweb(
         live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
@@ -412,9 +422,20 @@ def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
     if estate is None:
         print_line(f"mqtwin: asking {live.choices.qmgr} at {live.url}")
     try:
-        return [*mqweb.definitions(), *mqweb.levels()], failures
+        return [*mqweb.definitions(), *mqweb.levels()], failures, mqweb.cost
     finally:
         mqweb.close()
+
+
+def _say_cost(live: _Live, asked: _Asked, estate: Estate, say: Callable[[str], None]) -> None:
+    """Say what the live twin will ask of the queue managers in a minute."""
+    mqweb = live.server.mqweb(live.url, live.choices.qmgr, estate, lambda *_: None)
+    interval_s = live.server.interval_s or mqweb.usual_interval_s
+    commands, size = (number * 60 / interval_s for number in asked.cost)
+    say(
+        f"live, a round each {interval_s:g} s (--interval-s): this will be {commands:,.0f} commands and"
+        f" {size / 1e6:,.1f} MB a minute; --max-commands-per-minute bounds it"
+    )
 
 
 def _answering(answers: Iterable[Page]) -> set[str]:
@@ -422,10 +443,14 @@ def _answering(answers: Iterable[Page]) -> set[str]:
 
 
 def _provisional(live: _Live, answers: Sequence[Page], files: Sequence[SiteFile] = ()) -> Estate | None:
-    """Return the estate that answers and files show, without writing it; None if it cannot be read."""
+    """Return the estate that answers and files show, without writing it; None if it cannot be read.
+
+    Answers about the state of queues are left out where there are others: most of all, they show queue files alone.
+    """
+    defining = [page for page in answers if "QSTATUS" not in page.headers.get("mqweb.command", "")] or answers
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         path = Path(folder) / _ESTATE
-        path.write_text(see_estate(files, Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        path.write_text(see_estate(files, Path(folder), live.options, live.groups, defining).text, encoding="utf-8")
         try:
             return load_estate(path)
         except EstateError:

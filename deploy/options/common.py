@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from deploy.options.files import InputFile, option_name
+from deploy.options.files import SecretFile, option_name
 from deploy.show.document import ZONE
 from deploy.show.terminal import command_line, print_warnings, printable
 from streams.kafka.settings import foreign_settings, read_kafka_file
@@ -128,7 +128,7 @@ class KafkaOptions:
         Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
     ] = ()
     kafka_file: Annotated[
-        InputFile | None,
+        SecretFile | None,
         Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
     ] = None
 

@@ -68,8 +68,9 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     if fullest is None:
         return (*row, "", "", "", "", _forecast_of(state))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
+    total = f"{fullest.total:,.0f}" if fullest.total else ""
     usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
-    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, _forecast_of(state))
+    return (*row, used, total, _unit(fullest), usage, _forecast_of(state))
 
 
 def _forecast_of(state: StateRecord) -> str:

@@ -33,6 +33,7 @@ from twin.recordings.files import LinesChunk
 _SAVE_SECONDS = 5.0
 _CHUNK_EVENTS = 10_000
 UNKNOWN_NAME = "unknown-name"  # reason of a name that the estate lacks, once for each
+_OF_OPTIONS = frozenset(("no-zone",))  # codes of what an option lacks: it is said, and no data are lost
 _INTERVAL_S = 60.0  # between two dead letters of a code
 
 
@@ -106,7 +107,7 @@ class ComplaintLetters:
         """
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
-                if count > self._counts[code] and self._is_due(code):
+                if count > self._counts[code] and code not in _OF_OPTIONS and self._is_due(code):
                     complaint = _with_number(self._intake.latest[code], count)
                     self._send(self._letter(complaint, page))
                     if count > MAX_EXAMPLES:

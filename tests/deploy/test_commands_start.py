@@ -257,6 +257,7 @@ def system() -> System:
 def mqweb(system: System, tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """The arguments for a server that needs a password."""
     (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o600)
     with MqwebServer(system, users={"ann": User("secret")}) as server:
         words = ("--live", server.url, "--qmgr", "QM01,QM02", *USER, "--password-file", str(tmp_path / "password"))
         yield (*words, "-o", str(tmp_path / "site"))
@@ -283,6 +284,24 @@ def test_one_round_shows_the_stores_and_how_to_go_live(
     assert not any(path.name not in RESULTS for path in (tmp_path / "site").iterdir())
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live http://") and "secret" not in printed.err
     assert "--once" not in printed.err.splitlines()[-1]
+    cost = (
+        r"live, a round each 30 s \(--interval-s\): this will be 14 commands and 0\.0 MB a minute; --max-commands-per"
+    )
+    assert re.search(cost, printed.err)
+
+
+def test_each_of_several_servers_has_its_queue_managers(
+    tmp_path: Path, system: System, capsys: pytest.CaptureFixture[str], runs: list[LiveSettings]
+):
+    words = ("--qmgr", "QM01,QM02", "-o", str(tmp_path / "site"))
+    with (
+        MqwebServer(system, reaches=frozenset(("QM01",))) as first,
+        MqwebServer(system, reaches=frozenset(("QM02",))) as second,
+    ):
+        assert once("--live", first.url, "--live", second.url, *words) == 0
+        assert "warning" not in capsys.readouterr().err
+        assert main(["start", "--live", f"{first.url},{second.url}", *words]) == 0
+        assert f"--url={first.url},{second.url}" in runs[0].collect
 
 
 RESULTS = {"estate.toml", "missing.txt", ".mqtwin-written.json"}
@@ -399,6 +418,37 @@ def test_wrong_use_of_the_live_twin_is_a_line(words: str, capsys: pytest.Capture
     assert main(["start", *words.split()]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert WRONG_USE[words] in line
+
+
+def test_a_password_that_others_may_read_is_warned_about(
+    tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").chmod(0o644)
+    assert once(*mqweb) == 0
+    assert capsys.readouterr().err.startswith(
+        f"mqtwin: warning: --password-file {tmp_path / 'password'} can be read by"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("start", ("--qmgr", "QM01", "--live")),
+        ("collect rest", ("--qmgr", "QM01", "--bootstrap-servers", "k:1", "--position", "p", "--url")),
+        ("collect dds", ("--bootstrap-servers", "k:1", "--position", "p", "--sysplex", "PLEX1", "--url")),
+    ],
+)
+def test_a_password_is_not_sent_in_clear_to_another_machine(
+    tmp_path: Path, command: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o600)
+    (tmp_path / "e.toml").write_text('schema = 1\n[page_set."QM01/4"]\npages = 1080\n[queue_manager.QM01]\n')
+    login = (*USER, "--password-file", str(tmp_path / "password"))
+    own = ("--estate", str(tmp_path / "e.toml")) if command != "start" else ("-o", str(tmp_path / "site"))
+    assert main([*command.split(), *words, "http://192.0.2.1:9080", *login, *own]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.endswith("http://192.0.2.1:9080 would send a secret in clear; expected: https, or --allow-http")
 
 
 def test_secrets_of_kafka_are_refused_before_anything_starts(

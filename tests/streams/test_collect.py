@@ -263,6 +263,12 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
         with pytest.raises(UsageError, match="expected") as raised:
             check_url(url)
         assert ":p@" not in str(raised.value)
+    for host in ("h", "h.site", "10.1.2.3", "[2001:db8::1]", "localhost.site"):
+        with pytest.raises(UsageError, match="would send a secret in clear; expected: https, or --allow-http"):
+            check_url(f"http://{host}:1", has_secret=True)
+        assert check_url(f"https://{host}:1", has_secret=True) and check_url(f"http://{host}:1")
+    for host in ("localhost", "127.0.0.1", "127.1.2.3", "[::1]"):
+        assert check_url(f"http://{host}:1", has_secret=True)
 
 
 def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file):
@@ -422,6 +428,17 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
     assert details[-1].endswith("(200 such complaints so far)")
     assert [str(complaint).partition(":")[0] for complaint in later] == ["place 79", "place 139", "place 199"]
     assert {(letter.partition, letter.offset, letter.value) for letter in sent} == {(3, 7, b"x")}
+
+
+def test_an_option_that_is_missing_is_said_and_no_dead_letter(estate_file):
+    """It comes up at each start, and no data are wrong."""
+    intake, sent = Intake(load_estate(estate_file)), []
+    letters = ComplaintLetters(intake, "rest", sent.append)
+    intake.complain("no-zone", "here", "its times are local; expected: --zone")
+    intake.complain("bad-value", "there", "is none")
+    letters.send_new(Page(b"a whole answer", "https://mqweb"))
+    assert [letter.reason for letter in sent] == ["bad-value"]
+    assert intake.counts["no-zone"] == 1
 
 
 def test_an_unknown_name_is_one_dead_letter(estate_file):

@@ -355,10 +355,10 @@ def differences(estate_facts: EstateFacts, estate: Estate) -> Iterator[str]:
         for key, facts in estate_facts.section(section):
             yield from _differences_of(section, key, facts, estate)
     yield from _differences_of_queues(estate_facts, estate)
+    looked = {(section, key.split("/")[0]) for section, key in estate_facts.objects}
     for name, config in estate.stores.items():
         section = config.kind
-        looked = {qmgr for (kind, key) in estate_facts.objects if kind == section for qmgr in (key.split("/")[0],)}
-        if section in {"structure", "page_set"} and name.split("/")[0] in looked:
+        if section in {"structure", "page_set"} and (section, name.split("/")[0]) in looked:
             key = name if section == "structure" else f"{name.split('/')[0]}/{int(name[-2:])}"
             if (section, key) not in estate_facts.objects:
                 yield f"{name}: in the estate, not seen"

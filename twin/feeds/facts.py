@@ -49,6 +49,7 @@ class EstateFacts:
     unplaced: set[str] = field(default_factory=set)  # first four letters of structures of no known group
     # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
     conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
+    _keys: dict[str, list[str]] = field(default_factory=dict, repr=False)  # of the objects of a section
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.
@@ -59,11 +60,14 @@ class EstateFacts:
             source: page or record that showed it.
             attributes: attributes as in the estate file; None is absent.
         """
-        if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
-            return
         if section in _OF_QUEUES and is_dynamic(key):
             return
-        facts = self.objects.setdefault((section, key), {})
+        if (section, key) not in self.objects:
+            if len(self.objects) >= MAX_SEEN:
+                return
+            self.objects[section, key] = {}
+            self._keys.setdefault(section, []).append(key)
+        facts = self.objects[section, key]
         if section == "structure" and "size" in attributes and source.startswith(MEASURED):
             self.allocated.add(key)
         for name, value in attributes.items():
@@ -100,9 +104,8 @@ class EstateFacts:
 
     def section(self, section: str) -> Iterator[tuple[str, dict[str, Fact]]]:
         """Yield (key, facts) of the objects of a section, sorted by key."""
-        for (name, key), facts in sorted(self.objects.items(), key=lambda entry: entry[0]):
-            if name == section:
-                yield key, facts
+        for key in sorted(self._keys.get(section, ())):
+            yield key, self.objects[section, key]
 
     def line_for(
         self,

@@ -47,6 +47,7 @@ class Measurements:
         is_timeless: True while answers have the time of their text, for lack of their own: then two that differ are two
             measurements, in their order.
         twice: stores that were measured again at such a time.
+        free_bytes: free space of the file system with the queue files, by queue manager, as it was shown last.
     """
 
     def __init__(self, intake: Intake) -> None:
@@ -54,6 +55,7 @@ class Measurements:
         self.twice: set[str] = set()
         self._intake = intake
         self._latest: dict[tuple[str, str], dict[str, tuple[int, QueueStatus]]] = {}  # by store and queue, and member
+        self.free_bytes: dict[str, int] = {}
         self._measured: dict[_Key, Measured] = {}
         self._statuses: dict[_Key, dict[str, QueueStatus]] = {}  # by queue
         self._status_count = 0
@@ -192,6 +194,9 @@ class Measurements:
         if not used:
             return
         time, qmgr, _ = used[-1]
+        if "file_bytes" in measured and qmgr in self.free_bytes:  # a file grows to its maximum if there is room
+            room = measured["file_bytes"] + self.free_bytes[qmgr]
+            measured["file_max_bytes"] = min(room, measured.get("file_max_bytes", room))
         members = () if config is None else config.queue_managers
         yield from measures_of({"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store}, facts, members, measured)
 

@@ -1,15 +1,16 @@
 """Objects and states that MQSC DISPLAY shows, as text or as JSON: measurements, and facts about the estate.
 
 SIZEMAX of CFSTATUS is in KB, SIZEUSED the percentage of the structure in use; elements are not fields. CURFSIZE and
-CURMAXFS of QSTATUS are in MB, rounded up. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of
-the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or
--1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may
-contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
-follows. A value cut by the end of a line is joined.
+CURMAXFS of QSTATUS are in MB, rounded up; of QMSTATUS DATFSSZ is in MB and DATFSUSE a percentage, or both are SHARED
+with QMFSSZ and QMFSUSE [seen: DISPLAY QMSTATUS ALL of 9.4.2]. IPPROCS, OPPROCS, UNCOM and the times of the last get and
+put are those of the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number
+elsewhere; a blank or -1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted,
+so a description may contain any brackets. A value ends at its own bracket; where they do not match, at the first one
+that another pair follows. A value cut by the end of a line is joined.
 
 Sources:
     [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS, DISPLAY
-    SMDSCONN].
+    SMDSCONN, DISPLAY QMSTATUS].
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _OBJECTS = frozenset(  # that are not read [IBM: MQ 9.4, MQSC DISPLAY commands]
 )
 _MAX_NAMES = 200  # characters
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
+_FILE_SYSTEMS = (("DATFSSZ", "DATFSUSE"), ("QMFSSZ", "QMFSUSE"))  # with queue files: MB and percent; may be SHARED
 _MAX_DEFINITIONS = 100_000  # that wait for the end of a round
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
@@ -122,6 +124,7 @@ class MqscObjects:
                 self._intake.facts.add("storage_class", key, place, page_set=int(fields["PSID"]))
             elif "QMNAME" in fields and not _WITH_QMNAME & fields.keys():
                 self._queue_manager(fields, place)
+                self._file_systems(qmgr, fields)
             elif fields:
                 yield _other(fields, place)
         except ValueError as error:
@@ -316,6 +319,14 @@ class MqscObjects:
         self._intake.facts.add("queue_manager", name, place, platform=kind, version=version)
         if fields.get("QSGNAME"):
             self._intake.facts.add_member(fields["QSGNAME"], name, place)
+
+    def _file_systems(self, qmgr: str, fields: Mapping[str, str]) -> None:
+        """Take the free space of the file system with the queue files, which has its own numbers or is shared."""
+        for size, used in _FILE_SYSTEMS:
+            if fields.get(size, "").isdecimal() and fields.get(used, "").isdecimal():
+                percent = min(100, _number(fields[used]))
+                self.measurements.free_bytes[qmgr] = _number(fields[size]) * (100 - percent) // 100 * MIB
+                return
 
 
 def _other(fields: Mapping[str, str], place: str) -> Item:

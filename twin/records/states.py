@@ -386,13 +386,13 @@ class StructureState(StateRecord, frozen=True, kw_only=True):
     elems_max: MeasuredCount | None
     """Data elements of 256 bytes in total; null as `ents_max`."""
     elems_used: MeasuredCount | None
-    """Data elements in use, without those in SCM."""
+    """Data elements in use, without those in SCM; null, too, where DISPLAY CFSTATUS is all that is known."""
     elems_low: MeasuredCount | None
     """Lower bound of `elems_used`, where lengths are [means](#elements-known-as-an-interval); else `elems_used`."""
     elems_high: MeasuredCount | None
     """Upper bound of `elems_used`, likewise."""
     usage_pct: MeasuredPct | None
-    """The larger percentage of entries and elements; above 100 after overfull puts."""
+    """The larger percentage of entries and elements, SIZEUSED if the latter are null; above 100 after overfull puts."""
     alterable: bool
     """False only while data is in SCM or dynamic augmented space is in use: size and ratio cannot be altered. MQSC
     ALTER CFSTRUCT is taken in any case."""

@@ -51,10 +51,12 @@ class Words(NamedTuple):
     kind: str = ""
 
 
+SIZEUSED = "SIZEUSED"  # of DISPLAY CFSTATUS
+
 RESOURCES: dict[str, Words] = {
     Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries", "structure"),
     Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements", "structure"),
-    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
+    Pool.SMDS: Words("blocks (with space map)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
     Pool.SCM: Words("bytes", "SCM of {store}", "messages"),
     Pool.AUGMENTED: Words("bytes", "Storage for dynamic augmented space of {store}", "messages"),
     Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages", "page_set"),
@@ -76,7 +78,8 @@ class ResourceUsage(msgspec.Struct, frozen=True):
         unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
         pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
         maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
-        note: a status that is not the usual one, such as EXPANDST(FAILED), or that nothing was measured; else empty.
+        note: a status that is not the usual one, such as EXPANDST(FAILED), that nothing was measured, or SIZEUSED: the
+            percentage is that of DISPLAY CFSTATUS, a whole number, of the structure; else empty.
     """
 
     name: str
@@ -92,6 +95,8 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The usage in words, as causes of alerts have it."""
+        if self.note == SIZEUSED:
+            return f"{self.pct:.0f} % ({SIZEUSED})"
         return NOT_MEASURED if self.pct is None else as_usage(self.pct)
 
     @property
@@ -126,7 +131,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
 
     @property
     def amount_text(self) -> str:
-        """The amounts: `228 of 256 blocks (USED), can grow to 512`; empty if it was not measured."""
+        """The amounts: `228 of 256 blocks (with space map), can grow to 512`; empty if it was not measured."""
         if self.used is None:
             return ""
         growth = f", can grow to {self._amount(self.maximum)}" if self.can_grow else ""
@@ -192,6 +197,9 @@ def _structure(state: StructureState) -> list[ResourceUsage]:
         _usage(ENTRIES, state.ents_used, state.ents_max),
         _usage(ELEMENTS, state.elems_used, state.elems_max),
     ]
+    if state.elems_used is None and state.usage_pct is not None:  # DISPLAY shows no elements, but how full it is
+        label, unit, pct = ELEMENTS.label, RESOURCES[Pool.ELEMENTS].unit, state.usage_pct
+        resources[1] = ResourceUsage(str(ELEMENTS), label, None, 0, 0, unit, pct, pct, SIZEUSED)
     for qmgr, dataset in sorted(state.smds.items()):
         note = "" if dataset.status == "NORMAL" else f"EXPANDST({dataset.status})"
         used, total = dataset.blocks_used, dataset.blocks_total

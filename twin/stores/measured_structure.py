@@ -38,7 +38,7 @@ class MeasuredStructureTwin(StructureTwin):
     known_by: ClassVar[KnownBy] = {
         "ents_used": any_of("ents_used"),
         **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),
-        "usage_pct": all_of("ents_used", "elems_used"),
+        "usage_pct": all_of("ents_used", "elems_used") + all_of("ents_used", "usage_pct"),
         "demand": (),
     }
 

@@ -430,10 +430,12 @@ class MessageStore(StoreKind):
         sizes_before = read_usage(self.tables.store)["maximum"].copy()
         self._take_sizes(measured)
         rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
-        measured = self._with_usage(measured)
+        seen, measured = measured, self._with_usage(measured)
         self.tested = self._compare(measured) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
+        if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
+            new_fields = new_fields - {"elems_used"} | {"usage_pct"}
         if measured.get("resync"):
             alerts = self._resync(measured, new_fields)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):

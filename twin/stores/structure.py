@@ -76,7 +76,7 @@ class StructureTwin(MessageStore):
         "messages": any_of("messages", "ents_used"),
         "ents_used": any_of("ents_used"),
         **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),
-        "usage_pct": all_of("ents_used", "elems_used"),
+        "usage_pct": all_of("ents_used", "elems_used") + all_of("ents_used", "usage_pct"),
         **dict.fromkeys(("offloaded_messages", "offloaded_bytes"), ()),
     }
     config: Structure
@@ -385,7 +385,8 @@ class StructureTwin(MessageStore):
 
         DISPLAY CFSTATUS has entries, and SIZEUSED as `usage_pct`. A coupling facility counts entries and elements, no
         bytes in use: SIZEUSED is the share of the elements, or of the fuller one of both [assumed]. Where it may be the
-        share of the entries, elements are at most as full as they were; a baseline leaves them to the mix.
+        share of the entries, elements are at most as full as they were; a baseline leaves them to the mix. The state
+        record of a store of levels has no elements then: nobody has counted them.
         """
         known = self._elements_by_usage(measured)
         return measured if known is None else {**measured, "elems_used": known}
