@@ -30,6 +30,7 @@ def alertmanager(
     *,
     kafka: KafkaOptions,
     url: Annotated[tuple[str, ...], Parameter(negative="")],
+    site: str = "",
     token_file: SecretFile | None = None,
     allow_http: Flag = False,
     log: Literal["auto", "text", "json"] = "auto",
@@ -42,6 +43,7 @@ def alertmanager(
     Args:
         kafka: Kafka connection.
         url: Base URL of Alertmanager; repeat it for every peer of a cluster.
+        site: Name of the site, as the label `site` of every alert: where several send to one Alertmanager.
         token_file: File with a bearer token.
         allow_http: Send the token by http, too, in clear to another machine.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
@@ -50,7 +52,7 @@ def alertmanager(
     urls = [check_url(address, "--token-file", has_secret=has_secret).rstrip("/") for address in url]
     headers = {} if token_file is None else bearer(token_file)
     configure_logging(json_lines=None if log == "auto" else log == "json")
-    with AlertmanagerBridge(urls, headers) as sender:
+    with AlertmanagerBridge(urls, headers, site=site) as sender:
         _follow(kafka, sender, urls)
 
 
