@@ -27,7 +27,7 @@ _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
 _TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
 _INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}
-_PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
+_PROMETHEUS_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
 
 
 _SERVER_DEFAULTS = ServerOptions()
@@ -82,17 +82,17 @@ def collect(
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
+    from streams.log import configure_logging
     from twin.stores.warm_up import warm
 
-    _check_format(format_name)
+    configure_logging(level="warning")
+    _check_format(format_name, has_counts=counts is not None)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
     options = spans.complete(choices.feed_options(queue=queue, flows=flows))
     if format_name == "rest":  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)
-    if counts is not None and format_name != "otlp":
-        raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source: Source
     if standard_input is not None:
         _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
@@ -142,13 +142,15 @@ def _say(text: str) -> None:
     print(f"mqtwin: {text}", file=sys.stderr)
 
 
-def _check_format(name: str) -> None:
-    """Raise UsageError if there is no such format, or none that is live."""
+def _check_format(name: str, *, has_counts: bool) -> None:
+    """Raise UsageError if there is no such format, none that is live, or none with spans that --counts scales."""
     live = sorted(known for known, form in FORMATS.items() if form.is_live)
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
     if name not in live:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
+    if has_counts and name != "otlp":
+        raise UsageError(f"--counts scales spans; expected: format otlp, not {name}")
 
 
 def _check_bytes(name: str, sources: Mapping[str, object]) -> None:

@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile, option_name
 from deploy.show.terminal import command_line, print_warnings
-from streams.kafka.settings import read_kafka_file
+from streams.kafka.settings import foreign_settings, read_kafka_file
 from twin.errors import UsageError
 from twin.units import event_time
 
@@ -149,6 +149,9 @@ class KafkaOptions:
     @staticmethod
     def _check_file(path: Path) -> None:
         read_kafka_file(path)
+        passed = foreign_settings(path)
+        if passed:
+            _warn(f"--kafka-file {path}: passed over are settings of other clients: {', '.join(passed)}")
         mode = path.stat().st_mode & 0o777
         if mode & 0o044:
             right = command_line(["chmod", "600", str(path)])

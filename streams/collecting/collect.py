@@ -253,6 +253,7 @@ def collect(
             events = _events(source, feed, intake, pages, letters)
             source.note_events(events)
             writer.write(scaled(events))
+            _note_unsound(intake, is_end=False)
             is_changed = True
             on_events(intake.events)
         for complaint in intake.complaints[reported:]:
@@ -264,8 +265,15 @@ def collect(
     is_end = source.is_ended or position_file is None
     rest = feed.finish() if is_end or not feed.begun_in else ()
     writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
+    _note_unsound(intake, is_end=True)
     letters.send_new()
     save()
+
+
+def _note_unsound(intake: Intake, *, is_end: bool) -> None:
+    """Complain about what all data so far lack, each once. is_end: no more will come."""
+    for complaint in intake.soundness.complaints(is_end=is_end):
+        intake.complain(complaint.code, complaint.place, complaint.text)
 
 
 def _read(source: Source, leaving: Callable[[], AbstractContextManager[None]]) -> list[Page]:

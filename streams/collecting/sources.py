@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 from typing_extensions import override
 
 from streams.collecting.http import HttpClient, RequestError
@@ -24,6 +24,7 @@ from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from twin.errors import MqtwinError, UsageError
 from twin.events import Event
 from twin.feeds import Feed, Page
+from twin.feeds.connect import APPEND_TIME
 from twin.outputs import replace_file
 
 _BATCH = 500  # records per read
@@ -176,7 +177,9 @@ class TopicSource(Source):
         key = _text(message.key())
         texts = {name.lower(): _text(value) for name, value in headers}
         place = {"kafka.topic": self.name, "kafka.partition": number, "kafka.offset": str(offset)}
-        _, created = message.timestamp()
+        kind, created = message.timestamp()
+        if kind == TIMESTAMP_LOG_APPEND_TIME:
+            place[APPEND_TIME] = "1"
         return Page(
             message.value() or b"",
             f"{self.name}/{number}@{offset}",

@@ -31,6 +31,8 @@ MAX_AHEAD_MS = 1 << 52
 NOTES_KEPT_MS = 400 * 86_400_000  # reports of a month, a year ago
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
+_POLICY, _RETENTION = "cleanup.policy", "retention.ms"
+SHORT_RETENTION_MS = 86_400_000  # a day: the job may be down for a night
 _NO_LEADER = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -132,7 +134,8 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
         create: create it if it is missing.
 
     Raises:
-        UsageError: the topic is missing and `create` is False, or the user may not write there.
+        UsageError: the topic is missing and `create` is False, the user may not write there, or it is compacted and has
+            events.
         MqtwinError: no broker answers, or it refuses.
     """
     admin = admin_client(kafka)
@@ -143,6 +146,8 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
                 "which creates it, or --create-topics"
             )
         _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+    if name == topics.events:
+        check_event_log(name, _topic_settings(admin, name))
     return max_message_bytes(admin, [name])[name]
 
 
@@ -245,6 +250,33 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
         retry=retry_if_exception(is_passing), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS), reraise=True
     )
     return retrying(ask)
+
+
+def check_event_log(name: str, settings: Mapping[str, str]) -> None:
+    """Check that a topic keeps each event until the job has read it; log a retention that may be too short.
+
+    Args:
+        name: its name.
+        settings: its settings; none if the user may not read them.
+
+    Raises:
+        UsageError: it is compacted: of the events of a store only the last would stay.
+    """
+    alter = f"kafka-configs.sh --alter --topic {name} --add-config"
+    if "compact" in settings.get(_POLICY, ""):
+        raise UsageError(
+            f"topic {name} has {_POLICY}={settings[_POLICY]}: of the events of a store only the last ones stay; "
+            f"expected: {_POLICY}=delete, by {alter} {_POLICY}=delete"
+        )
+    kept_ms = int(settings.get(_RETENTION, -1))
+    if 0 <= kept_ms < SHORT_RETENTION_MS:
+        _log.warning(
+            "a topic keeps events for a short time",
+            topic=name,
+            kept=f"{kept_ms / 1000:g} s",
+            effect="events that the job has not read by then are lost, as after a stop",
+            remedy=f"{alter} {_RETENTION}={7 * SHORT_RETENTION_MS}",
+        )
 
 
 def _warn_of_any_time(name: str, settings: Mapping[str, str]) -> None:

@@ -26,6 +26,7 @@ from twin.feeds.intake import Complaint, Intake, Item, with_resync
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
+from twin.feeds.wrappers import objects_of
 from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
@@ -54,6 +55,16 @@ _MAGIC = (
 _XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
 _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
+_PROGRAMS = (  # whose text is not read
+    (
+        re.compile(r"^\s*MonitoringType:", re.MULTILINE),
+        "text of amqsmon or amqsact: amqsevt -o json writes the messages of the same queue as JSON, which is read",
+    ),
+    (
+        re.compile(r"^\s*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
+        "text of amqsevt: run it with -o json, whose output is read",
+    ),
+)
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\x85\ufeff")
 
 
@@ -124,6 +135,7 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
             yield Complaint("nothing-read", page.name, text)
             _note_excerpt(feed.intake, page)
     yield from feed.finish()
+    yield from feed.intake.soundness.complaints(is_end=True)
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
@@ -137,7 +149,8 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
     before = feed.object_count
     feed.intake.begin_input(source)
     try:
-        yield from feed.take(page)
+        for part in objects_of(feed, page):
+            yield from feed.take(part)
     finally:
         feed.intake.count_objects(feed.object_count - before)
         _note_excerpt(feed.intake, page)
@@ -370,7 +383,8 @@ def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
         return f"JSON with {', '.join(names)}" if names else "JSON without names"
     if stripped.startswith("<"):
         return "HTML or XML"
-    return f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    begin = f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    return next((words for program, words in _PROGRAMS if program.search(text)), begin)
 
 
 def _hex(head: bytes) -> str:

@@ -45,6 +45,7 @@ NOT_UNDERSTOOD: Mapping[str, bool] = {
     "no-lines": False,
     "nothing-read": False,
     "no-report": False,
+    "no-list": True,
     "bad-report": True,
     "bad-row": True,
     "damaged": True,
@@ -53,6 +54,7 @@ NOT_UNDERSTOOD: Mapping[str, bool] = {
     "inconsistent": True,
     "impossible-count": True,
 }
+_ENOUGH, _ENOUGH_CALLS = 20, 1000  # objects of a kind, and calls, before a live input is said to lack something
 NOT_UNDERSTOOD_SHARE = 0.1  # of an input; from here on the last line of a command says so
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
@@ -191,6 +193,54 @@ class InputCount:
 
 
 @dataclass(slots=True)
+class _Kind:
+    """Objects of a kind: their number, and how many lack each name."""
+
+    total: int = 0
+    lacking: Counter[str] = field(default_factory=Counter)
+    place: str = ""  # of the first that lacks one
+
+
+class Soundness:
+    """What the objects of the inputs lack of what `Format.shows` says of them, and whether puts and gets both come.
+
+    Attributes:
+        calls: number of single calls, by PUT and GET.
+    """
+
+    def __init__(self) -> None:
+        """Begin without objects."""
+        self.calls: Counter[str] = Counter()
+        self._kinds: dict[str, _Kind] = {}
+        self._said: set[tuple[str, str]] = set()
+
+    def note(self, kind: str, lacking: Iterable[str], place: str) -> None:
+        """Count an object of a kind, and the names that it lacks."""
+        own = self._kinds.setdefault(kind, _Kind())
+        own.total += 1
+        for name in lacking:
+            own.place = own.place or place
+            own.lacking[name] += 1
+
+    def complaints(self, *, is_end: bool) -> Iterator[Complaint]:
+        """Yield what is missing and was not said yet. is_end: False if more will come."""
+        for kind, own in self._kinds.items():
+            if own.total < _ENOUGH and not is_end:
+                continue
+            new = {name: count for name, count in own.lacking.items() if (kind, name) not in self._said}
+            self._said |= {(kind, name) for name in new}
+            if new:
+                names = ", ".join(f"{count:,} without {name}" for name, count in sorted(new.items()))
+                text = f"{as_count(own.total, kind)}: {names}, so it is not known; expected: each has it"
+                yield Complaint("lacks", own.place, text)
+        if len(self.calls) == 1 and ("", "") not in self._said and (is_end or self.calls.total() >= _ENOUGH_CALLS):
+            self._said.add(("", ""))
+            [(op, count)] = self.calls.items()
+            has, lacks = ("put", "get") if op == "PUT" else ("get", "put")
+            yield Complaint("one-sided", "input", f"{as_count(count, has)}, and no {lacks} at all; expected: both")
+
+
+@dataclass(slots=True)
 class UnknownName:
     """A queue manager, queue or store that the estate lacks."""
 
@@ -223,6 +273,7 @@ class Intake:
     passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
     inputs: list[InputCount] = field(default_factory=list)  # in their order
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
+    soundness: Soundness = field(default_factory=Soundness)
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
     idle: IdleStores = field(init=False)

@@ -46,6 +46,16 @@ _FAILED = {  # values that keep messages from being stored or read [IBM: MQ 9.4,
     "EXPANDST": {"FAILED", "MAXIMUM"},
 }
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
+_OBJECTS = frozenset(  # that are not read [IBM: MQ 9.4, MQSC DISPLAY commands]
+    (
+        *("APSTATUS", "ARCHIVE", "AUTHINFO", "AUTHREC", "AUTHSERV", "CFSTRUCT", "CHANNEL", "CHINIT", "CHLAUTH"),
+        *("CHSTATUS", "CLUSQMGR", "CMDSERV", "COMMINFO", "CONN", "ENTAUTH", "GROUP", "LISTENER", "LOG", "LSSTATUS"),
+        *("MAXSMSGS", "NAMELIST", "POLICY", "PROCESS", "PUBSUB", "QALIAS", "QCLUSTER", "QMGR", "QMNAME", "QMODEL"),
+        *("QMSTATUS", "QREMOTE", "SBSTATUS", "SECURITY", "SERVICE", "SMDS", "SMDSCONN", "STGCLASS", "SUB", "SVSTATUS"),
+        *("SYSTEM", "TCLUSTER", "THREAD", "TOPIC", "TPSTATUS", "TRACE", "USAGE"),
+    )
+)
+_MAX_NAMES = 200  # characters
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
 _MAX_DEFINITIONS = 100_000  # that wait for the end of a round
 _MAX_TEXT = 1 << 20  # characters of the details of one object
@@ -112,7 +122,7 @@ class MqscObjects:
             elif "QMNAME" in fields and not _WITH_QMNAME & fields.keys():
                 self._queue_manager(fields, place)
             elif fields:
-                yield _passed(next(iter(fields)))
+                yield _other(fields, place)
         except ValueError as error:
             yield Complaint("bad-value", place, f"{error}; expected: values as DISPLAY shows them")
 
@@ -303,6 +313,14 @@ class MqscObjects:
         self._intake.facts.add("queue_manager", name, place, platform=kind, version=version)
         if fields.get("QSGNAME"):
             self._intake.facts.add_member(fields["QSGNAME"], name, place)
+
+
+def _other(fields: Mapping[str, str], place: str) -> Item:
+    """Return an object that is not read as passed over, or the complaint about one that no DISPLAY shows."""
+    if not _OBJECTS.isdisjoint(fields):
+        return _passed(next(iter(fields)))
+    text = f"an object with {', '.join(fields)[:_MAX_NAMES]}; expected: one that DISPLAY shows"
+    return Complaint("not-understood", place, text)
 
 
 def _passed(kind: str) -> Passed:

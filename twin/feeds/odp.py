@@ -42,6 +42,7 @@ class OdpFeed(Feed):
     """Reader of OMEGAMON Data Provider: a row per line or Kafka record. Rows of other products are passed over."""
 
     reads = "rows of OMEGAMON of the product kmq"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import StrEnum
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from twin.errors import UsageError
@@ -74,6 +75,8 @@ class Feed(ABC):
     """
 
     reads: ClassVar[str]
+    is_json: ClassVar[bool] = False  # its pages may be JSON, within the objects of other programs
+    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # see `Format.shows`
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
@@ -108,6 +111,18 @@ class Feed(ABC):
             for name in (before, after):
                 if not name or not self.begun_in[name]:
                     del self.begun_in[name]
+
+    def expect(self, kind: str, shown: Container[str], place: str, *, also: Iterable[str] = ()) -> None:
+        """Note which of the names that its kind has an object lacks.
+
+        Args:
+            kind: kind of the object, a key of `Format.shows`.
+            shown: names that it has.
+            place: where it stands.
+            also: further names that it lacks.
+        """
+        lacking = [name for name in self.shows.get(kind, ()) if name not in shown]
+        self.intake.soundness.note(kind, (*lacking, *also), place)
 
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
@@ -171,7 +186,29 @@ class Format(NamedTuple):
     reader: str  # module of this package, and class
     is_file: bool = True  # True if `mqtwin import` takes it
     is_live: bool = False  # True if `mqtwin collect` takes it
+    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by kind of object the names that each of it has
 
+
+# What each object of a sound input has, by kind. What is missing anywhere is one complaint about the whole input.
+_METRICS = {
+    "queue": ("puts", "gets", "depth"),
+    "page set": ("pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent"),
+}
+_EVENT_MESSAGES = {  # names as `twin.feeds.amqsevt` folds them
+    "statistics queue": ("puts", "put1s", "putbytes", "gets", "msgsnotqueued", "msgsexpired", "msgspurged"),
+    "accounting queue": ("puts", "put1s", "putbytes", "gets"),
+    "activity trace": ("connectionid",),
+    "put": ("threadid", "msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
+    "get": ("threadid", "msgid", "msglength", "getoptions", "compcode", "reasoncode"),
+}
+_SPANS = {"put span": ("message id", "priority", "persistence"), "get span": ("message id",)}  # of queue managers
+_REPORTS = {  # columns of RMF
+    "report CFACT": ("CFAPSTRU", "CFAPTYPE", "CFAPSYS", "CFAISTRU", "CFAICNAM", "CFAINAM"),
+    "structure": ("CFAISTRS", "CFAILEL", "CFAILEM", "CFAIMAE", "CFAICUE"),
+    "structure with SCM": ("CFAISSCP", "CFAISLTC", "CFAISLMC"),
+    "coupling facility": ("CFOPTSD", "CFOPTSF"),
+    "coupling facility with SCM": ("CFOPSCMA", "CFOPSMSC"),
+}
 
 FORMATS: Mapping[str, Format] = {
     own.name: own
@@ -179,12 +216,12 @@ FORMATS: Mapping[str, Format] = {
         Format("smf", "smf:SmfFeed", is_live=True),
         Format("display", "display:DisplayFeed", is_live=True),
         Format("rest", "rest:RestFeed", is_live=True),
-        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
-        Format("otlp", "otlp:OtlpFeed", is_live=True),
-        Format("dds", "rmf:DdsFeed", is_live=True),
-        Format("m3", "rmf:M3Feed", is_live=True),
-        Format("prometheus", "prometheus:PrometheusFeed", is_live=True),
-        Format("mq_json", "prometheus:MqJsonFeed", is_live=True),
+        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True, shows=_EVENT_MESSAGES),
+        Format("otlp", "otlp:OtlpFeed", is_live=True, shows=_SPANS),
+        Format("dds", "rmf:DdsFeed", is_live=True, shows=_REPORTS),
+        Format("m3", "rmf:M3Feed", is_live=True, shows={"coupling facility": ("size", "free storage")}),
+        Format("prometheus", "prometheus:PrometheusFeed", is_live=True, shows=_METRICS),
+        Format("mq_json", "prometheus:MqJsonFeed", is_live=True, shows=_METRICS),
         Format("odp", "odp:OdpFeed", is_live=True),
         Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
     )
@@ -216,4 +253,5 @@ def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> 
         raise UsageError(f"{name}: no such format; expected: {', '.join(sorted(FORMATS))}")
     module, _, reader = FORMATS[name].reader.partition(":")
     feed: Feed = getattr(import_module(f"twin.feeds.{module}"), reader)(intake, options or FeedOptions())
+    feed.shows = FORMATS[name].shows
     return feed

@@ -47,6 +47,7 @@ class RestFeed(Feed):
     """Reader of answers, one or several in a page."""
 
     reads = "answers to runCommandJSON or runCommand"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -103,6 +104,9 @@ class RestFeed(Feed):
                     yield Complaint("bad-json", f"{place}, response {number}", text)
                 elif fields:
                     yield from self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
+                elif "parameters" not in response and not _texts(response):
+                    text = "a response without parameters, message and text; expected: one of them"
+                    yield Complaint("not-understood", f"{place}, response {number}", text)
                 elif not response.get("reasonCode"):
                     yield from self._texts.take_answer(_texts(response), qmgr, page.time, f"{place}, response {number}")
 

@@ -81,6 +81,7 @@ class DdsFeed(Feed):
     """Reader of the answers of a Distributed Data Server, one or more reports each."""
 
     reads = "answers with the reports CFACT and CFOVER"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -116,7 +117,10 @@ class DdsFeed(Feed):
             yield Passed("report of an earlier interval", name, is_counted=True)
             return
         rows = list(_rows(report))
+        if not rows:
+            raise _BadReportError(f"report {name or '?'} without a row; expected: CFACT or CFOVER")
         if name == "CFACT":
+            self.expect("report CFACT", rows[0], place)
             yield from self._structures(rows, (start, end), place)
         elif name == "CFOVER":
             yield from self._facilities(rows, (start, end), place)
@@ -146,6 +150,10 @@ class DdsFeed(Feed):
                 yield Passed("structure of no group of the estate", name)
                 continue
             self._see(store, row)
+            shown = {column for column, value in row.items() if value}
+            self.expect("structure", shown, place)
+            if _integer(row, "CFAISSCM"):
+                self.expect("structure with SCM", shown, place)
             content = _structure_measured(row)
             if wrong := contradicts(content, store, place):
                 yield wrong
@@ -187,6 +195,10 @@ class DdsFeed(Feed):
                 text = "a row without CFOPNAM or CFOPTSD; expected: a coupling facility"
                 yield Complaint("bad-row", place, text)
                 continue
+            shown = {column for column, value in row.items() if value}
+            self.expect("coupling facility", shown, place)
+            if scm:
+                self.expect("coupling facility with SCM", shown, place)
             self.intake.facts.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             values: dict[str, float | None] = {own: _integer(row, own) for own in row}
             measured = measured_of(FACILITY, values)
@@ -310,6 +322,8 @@ class M3Feed(Feed):
             text = "no mvs_cf_storage_ of a coupling facility; expected: /metrics/m3 with its names"
             yield Complaint("no-metrics", page.name, text)
         for name, metrics in sorted(values.items()):
+            shown = {what for what, metric in (("size", _M3_SIZE), ("free storage", _M3_FREE)) if metric in metrics}
+            self.expect("coupling facility", shown, page.name)
             size, free = metrics.get(_M3_SIZE), metrics.get(_M3_FREE)
             self.intake.facts.add("coupling_facility", name, "m3", size=size)
             shares = {} if size is None else {"free storage": {"used": free or 0, "max": size}}

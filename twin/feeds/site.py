@@ -24,6 +24,7 @@ from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import behind_gaps, describe_file, ends_of_gaps, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
+from twin.feeds.wrappers import objects_of
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
@@ -144,8 +145,9 @@ def _objects(name: str, head: bytes, page: Page, options: FeedOptions) -> int:
     Some readers look at data only if the queue manager is known: any name will do here.
     """
     feed = make_feed(name, Intake(), replace(options, qmgr=options.qmgr or "QM01"))
-    for _ in feed.take(Page(head, page.name, page.time)):
-        pass
+    for part in objects_of(feed, Page(head, page.name, page.time)):
+        for _ in feed.take(part):
+            pass
     return feed.object_count
 
 

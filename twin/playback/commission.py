@@ -26,6 +26,7 @@ from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer
 from twin.playback.verdicts import (
+    MANY_PUTS,
     Check,
     Fitness,
     JobFigures,
@@ -46,7 +47,6 @@ _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")
 _PUT, _GET = OPS.index("PUT"), OPS.index("GET")
 _SAME_PCT = 1.0  # points of drift within which a resource agrees
-_MANY_PUTS = 20  # without a get, before gets are missed
 
 
 class Commission(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +143,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         gaps=0 if state is None else state.gaps,
         unmatched=max(0, unmatched),
         gets=own.gets.total(),
+        puts=own.puts.total(),
         measurements=own.measurements,
         levels="" if state is None or state.first is not None else state.lacks_levels,
         sizes=tuple(
@@ -292,9 +293,9 @@ def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:
     for queue in sorted(seen.puts.keys() | seen.gets.keys()):
         puts, gets = seen.puts[queue], seen.gets[queue]
         # Gets that are missing leave the model above what is measured, puts below it.
-        if puts >= _MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
+        if puts >= MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
             causes.append(f"{queue}: {puts:,} puts and no get: its gets may not be reported")
-        elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
+        elif gets >= MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
             causes.append(f"{queue}: {gets:,} gets and no put: its puts may not be reported")
     baseline = seen.baseline or {}
     messages = baseline.get("messages")
