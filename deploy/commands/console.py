@@ -6,6 +6,7 @@ import sys
 import time
 import webbrowser
 from contextlib import ExitStack
+from datetime import tzinfo
 from pathlib import Path
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
@@ -13,7 +14,7 @@ from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
 from deploy.options.files import EstateFile, InputFile, InputFolder
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
@@ -43,6 +44,7 @@ def console(
     behind_proxy: Flag = False,
     allowed_host: Repeated = (),
     open_: Flag = False,
+    zone: str | None = None,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -64,6 +66,7 @@ def console(
         behind_proxy: A proxy in front ends TLS.
         allowed_host: A further name by which browsers may call the console; may be repeated.
         open_: Open the page in the browser of this machine.
+        zone: Zone of the times on the page, where no estate is given: Europe/Berlin, or +01:00. Default: UTC.
     """
     if (kafka is None) == (recording is None):
         raise UsageError("expected one of --bootstrap-servers HOST:PORT and --recording FILE")
@@ -75,6 +78,8 @@ def console(
         open_stopped(checkpoint)
     if status_file is not None and kafka is None:
         raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
+    if zone is not None and estate is not None:
+        raise UsageError(f"--zone {zone} with --estate; expected: [site] zone in {estate}")
     host, port = parse_address(listen)
     served = Listen(
         host=host,
@@ -92,7 +97,7 @@ def console(
                 server = _past(recording, estate, served)
             else:
                 assert kafka is not None
-                server = _live(kafka, estate, checkpoint, status_file, served, parts)
+                server = _live(kafka, estate, checkpoint, status_file, served, parts, parse_zone(zone or ""))
             parts.enter_context(server)
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
@@ -110,17 +115,20 @@ def _live(
     status_file: Path | None,
     listen: Listen,
     parts: ExitStack,
+    zone: tzinfo,
 ) -> ConsoleServer:
-    """Return the server of the present. parts: gets what reads the topics."""
+    """Return the server of the present. parts: gets what reads the topics; zone: zone of a page without an estate."""
     topics, client = Topics(kafka.topic_prefix), kafka.client()
+    loaded_estate = None if estate is None else load_estate(estate)
     model = ConsoleModel(
-        topics, job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time())
+        topics,
+        job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time()),
+        zone=zone if loaded_estate is None else loaded_estate.site.clock,
     )
     parts.enter_context(TopicFeed(client, topics, model))
     take_note = NoteTaker(client, topics, model).take
-    if estate is None:
+    if loaded_estate is None:
         return ConsoleServer(model, listen, take_note=take_note)
-    loaded_estate = load_estate(estate)
     source = JobPast(
         kafka=client,
         topics=topics,

@@ -7,16 +7,18 @@ import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Group, Parameter
 
 from deploy.options.files import InputFile, option_name
+from deploy.show.document import ZONE
 from deploy.show.terminal import command_line, print_warnings
 from streams.kafka.settings import foreign_settings, read_kafka_file
 from twin.errors import UsageError
-from twin.units import event_time
+from twin.units import event_time, zone_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,12 +34,24 @@ MAX_SECONDS = 3600 * MAX_HOURS
 
 
 def open_estate(path: Path) -> Estate:
-    """Return the estate of a file, and print its warnings. UsageError: the file or a text that it imports is wrong."""
+    """Return the estate of a file, and print its warnings; what follows is printed in the zone of its site.
+
+    UsageError: the file or a text that it imports is wrong.
+    """
     from twin.estate import load_estate
 
     estate = load_estate(path)
+    ZONE.set(estate.site.clock)
     print_warnings(estate.warnings)
     return estate
+
+
+def parse_zone(text: str) -> tzinfo:
+    """Return the zone of --zone. UsageError: there is none of that name."""
+    try:
+        return zone_of(text)
+    except ValueError as error:
+        raise UsageError(f"--zone {error}") from None
 
 
 def words_of(options: DataclassInstance) -> tuple[str, ...]:

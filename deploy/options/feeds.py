@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from datetime import date, timedelta, timezone, tzinfo
+from datetime import date
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import parse_settings
+from deploy.options.common import parse_settings, parse_zone
 from twin.errors import UsageError
 from twin.feeds.protocol import FeedOptions
 
 FACTS = Group("Facts that the data lack", sort_key=2)
-_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 
 SPANS = Group("OpenTelemetry spans", sort_key=3)
 
@@ -60,7 +57,7 @@ class FeedChoices:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
         return FeedOptions(
             slice_s=self.slice_s,
-            zone=None if self.zone is None else _zone(self.zone),
+            zone=None if self.zone is None else parse_zone(self.zone),
             date=None if self.date is None else _date(self.date),
             qmgr=self.qmgr,
             prefixes=parse_settings("--prefix", self.prefix),
@@ -78,19 +75,6 @@ def parse_groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
         if not groups[name]:
             raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")
     return groups
-
-
-def _zone(text: str) -> tzinfo:
-    match = _OFFSET.fullmatch(text)
-    if match is not None and int(match[2]) < 24 and int(match[3]) < 60:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(offset if match[1] == "+" else -offset)
-    try:
-        return ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(
-            f"--zone {text}; expected: a name such as Europe/Berlin, or an offset such as +01:00"
-        ) from None
 
 
 def _date(text: str) -> str:

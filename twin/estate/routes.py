@@ -17,7 +17,7 @@ from typing import Any, get_args
 import msgspec
 
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
-from twin.estate.model import QueueManager, StoreConfig
+from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History
 from twin.units import format_size
 
@@ -52,6 +52,7 @@ class Estate:
     warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
     hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
     history: History = field(default_factory=dict)  # past rises, by store
+    site: Site = field(default_factory=Site)
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
@@ -154,8 +155,8 @@ def summary(estate: Estate) -> list[SummaryRow]:
     ]
 
 
-class _Text(msgspec.Struct, frozen=True, kw_only=True):
-    """The text. stores: kind and attributes by name."""
+class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The text. stores: kind and attributes by name. A field that came later has a default, which is omitted."""
 
     stores: dict[str, tuple[str, Any]]
     queue_managers: dict[str, QueueManager]
@@ -163,6 +164,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True):
     max_depths: dict[str, dict[str, int]]
     hosts: dict[str, float]
     history: History
+    site: Site | None = None
 
 
 class SavedEstateError(ValueError):
@@ -181,6 +183,7 @@ def save_estate(estate: Estate) -> tuple[str, bytes]:
         max_depths={store: dict(depths) for store, depths in estate.max_depths.items()},
         hosts=dict(estate.hosts),
         history=estate.history,
+        site=None if estate.site == Site() else estate.site,
     )
     encoded = msgspec.json.encode(text)
     return hashlib.sha256(encoded).hexdigest(), zlib.compress(encoded)
@@ -202,4 +205,5 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         max_depths=text.max_depths,
         hosts=text.hosts,
         history=text.history,
+        site=text.site or Site(),
     )

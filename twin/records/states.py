@@ -8,13 +8,14 @@ the texts below the fields into docs/state.md and schemas/state.schema.json.
 from __future__ import annotations
 
 import re
+from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
-from twin.units import event_time
+from twin.units import as_local, event_time
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
@@ -107,12 +108,11 @@ class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
     is_recent: bool
     """False once a further one is overdue: no forecast is made then."""
 
-    @property
-    def lacking(self) -> str:
-        """Why no forecast can be made, in words; "" if one can be: `not known yet, 3 of 5 levels`."""
+    def lacking_in(self, zone: tzinfo) -> str:
+        """Return why no forecast can be made, in words; "" if one can be: `not known yet, 3 of 5 levels`."""
         if self.known < self.needed:
             return f"not known yet, {self.known} of {self.needed} levels"
-        return "" if self.is_recent else f"not known, no level since {self.last[11:16]}"
+        return "" if self.is_recent else f"not known, no level since {as_local(self.last, zone, self.last)}"
 
 
 class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,7 +286,11 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lacks_levels(self) -> str:
         """Why no forecast can be made, in words; "" if one can be."""
-        return "" if self.levels is None else self.levels.lacking
+        return self.lacks_levels_in(UTC)
+
+    def lacks_levels_in(self, zone: tzinfo) -> str:
+        """Return the same, with times in a zone."""
+        return "" if self.levels is None else self.levels.lacking_in(zone)
 
     @property
     def first(self) -> ResourceForecast | None:

@@ -15,12 +15,15 @@ from twin.records.states import (
     CouplingFacilityState,
     PageSetState,
     QueueFileState,
+    ResourceForecast,
     StateRecord,
     StructureState,
     UniformClusterState,
 )
-from twin.units import as_times, as_usage, percent, readable_size
+from twin.units import as_span, as_times, as_usage, percent, readable_size
 
+LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
+_UNLIKELY = 0.1  # one below which full is called unlikely
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file
 
@@ -148,6 +151,23 @@ def resources_of(state: StateRecord) -> list[ResourceUsage]:
         case UniformClusterState():
             return _uniform_cluster(state)
     return []
+
+
+def rise_text(first: ResourceForecast | None) -> str:
+    """Return what is said of a store that rises and is not likely to be full: the one place that says it.
+
+    Example: `rises, 18 min at this rate, not sure (31 %)`. "" where nothing rises, or a time until full is said anyhow.
+    Of a resource that has begun to fall the caller says that instead.
+
+    Args:
+        first: the forecast for the resource that is full first; None: nothing rises.
+    """
+    if first is None or first.time_to_full_s is None or first.full_probability >= LIKELY:
+        return ""
+    probability = first.full_probability
+    chance = f"{100 * probability:.0f} %" if probability >= 0.005 else "less than 1 %"
+    doubt = "not sure" if probability >= _UNLIKELY else "unlikely"
+    return f"rises, {as_span(first.time_to_full_s.p50)} at this rate, {doubt} ({chance})"
 
 
 def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
