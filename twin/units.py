@@ -33,6 +33,9 @@ _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+
+EventTime = str | int | datetime
+"""A time as the library takes it: RFC 3339, microseconds since 1970, or a datetime with a zone."""
 FIRST_SECOND, LAST_SECOND = 946_684_800, 4_133_980_799  # years 2000 to 2100, those of events: seconds since 1970
 
 
@@ -161,6 +164,21 @@ def event_time(text: str) -> int:
         right = "RFC 3339 with its zone, such as 2026-11-20T02:10Z, in the years 2000 to 2100"
         raise ValueError(f"{text[:40]}; expected: {right}")
     return time
+
+
+def event_us(time: EventTime) -> int:
+    """Return the microseconds since 1970 of a time that a user of the library gives.
+
+    Raises:
+        ValueError: as `event_time`; or a datetime has no zone.
+    """
+    if isinstance(time, str):
+        return event_time(time)
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{time} has no zone; expected: a datetime with one, such as tzinfo=UTC")
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def as_seconds(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import webbrowser
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import tzinfo
 from pathlib import Path
@@ -25,7 +26,7 @@ from streams.log import configure_logging
 from streams.query.past import JobPast
 from streams.query.status import stopped_text
 from twin.errors import UsageError
-from twin.estate import load_estate
+from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
 
@@ -90,18 +91,30 @@ def console(
         behind_proxy=behind_proxy,
         allowed_hosts=allowed_host,
     )
+
+    def open_server(parts: ExitStack) -> ConsoleServer:
+        if recording is not None and estate is not None:
+            return server_of(play_recording(recording, open_estate(estate)), served)
+        assert kafka is not None
+        return _live(kafka, estate, checkpoint, status_file, served, parts, parse_zone(zone or ""))
+
+    serve(open_server, opens=open_)
+
+
+def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> None:
+    """Serve the page until Ctrl-C or SIGTERM.
+
+    Args:
+        open_server: returns the server; gets what takes its parts.
+        opens: open the page in the browser of this machine.
+    """
     configure_logging()
     try:
         with raise_on_stop(), ExitStack() as parts:
-            if recording is not None and estate is not None:
-                server = _past(recording, estate, served)
-            else:
-                assert kafka is not None
-                server = _live(kafka, estate, checkpoint, status_file, served, parts, parse_zone(zone or ""))
-            parts.enter_context(server)
+            server = parts.enter_context(open_server(parts))
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if open_:
+            if opens:
                 webbrowser.open(server.address)
             server.wait()
     except StopRequestedError:
@@ -142,9 +155,8 @@ def _live(
     return ConsoleServer(model, listen, past, past, take_note)
 
 
-def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
-    """Return the server of a recording."""
-    loaded_estate = open_estate(estate)
+def play_recording(recording: Path, estate: Estate) -> Timeline:
+    """Return a recording, played with its progress shown."""
     wrong_estate = WrongEstate(recording)
     with show_progress("replay", recording) as advance:
 
@@ -152,5 +164,10 @@ def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
             wrong_estate.check(events)
             advance(chunk, events)
 
-        past = PastTwins(Timeline(recording, loaded_estate, note_chunk, wrong_estate.note))
+        return Timeline(recording, estate, note_chunk, wrong_estate.note)
+
+
+def server_of(timeline: Timeline, listen: Listen) -> ConsoleServer:
+    """Return the server of a recording."""
+    past = PastTwins(timeline)
     return ConsoleServer(past.model_at(past.moments.first), listen, past, past)

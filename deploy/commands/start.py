@@ -7,26 +7,29 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from deploy.commands.console import console
+from deploy.commands.console import play_recording, serve, server_of
 from deploy.console.server import DEFAULT_PORT, Listen
 from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.options.server import MqwebOptions, qmgr_names
-from deploy.show.document import Text
+from deploy.show.answer import Answer, StoreAnswer, answer_document, store_answers, what_next
+from deploy.show.document import ZONE, Text
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
-from deploy.show.terminal import kinds, print_command, print_line, print_warnings, printable, show
+from deploy.show.terminal import emit, kinds, print_command, print_line, print_warnings, printable, show
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, MessageStoreConfig, PageSet, StoreConfig, Structure, load_estate
+from twin.estate.sources import toml_string
 from twin.feeds.estate_import import CFRM, REST
 from twin.feeds.importing import feed_events, recorded, sort_key
 from twin.feeds.intake import Intake
@@ -36,6 +39,7 @@ from twin.feeds.site import (
     RECORDING,
     MissingGroup,
     SiteFile,
+    SiteRecording,
     UnknownFileError,
     recognise,
     record_site,
@@ -45,8 +49,10 @@ from twin.feeds.site import (
 from twin.forecast.extension import MIN_LEVELS
 from twin.outputs import OwnFolder, is_same_file, locked
 from twin.playback.replays import replay
+from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter
-from twin.units import as_count
+from twin.records import read_state_record
+from twin.units import as_count, as_text
 
 if TYPE_CHECKING:
     from deploy.live import Kafka
@@ -80,16 +86,18 @@ def start(
     live: Repeated = (),
     once: Flag = False,
     no_resync: Flag = False,
+    json_: Flag = False,
     kafka: KafkaOptions | None = None,
     server: MqwebOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
-    """Make an estate and a recording of files that a site has, say what is missing, and show them in the console.
+    """Read files that a site has, print what fills next, when, why and what to do first, and show it in the console.
 
-    Without files it asks for them. Each is recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE
-    whose definitions a file of MQSC has, and a file .toml is an estate to use instead of the one that the data show.
-    A file of the folder that it did not write, or that was changed since, stays: the new one is estate.new.toml. With
-    --live queue managers are asked instead, and a live twin runs until Ctrl-C: docs/live.md.
+    An estate and a recording are made of them, and what is missing is said; a file that is not read is a line. Each is
+    recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE whose definitions a file of MQSC has, and a
+    file .toml is an estate to use instead of the one that the data show. Without files it asks for them. A file of the
+    folder that it did not write, or that was changed since, stays: the new one is estate.new.toml. With --live queue
+    managers are asked instead, and a live twin runs until Ctrl-C: docs/live.md.
 
     Args:
         files: Files: SMF, job logs with DISPLAYs, CFRM policies, MQSC, statistics, an estate.
@@ -103,6 +111,7 @@ def start(
             repeated, for one of each system.
         once: Ask once and print the stores, without Kafka and Spark.
         no_resync: Measurements test the live twin, as another feed reports puts and gets.
+        json_: Print the answer as JSON, and end.
         kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
@@ -119,30 +128,77 @@ def start(
     again = TOKENS.get() or ("start", *names)
     if not files:
         again = (*again, *names, *(() if output else ("-o", str(path))))
-    described, recording, status = _read_files(names, path, options, parse_groups(group), again)
-    if recording is None:
-        return status
-    if not no_console:
-        console(recording=recording, estate=described, listen=listen, open_=open_)
+    with redirect_stdout(sys.stderr) if json_ else nullcontext():
+        read = _read_files(names, path, options, choices.site_zone, parse_groups(group), again)
+        if read is None:
+            return _WRONG_USE
+        timeline = (
+            None if read.recording is None or read.estate is None else play_recording(read.recording, read.estate)
+        )
+    emit(answer_document(_answer(read, timeline, choices.site_zone)), as_json=json_)
+    if timeline is not None and not (no_console or json_):
+        host, port = parse_address(listen)
+        serve(lambda _: server_of(timeline, Listen(host=host, port=port)), opens=open_)
     return None
 
 
+class _Read(NamedTuple):
+    """What was read of files. estate, recording: None: there is none, and it was said."""
+
+    described: Path
+    files: list[SiteFile]
+    not_read: list[UnknownFileError]
+    estate: Estate | None = None
+    recording: Path | None = None
+    clocks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def _answer(read: _Read, timeline: Timeline | None, zone: str) -> Answer:
+    """Return the answer."""
+    stores, others = list[StoreAnswer](), 0
+    if timeline is not None:
+        ZONE.set(timeline.estate.site.clock)
+        states = map(read_state_record, timeline.states(timeline.times[-1]).values())
+        stores, others = store_answers(states, timeline.alerts)
+    return Answer(
+        time=None if timeline is None else as_text(timeline.times[-1]),
+        zone=zone if timeline is None else timeline.estate.site.zone,
+        stores=tuple(stores),
+        others=others,
+        estate=str(read.described),
+        recording=None if read.recording is None else str(read.recording),
+        not_read=tuple(map(str, read.not_read)),
+        clocks=read.clocks,
+        missing=read.missing,
+        next=tuple(what_next(read.files, read.not_read)),
+    )
+
+
 def _read_files(
-    names: Sequence[str], path: Path, options: FeedOptions, groups: Mapping[str, Sequence[str]], again: Sequence[str]
-) -> tuple[Path, Path | None, int | None]:
-    """Return the estate of files, their recording, and the exit status; None: there is none, and it was said.
+    names: Sequence[str],
+    path: Path,
+    options: FeedOptions,
+    zone: str,
+    groups: Mapping[str, Sequence[str]],
+    again: Sequence[str],
+) -> _Read | None:
+    """Return what was read of files; None: the user has to add something, which was said.
 
     Args:
         names: Files, as on the command line.
         path: Folder to write to.
         options: Facts that the data lack.
+        zone: Zone of the site; "": it is not known.
         groups: Queue managers by queue-sharing group.
         again: Arguments of this command.
     """
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")
-    site_files = _site_files(names, options)
+    site_files, not_read = _site_files(names, options)
+    if not site_files and not estates:
+        return _Read(path / _ESTATE, site_files, not_read)
     folder = OwnFolder(path, [*(own.path for own in site_files), *estates])
     lines: tuple[str, ...] = ()
     if estates:
@@ -151,8 +207,9 @@ def _read_files(
         seen = see_estate(site_files, path, options, groups)
         _say_causes(seen.groups, again)
         if any(own.is_needed for own in seen.groups):
-            return path / _ESTATE, None, _WRONG_USE
-        described, lines = _write(folder, _ESTATE, seen.text), seen.missing
+            return None
+        text = f"{seen.text}\n[site]\nzone = {toml_string(zone)}\n" if zone else seen.text
+        described, lines = _write(folder, _ESTATE, text), seen.missing
         if described.name != _ESTATE:
             print_line("mqtwin: to use the one that stays, run")
             print_command((*again, str(path / _ESTATE)))
@@ -163,14 +220,16 @@ def _read_files(
             print_line(f"mqtwin: {message}")
         print_line(f"mqtwin: correct {described}, then run")
         print_command(again if estates else (*again, str(described)))
-        return described, None, _WRONG_USE
+        return None
+    read = _Read(described, site_files, not_read, estate)
     if not _with_events(site_files):
-        not_known = _say_missing(folder, (*lines, *estate.warnings))
+        missing = (*lines, *estate.warnings)
+        not_known = _say_missing(folder, missing)
         print(printable(f"{as_count(len(estate.stores), 'store')} in {described}; {not_known}"))
         print_line("mqtwin: no file shows what they hold: add a job log with DISPLAYs, SMF, or statistics")
-        return described, None, None
-    recording = _record(site_files, folder, estate, options, lines)
-    return described, recording, None
+        return read._replace(missing=missing)
+    recording, clocks, missing = _record(site_files, folder, estate, options, lines)
+    return read._replace(recording=recording, clocks=clocks, missing=missing)
 
 
 def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
@@ -193,11 +252,11 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
         print_line(f"mqtwin: {folder.path / name} is read, or not as `mqtwin start` wrote it: it stays; see {path}")
 
 
-def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
-    """Return the files that are no estate and are read; print what each is, and what the others seem to be.
+def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFile], list[UnknownFileError]]:
+    """Return the files that are no estate and are read, and the others; print what each is or seems to be.
 
     Raises:
-        UsageError: none is read, or one is missing.
+        UsageError: none is read or of MQ, or one is missing.
     """
     files, unknown = list[SiteFile](), list[UnknownFileError]()
     for name in names:
@@ -206,13 +265,13 @@ def _site_files(names: Sequence[str], options: FeedOptions) -> list[SiteFile]:
                 files.append(_site_file(name, options))
         except UnknownFileError as error:
             unknown.append(error)
-    if unknown and not files:
+    if unknown and not files and not any(error.instead for error in unknown):
         raise UsageError("; ".join(map(str, unknown)))
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
     for reason in unknown:
         print_line(f"mqtwin: not read: {reason}")
-    return files
+    return files, unknown
 
 
 def _with_events(files: Iterable[SiteFile]) -> list[Path]:
@@ -222,8 +281,10 @@ def _with_events(files: Iterable[SiteFile]) -> list[Path]:
 
 def _record(
     files: Sequence[SiteFile], folder: OwnFolder, estate: Estate, options: FeedOptions, lines: tuple[str, ...]
-) -> Path:
-    """Write recording.arrow and missing.txt, and say what is in them; return the recording.
+) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
+    """Write recording.arrow and missing.txt, and say what is in them.
+
+    Return the recording, clocks that do not fit, and what is missing.
 
     Args:
         files: the files.
@@ -238,25 +299,29 @@ def _record(
     with_events = _with_events(files)
     if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
         recording = with_events[0]
-        intakes, events = list[Intake](), sum(1 for _ in recorded(recording))
+        written = SiteRecording([], sum(1 for _ in recorded(recording)))
     else:
         recording = folder.free(_RECORDING)
         with show_progress("import") as advance:
-            intakes, events = record_site(files, recording, estate, options, lambda events: advance(None, events))
-        if events:
+            written = record_site(files, recording, estate, options, lambda events: advance(None, events))
+        if written.events:
             folder.note_written(recording)
             _say_kept(folder, _RECORDING, recording)
+    intakes, events, clocks = written
+    for line in clocks:
+        print_line(f"mqtwin: warning: {line}")
     for intake in intakes:
         print_intake(intake, printed=len(intake.complaints))
         lines += (*map(str, intake.complaints), *intake.notes)
     few = _lacking_levels(recording) if events else []
-    not_known = _say_missing(folder, (*lines, *few, *estate.warnings))
+    missing = (*lines, *few, *estate.warnings)
+    not_known = _say_missing(folder, missing)
     if not events:
         print_not_understood(*intakes)
         raise MqtwinError(f"{', '.join(map(str, with_events))}: no event was made; the lines above say why")
     print(printable(f"{as_count(events, 'event')} in {recording}; {not_known}"))
     print_not_understood(*intakes)
-    return recording
+    return recording, clocks, tuple(dict.fromkeys(missing))
 
 
 def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
@@ -467,7 +532,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
         UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
-    site_files = _site_files(live.files, live.choices.feed_options())
+    site_files, _ = _site_files(live.files, live.choices.feed_options())
     folder = OwnFolder(live.output, [own.path for own in site_files])
     missing: tuple[str, ...] = ()
     lacking = _lacking(live, asked, site_files) if described.is_file() else []

@@ -27,7 +27,15 @@ class FeedChoices:
         UsageError: a value is wrong.
     """
 
-    zone: Annotated[str | None, Parameter(help="Zone of local times: Europe/Berlin, or +01:00. Default: UTC.")] = None
+    zone: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Zone of local times: Europe/Berlin, or +01:00; that of one file: FILE=ZONE; may be repeated. Default:"
+            " UTC.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
     date: Annotated[str | None, Parameter(help="Date of the first time of day, YYYY-MM-DD.")] = None
     qmgr: Annotated[
         str | None, Parameter(help="Queue manager of data that name none. Of rest those to ask live: QM01,QM02.")
@@ -46,6 +54,14 @@ class FeedChoices:
         ),
     ] = None
 
+    @property
+    def site_zone(self) -> str:
+        """The zone of all files that have none of their own; "": none is given. UsageError: several are."""
+        zones = [zone for name, _, zone in map(_split, self.zone) if not name]
+        if len(zones) > 1:
+            raise UsageError(f"--zone {zones[0]} --zone {zones[1]}; expected: one, and --zone FILE=ZONE of other files")
+        return zones[0] if zones else ""
+
     def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
         """Return the options of a feed.
 
@@ -57,7 +73,8 @@ class FeedChoices:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
         return FeedOptions(
             slice_s=self.slice_s,
-            zone=None if self.zone is None else parse_zone(self.zone),
+            zone=None if not self.site_zone else parse_zone(self.site_zone),
+            zones={name: parse_zone(zone) for name, _, zone in map(_split, self.zone) if name},
             date=None if self.date is None else _date(self.date),
             qmgr=self.qmgr,
             prefixes=parse_settings("--prefix", self.prefix),
@@ -75,6 +92,11 @@ def parse_groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
         if not groups[name]:
             raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")
     return groups
+
+
+def _split(zone: str) -> tuple[str, str, str]:
+    """Return file, = and zone of a value of --zone; without a file "", "" and the zone."""
+    return zone.rpartition("=")
 
 
 def _date(text: str) -> str:

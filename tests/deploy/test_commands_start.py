@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from deploy.cli import main
 from deploy.live import LiveSettings, LiveTwin
+from deploy.show.answer import Answer
 from tests.mqweb import MqwebServer, User
 from tests.support.queue_managers import System
 from tests.twin.feeds import test_display
@@ -235,6 +237,98 @@ def test_without_files_it_asks(tmp_path: Path, site: list[str], monkeypatch: pyt
 def test_without_files_and_a_terminal_it_says_what_it_needs(capsys: pytest.CaptureFixture[str]):
     assert start() == 2
     assert "there is no file to start with; expected: mqtwin start FILE" in capsys.readouterr().err
+
+
+# --- the answer ------------------------------------------------------------------------------------------------------
+
+
+def rising_log(
+    *, hour: int = 10, qmgr: str = "QM01", minutes: int = 40, entries: int = 60_000, more: int = 3_500
+) -> str:
+    """Return a job log that shows APP1 every minute, so many entries more each time."""
+    lines = [test_display.TestFactsForAnEstate.DEFINITIONS] if qmgr == "QM01" else []
+    for minute in range(minutes):
+        clock = f"{hour + minute // 60:02}.{minute % 60:02}.07"
+        lines.append(
+            f"{clock} STC01234  CSQM293I {qmgr} CSQMDRTC 1 CFSTATUS FOUND MATCHING REQUEST CRITERIA\n"
+            f"{clock} STC01234  CSQM201I {qmgr} CSQMDRTC  DIS CFSTATUS DETAILS\n"
+            f" CFSTATUS(APP1)\n TYPE(SUMMARY)\n CFTYPE(APPL)\n STATUS(ACTIVE)\n SIZEMAX(524288)\n"
+            f" SIZEUSED(40)\n ENTSMAX(240000)\n ENTSUSED({entries + more * minute})\n END CFSTATUS DETAILS\n"
+        )
+    return "".join(lines)
+
+
+@pytest.fixture
+def rising(tmp_path: Path) -> list[str]:
+    """A log in which APP1 is full in about 12 minutes, at 11:51 in Berlin."""
+    (tmp_path / "qm01.joblog").write_text(rising_log(), encoding="utf-8")
+    (tmp_path / "policy.txt").write_text(CFRM, encoding="utf-8")
+    facts = ("--date", "2026-11-20", "--zone", "Europe/Berlin", "--qmgr", "QM01")
+    return [str(tmp_path / "qm01.joblog"), str(tmp_path / "policy.txt"), *facts, "-o", str(tmp_path / "site")]
+
+
+def test_the_answer_is_a_line_a_store_with_time_cause_and_first_action(
+    rising: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert start(*rising) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heading = lines.index("store\tusage\tfull at\tcause\tfirst action")
+    store, usage, full_at, cause, action = lines[heading + 1].split("\t")
+    assert (store, usage) == ("QSG1/APP1", "81.9 % of entries in use")
+    assert re.match(r"10:5[0-9] CET, in 1[0-9] min \(.*probability [0-9]+ %\)$", full_at)
+    assert cause and action
+    assert lines[heading - 1] == "At 2026-11-20 10:39 CET:"
+    assert any(line.startswith("Next: SMF 115 with queue statistics") for line in lines)
+
+
+def test_the_answer_as_json_is_typed_and_alone_on_standard_output(
+    tmp_path: Path, rising: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["start", *rising, "--json"]) == 0
+    answer = msgspec.json.decode(capsys.readouterr().out, type=Answer, strict=True)
+    (own,) = (store for store in answer.stores if store.store == "QSG1/APP1")
+    assert (own.level, own.resource, own.usage_pct, own.is_full) == ("page", "entries", 81.875, False)
+    assert own.full_at is not None and "2026-11-20T09:45" < own.full_at < "2026-11-20T09:57"
+    assert answer.zone == "Europe/Berlin" and answer.estate == str(tmp_path / "site" / "estate.toml")
+    assert load_estate(answer.estate).site.zone == "Europe/Berlin"
+    assert answer.clocks == answer.not_read == ()
+
+
+def test_a_file_of_mq_that_shows_no_store_is_a_beginning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    contents = {
+        "qm.ini": "#* Module Name: qm.ini                                             *#\nLog:\n   LogPrimaryFiles=3\n",
+        "AMQERR01.LOG": "11/26/2026 09:58:01 AM - Process(4711.1) User(mqm) Program(amqzxma0)\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        assert start(tmp_path / name, "-o", tmp_path / "site") == 0
+        printed = capsys.readouterr()
+        assert f"not read: {tmp_path / name}: it looks like " in printed.err
+        assert (
+            printed.out
+            == "Next: the output of runmqsc with DISPLAY QLOCAL(*) ALL and DISPLAY QSTATUS(*) TYPE(QUEUE) ALL\n"
+        )
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize(("zone", "is_right"), [("+01:00", False), ("+00:00", True)])
+def test_a_log_that_was_read_in_the_wrong_zone_is_named(
+    tmp_path: Path, rising: list[str], zone: str, is_right: bool, capsys: pytest.CaptureFixture[str]
+):
+    """The clock of QM02's system is at UTC, that of QM01's an hour ahead: both show the same levels."""
+    (tmp_path / "qm01.joblog").write_text(rising_log(minutes=100, entries=2_000, more=2_000), encoding="utf-8")
+    other = tmp_path / "qm02.joblog"
+    other.write_text(rising_log(hour=9, qmgr="QM02", minutes=100, entries=2_000, more=2_000), encoding="utf-8")
+    assert start(other, *rising, "--group", "QSG1=QM01,QM02", "--zone", f"qm02.joblog={zone}") == 0
+    line = "QM02: one hour off: its levels (ents_used of QSG1/APP1) are those of QM01 one hour later"
+    assert (line in capsys.readouterr().err) != is_right
+
+
+def test_one_zone_is_that_of_all_other_files(rising: list[str], capsys: pytest.CaptureFixture[str]):
+    assert start(*rising, "--zone", "+02:00") == 2
+    assert "expected: one, and --zone FILE=ZONE of other files" in capsys.readouterr().err
+    assert start(*rising, "--zone", "qm01.joblog=Mars") == 2
+    assert "Mars; expected: a name such as Europe/Berlin" in capsys.readouterr().err
 
 
 # --- live ------------------------------------------------------------------------------------------------------------

@@ -61,24 +61,46 @@ _format = JSONFormat()
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of an alert."""
+    """One record of an alert.
 
-    change: str  # opened | updated | cleared
-    number: int  # of this record in its episode, from 0
+    Attributes:
+        change: opened, updated or cleared.
+        number: number of this record in its episode, from 0.
+        alert_id: the episode.
+        severity: info, warning, critical or full.
+        store: the store.
+        resource: the resource, such as entries, pages or `smds/QM01`.
+        condition: the condition, see docs/alerts.md.
+        time: event time, microseconds since 1970; `when` has it as a datetime.
+        usage_pct: percent of the resource in use; None: it has no usage.
+        time_to_full_s: seconds until full (`p10`, `p50`, `p90`); None: nothing is predicted.
+        full_probability: probability to be full within the horizon, 0 to 1; None likewise.
+        fillers: queues that fill the resource, the largest share first.
+        cause: sentences that state resource, number and time.
+        runbook: actions, the best first; `actions` has them as sentences.
+        evidence: reasons of a forecast, as sentences.
+        resources: those that passed a line at the same tick, `resource` first.
+        incident: the incident that holds the alert, and its role there.
+        done: what was done in the incident, in order of time.
+        brief: first lines of a page.
+    """
+
+    change: str
+    number: int
     alert_id: str
     severity: str
     store: str
     resource: str
     condition: str
-    time: int  # event time, microseconds
-    usage_pct: float | None  # None for a resource that has no usage
+    time: int
+    usage_pct: float | None
     time_to_full_s: TimeToFull | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
     cause: str
     runbook: tuple[Action, ...] = ()
     evidence: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
+    resources: tuple[str, ...] = ()
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
     brief: tuple[str, ...] = ()

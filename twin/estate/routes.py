@@ -43,16 +43,30 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """Checked estate, made by `load_estate`. It is immutable and can be pickled (Spark sends it to its workers)."""
+    """Checked estate, made by `load_estate`. It is immutable and can be pickled (Spark sends it to its workers).
 
-    source: str  # the file it was read from
-    stores: Mapping[str, StoreConfig]  # by store name, sorted
-    queue_managers: Mapping[str, QueueManager]  # by name, sorted
+    Attributes:
+        source: the file it was read from.
+        stores: stores by name, sorted.
+        queue_managers: queue managers by name, sorted.
+        routes: what events may be about, each with its store.
+        max_depths: MAXDEPTH by store and queue, where given.
+        warnings: what is valid but unwise, one line each.
+        hosts: cores of each host, by name.
+        history: past rises, by store.
+        site: name and zone of the site.
+        queue_routes: index in `routes` by queue manager and queue or alias.
+        store_routes: the same by queue manager and store.
+    """
+
+    source: str
+    stores: Mapping[str, StoreConfig]
+    queue_managers: Mapping[str, QueueManager]
     routes: tuple[Route, ...]
-    max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # MAXDEPTH by store and queue, if given
-    warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
-    hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
-    history: History = field(default_factory=dict)  # past rises, by store
+    max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    hosts: Mapping[str, float] = field(default_factory=dict)
+    history: History = field(default_factory=dict)
     site: Site = field(default_factory=Site)
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)

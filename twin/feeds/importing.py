@@ -158,12 +158,14 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
         page: the page.
         source: name of the input: a file, or a topic or server of many pages.
     """
-    before = feed.object_count
+    before, options = feed.object_count, feed.options
     feed.intake.begin_input(source)
+    feed.options = options.of_input(page.name)
     try:
         for part in objects_of(feed, page):
             yield from _guarded(feed.take(part), page.name)
     finally:
+        feed.options = options
         feed.intake.count_objects(feed.object_count - before)
         _note_excerpt(feed.intake, page)
 

@@ -12,7 +12,7 @@ import mmap
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
 from importlib import import_module
@@ -47,6 +47,7 @@ class FeedOptions:
 
     slice_s: float = 10.0  # seconds; counts of an interval are spread over slices of about this length
     zone: tzinfo | None = None  # of local times without an offset; None: UTC, with a complaint
+    zones: Mapping[str, tzinfo] = field(default_factory=dict)  # the same of single files, by path or name
     date: str | None = None  # ISO date of the first line of texts that have only times of day
     qmgr: str | None = None  # queue manager of data that name none
     prefixes: Mapping[str, str] = field(default_factory=dict)  # command prefix -> queue manager
@@ -57,6 +58,11 @@ class FeedOptions:
     length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
     poll_s: float | None = None  # poll interval of mq_prometheus or mq_json; None: as values of z/OS change
     late_s: float = 30.0  # seconds by which a span may come later than younger ones
+
+    def of_input(self, name: str) -> FeedOptions:
+        """Return those of an input: a file may have a zone of its own. name: its path."""
+        zone = self.zones.get(name) or self.zones.get(name.rpartition("/")[2])
+        return self if zone is None else replace(self, zone=zone)
 
 
 class Feed(ABC):

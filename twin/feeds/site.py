@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice, repeat
 from operator import itemgetter
 from pathlib import Path
@@ -19,6 +20,7 @@ from twin.estate.errors import Problems
 from twin.estate.mqsc import Definitions, Surroundings
 from twin.estate.sources import read_text, toml_string
 from twin.events import Event
+from twin.feeds.clocks import clock_lines
 from twin.feeds.estate_import import CFRM, DS_BLOCK, estate_text, is_empty, join_data_sets, look_at, unverified
 from twin.feeds.facts import EstateFacts
 from twin.feeds.importing import behind_gaps, describe_file, ends_of_gaps, import_files, read_pages, recorded
@@ -40,13 +42,44 @@ _DEFINITION = re.compile(
 _OWNER = re.compile(r"\* *(?:Queue manager name: *|CSQUTIL\b.*\bMAKEDEF +)(\S{1,48})")  # of dmpmqcfg and of CSQUTIL
 _PLATFORM = re.compile(r"\* *Queue manager platform: *(\S+)")
 _HEADING = 30  # lines of a file of MQSC that may say whose it is
+# Files that sites have and that show nothing of stores: how they begin, what they are, and what shows it.
+_RUNMQSC = "the output of runmqsc with DISPLAY QLOCAL(*) ALL and DISPLAY QSTATUS(*) TYPE(QUEUE) ALL"
+_KNOWN = (
+    (
+        re.compile(r"Module Name: qm\.ini|^Log:\n\s+LogPrimaryFiles=", re.MULTILINE),
+        "qm.ini of a queue manager",
+        _RUNMQSC,
+    ),
+    (
+        re.compile(r"Module Name: mqs\.ini|^QueueManager:\n\s+Name=", re.MULTILINE),
+        "mqs.ini of an installation",
+        _RUNMQSC,
+    ),
+    (re.compile(r" - Process\([0-9.]+\) User\("), "an error log of a queue manager (AMQERR01.LOG)", _RUNMQSC),
+    (
+        re.compile(r"^1? +(?:[A-Z] ){2,}.*\n(?:.*\n){0,4}.*\bRPT VERSION\b", re.MULTILINE),
+        "an RMF Postprocessor report without coupling facilities",
+        "the report Coupling Facility Activity (REPORTS(CF)), SMF 74 subtype 4, or the DDS",
+    ),
+)
 _ASSUMED_MEMBER = "QM01"  # of a queue-sharing group of which nothing but a policy was seen
 _WRITE_EVENTS = 10_000  # events per write
 _MAX_NAMED = 8
 
 
 class UnknownFileError(UsageError):
-    """A file in which no reader finds anything: others beside it can be read."""
+    """A file in which no reader finds anything: others beside it can be read.
+
+    Attributes:
+        path: the file.
+        seen: what it seems to be.
+        instead: what has what is of use, where the file is of MQ or z/OS; "": it is not known to be.
+    """
+
+    def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
+        """Make the sentence."""
+        self.path, self.seen, self.instead = path, seen, instead
+        super().__init__(f"{path}: it looks like {seen}; expected: {instead or expected}")
 
 
 class SiteFile(NamedTuple):
@@ -87,10 +120,11 @@ class SiteEstate(NamedTuple):
 
 
 class SiteRecording(NamedTuple):
-    """An intake a format, and the number of events of their recording."""
+    """An intake a format, the number of events of their recording, and a line for each clock that does not fit."""
 
     intakes: list[Intake]
     events: int
+    clocks: tuple[str, ...] = ()
 
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
@@ -119,9 +153,11 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
             return SiteFile(best, path)
         if _has(_DEFINITION, head):
             return SiteFile(MQSC, path, _heading(head)[0])
-        seen = describe_file(head)
+        text = "\n".join(line.text for line in islice(file_lines(head), _HEADING))
+        known = next(((seen, instead) for own, seen, instead in _KNOWN if own.search(text)), None)
+        seen, instead = known or (describe_file(head), "")
     formats = ", ".join((RECORDING, CFRM, MQSC, *(name for name, own in FORMATS.items() if own.is_file)))
-    raise UnknownFileError(f"{path}: it looks like {seen}; expected: a file of a format that is read: {formats}")
+    raise UnknownFileError(path, seen, instead, f"a file of a format that is read: {formats}")
 
 
 def _has(pattern: re.Pattern[str], head: bytes) -> bool:
@@ -367,7 +403,8 @@ def record_site(
                 writer.write(batch)
             if not writer.events:
                 writer.discard()
-    return SiteRecording(intakes, writer.events)
+        clocks = clock_lines({name: partial(recorded, part) for name, part in parts.items() if part.exists()})
+    return SiteRecording(intakes, writer.events, tuple(clocks))
 
 
 def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:

@@ -29,6 +29,7 @@ from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
+from twin.estate.errors import known_hint
 from twin.estate.past_rises import StoreHistory
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
@@ -64,6 +65,7 @@ from twin.stores.refusing import (
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
+from twin.units import as_count, as_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,19 +77,35 @@ _REFUSALS = (*STORE_FULL, MQRC_Q_FULL)
 
 @dataclass(slots=True, repr=False)
 class Replayed:
-    """Results of a replay."""
+    """Results of a replay.
 
-    alerts: list[Alert] = field(default_factory=list)  # by time, then store, then in the order of the store
-    states: dict[str, StateRecord] = field(default_factory=dict)  # by store: last state record; sorted
-    rejects: list[Reject] = field(default_factory=list)  # dead letters; `index` is the line or row, from 0
-    dead_letters: int = 0  # number
-    reasons: dict[str, int] = field(default_factory=dict)  # number of dead letters by reason, most frequent first
+    Attributes:
+        alerts: alert records by time, then store, then in the order of the store.
+        states: last state record of each store, by its name; sorted.
+        rejects: dead letters; `index` is the line or row, from 0. With `on_reject` there are none here.
+        dead_letters: their number.
+        reasons: number of dead letters by reason, most frequent first.
+        first_reject: the first dead letter; None: there is none.
+        events: number of accepted lines or rows, duplicates included.
+        seconds: run time, without loading the kernels.
+        samples: usage and forecasts over time, for `usage` and `forecasts`; None: with `course=False`.
+        refusals: puts and refused puts as recorded and by this estate, by store; empty: without `demands=True`.
+        sources: the recording, and the estate or its file.
+        demands: True if puts were asked, so that the estate decided which were refused.
+    """
+
+    alerts: list[Alert] = field(default_factory=list)
+    states: dict[str, StateRecord] = field(default_factory=dict)
+    rejects: list[Reject] = field(default_factory=list)
+    dead_letters: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
     first_reject: Reject | None = None
-    events: int = 0  # number of accepted lines or rows, duplicates included
-    seconds: float = 0.0  # of work, without loading the kernels
-    samples: Samples[Usage] | None = None  # over time; None: with `course=False`
-    refusals: dict[str, StoreRefusals] = field(default_factory=dict)  # by store, sorted: with `demands=True`
-    sources: tuple[Path, Estate | Path] = (Path(), Path())  # the recording, and the estate or its file
+    events: int = 0
+    seconds: float = 0.0
+    samples: Samples[Usage] | None = None
+    refusals: dict[str, StoreRefusals] = field(default_factory=dict)
+    sources: tuple[Path, Estate | Path] = (Path(), Path())
+    demands: bool = False
 
     def __repr__(self) -> str:
         """Return the counts; the results themselves may be long."""
@@ -108,6 +126,32 @@ class Replayed:
     def alert_table(self) -> pa.Table:
         """Alert records in their order, with the columns of docs/python.md; pandas and polars take the table."""
         return alert_table(self.alerts)
+
+    def never_full(self, *stores: str) -> bool:
+        """Return True if no put of a store was refused because the store was full; for an assertion.
+
+        Args:
+            *stores: names of stores; none: all.
+
+        Raises:
+            AssertionError: puts were refused; it says how many, and when the first was.
+            UsageError: the replay was not made with `demands=True`, so that puts which were refused stay refused, or
+                the recording has no event of a store.
+        """
+        __tracebackhide__ = True  # of pytest: a test that fails shows the line that asserts
+        if not self.demands:
+            wrong = "never_full() of a replay in which puts that were refused stay refused"
+            raise UsageError(f"{wrong}; expected: demands=True, of replay() or of the marker recording")
+        asked = [store for store, outcome in self.refusals.items() if outcome.replayed.puts]
+        for store in stores or [""] * (not asked):
+            if store not in asked:
+                raise UsageError(f"the recording has no put of {store or 'any store'}{known_hint(store, asked)}")
+        refused = {
+            store: self.refusals[store].replayed for store in stores or asked if self.refusals[store].replayed.full
+        }
+        if refused:
+            raise AssertionError("; ".join(f"{store}: {own.text}" for store, own in refused.items()))
+        return True
 
     def plot(self, *stores: str) -> Figure:
         """Return a picture of usage and alerts over time, which a notebook shows. It needs matplotlib.
@@ -150,12 +194,25 @@ class Replayed:
 
 @dataclass(slots=True)
 class Refusals:
-    """Puts of a store, and those that were refused. Counts are messages, `first_full` microseconds since 1970."""
+    """Puts of a store, and those that were refused.
 
-    puts: int = 0  # messages asked to be put
-    full: int = 0  # with 2192, of distributed queue managers 2056
-    queue_full: int = 0  # with 2053
-    first_full: int | None = None  # time of the first of them
+    Attributes:
+        puts: messages asked to be put.
+        full: messages refused with 2192, of distributed queue managers 2056.
+        queue_full: messages refused with 2053.
+        first_full: time of the first of `full`, microseconds since 1970; None: there is none.
+    """
+
+    puts: int = 0
+    full: int = 0
+    queue_full: int = 0
+    first_full: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The refused puts in words: `45,522 of 640,000 puts are refused, the first at 2026-11-20T02:01:51Z`."""
+        first = "" if self.first_full is None else f", the first at {as_text(self.first_full)[:19]}Z"
+        return f"{self.full:,} of {as_count(self.puts, 'put')} are refused{first}"
 
     def add(self, events: Array) -> None:
         """Count the refused puts among events, EVENT[n], in order of time."""
@@ -170,9 +227,12 @@ class Refusals:
 
 @dataclass(slots=True)
 class StoreRefusals:
-    """Refusals of a store as recorded, and by the given estate in the replay.
+    """Refusals of a store.
 
-    unserved_gets: gets of the recording whose message was refused, or had not come.
+    Attributes:
+        recorded: as recorded.
+        replayed: by the given estate in the replay.
+        unserved_gets: gets of the recording whose message was refused, or had not come.
     """
 
     recorded: Refusals = field(default_factory=Refusals)
@@ -371,7 +431,7 @@ def replay(
     """
     described = as_estate(estate)
     warm()
-    replayed = Replayed(samples=Samples(described, usage_of) if course else None)
+    replayed = Replayed(samples=Samples(described, usage_of) if course else None, demands=demands)
     replayed.sources = Path(path), estate if isinstance(estate, Estate) else Path(estate)
     reasons: Counter[str] = Counter()
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
