@@ -106,10 +106,10 @@ def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
         measure(0, ents_used=0, elems_used=0),
         put(1, count=900),
         get(1),
-        measure(2, ents_used=899, elems_used=800, ents_max=77),
+        measure(2, ents_used=899, elems_used=800, ents_max=900),
     )
     capacity, lengths = result.causes(STORE)
-    assert capacity.startswith("ents_max: 77 measured") and lengths.startswith("entries agree, elements do not")
+    assert capacity.startswith("ents_max: 900 measured") and lengths.startswith("entries agree, elements do not")
 
 
 def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path, estate):
