@@ -101,7 +101,9 @@ class _Summary(NamedTuple):
     @classmethod
     def from_outlook(cls, outlook: Outlook, tick: int, *, is_asked: bool = False) -> Self:
         """Return the summary of an outlook as of a tick."""
-        return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first, is_asked)
+        times = outlook.quantiles()
+        times = None if times is None else _not_yet(times)
+        return cls(outlook, tick, outlook.probability, times, outlook.first, is_asked)
 
     @property
     def resource(self) -> Resource:
@@ -507,6 +509,7 @@ class ForecastMonitor:
             number = outlook.fill.resources.index(resource)
             times, probability = outlook.quantiles(number), outlook.probability_of(number)
             if times is not None and probability >= _EASED_PROBABILITY:
+                times = _not_yet(times)
                 summary = _Summary(outlook, tick, probability, times, number)
                 finding = self._finding(view, summary, times, WARNING)
                 return msgspec.structs.replace(finding, severity=CRITICAL if times[1] <= _CRITICAL_S else WARNING)
@@ -531,7 +534,7 @@ class ForecastMonitor:
         outcomes = self.memory.outcomes
         if outcomes.reason and times != _FULL_NOW:
             reasons = (*reasons, outcomes.reason)
-        corrected = times if times == _FULL_NOW else _not_yet(outcomes.widen(times))
+        corrected = outcomes.widen(times)
         return viewer.foreseen(summary.resource, severity, corrected, summary.probability, effects, reasons)
 
     def _severity(
@@ -639,7 +642,7 @@ def _forecasts(store: str, summary: _Summary, outcomes: Outcomes) -> tuple[Forec
         times = summary.times if is_first else outlook.quantiles(number)
         if times is None and not is_first:
             continue
-        corrected = None if times is None else _not_yet(outcomes.widen(times))
+        corrected = None if times is None else outcomes.widen(_not_yet(times))
         p10, p50, p90 = (None, None, None) if corrected is None else (round(seconds, 1) for seconds in corrected)
         probability = summary.probability if is_first else outlook.probability_of(number)
         forecasts.append(
