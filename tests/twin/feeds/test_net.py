@@ -141,8 +141,8 @@ def test_a_name_that_is_gone_changes_nothing_or_is_a_complaint(estate, sample, c
     silent = []
     for own in sorted({key for page in pages for document in documents(page) for key in names_of(document)}):
         others = [rewritten(page, lambda value, own=own: changed(value, own, change)) for page in pages]
-        new, said = seen(name, others, estate)
-        if new != events and said <= complaints and own not in NO_MATTER.get(sample, ()):
+        new, later = seen(name, others, estate)
+        if new != events and later <= complaints and own not in NO_MATTER.get(sample, ()):
             silent.append(own)
     assert silent == []
 
@@ -162,8 +162,8 @@ def test_a_metric_that_is_gone_from_a_page_changes_nothing_or_is_a_complaint(est
         ]
         other = [page.replace(own, b"x_" + own) for page in pages]
         for changed_pages in (gone, other):
-            new, said = seen(name, changed_pages, estate)
-            assert new == events or not said <= complaints, own
+            new, later = seen(name, changed_pages, estate)
+            assert new == events or not later <= complaints, own
 
 
 @pytest.mark.parametrize("column", [*COLUMNS, *CF_COLUMNS])
@@ -171,8 +171,8 @@ def test_a_column_of_a_report_that_is_renamed_changes_nothing_or_is_a_complaint(
     for sample in ("structure", "facility"):
         name, pages = SAMPLES[sample]
         events, complaints = seen(name, pages, estate)
-        new, said = seen(name, [page.replace(f'"{column}"'.encode(), b'"CFX"') for page in pages], estate)
-        assert new == events or not said <= complaints
+        new, later = seen(name, [page.replace(f'"{column}"'.encode(), b'"CFX"') for page in pages], estate)
+        assert new == events or not later <= complaints
 
 
 def text(value: Any) -> str:
@@ -207,9 +207,9 @@ def test_a_wrapper_changes_nothing_under_import_and_collect(estate, sample, wrap
         whole = WRAPPERS[wrapper](documents(page))
         parts = whole if isinstance(whole, list) else [whole]
         wrapped.append("\n".join(json.dumps(part, indent=1 if is_indented else None) for part in parts).encode())
-    new, said = seen(name, wrapped, estate)
+    new, later = seen(name, wrapped, estate)
     assert [event | {"time": 0} for event in new] == [event | {"time": 0} for event in events]
-    assert len(said) == len(complaints)
+    assert len(later) == len(complaints)
     intake = Intake(estate)
     feed = make_feed(name, intake, FeedOptions(qmgr="QM01" if name == "rest" else None, late_s=0.0))
     live = [
