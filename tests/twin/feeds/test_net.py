@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from typing import Any
 
 import pytest
 
 from tests.twin.feeds.conftest import TEXT
 from tests.twin.feeds.live_samples import LIVE_PAGES
-from tests.twin.feeds.samples import REST, STATISTICS, activity, get, json_text, operation, put
+from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, activity, get, json_text, numbered, operation, put
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, CONNECTOR, answer, odp, report, structure
 from tests.twin.feeds.test_metric_names import PUBLICATIONS, collected
 from tests.twin.feeds.test_metric_names import STATISTICS as STATISTICS_METRICS
@@ -219,3 +220,29 @@ def test_a_wrapper_changes_nothing_under_import_and_collect(estate, sample, wrap
     ]
     live += intake.sift(feed.finish(), is_end=True)
     assert [event | {"time": 0} for event in live] == [event | {"time": 0} for event in events]
+
+
+TEXT_WRAPPERS: dict[str, Callable[[list[str]], Any]] = {
+    "Elastic": lambda lines: {"hits": {"hits": [{"_source": {"message": line}} for line in lines]}},
+    "Splunk": lambda lines: {"results": [{"_raw": line} for line in lines]},
+    "HTTP Event Collector": lambda lines: [{"event": line} for line in lines],
+    "Fluent Bit": lambda lines: [{"log": line} for line in lines],
+    "Loki": lambda lines: {"streams": [{"stream": {"app": "mq"}, "values": [["1", line] for line in lines]}]},
+    "CloudWatch": lambda lines: {"logEvents": [{"message": line} for line in lines]},
+    "Google": lambda lines: [{"textPayload": line} for line in lines],
+    "Kafka Connect": lambda lines: [{"schema": {"type": "string"}, "payload": line} for line in lines],
+    "OpenTelemetry logs": lambda lines: {
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": line}} for line in lines]}]}]
+    },
+}
+
+
+@pytest.mark.parametrize("wrapper", TEXT_WRAPPERS)
+def test_lines_of_logs_have_the_same_wrappers(estate, wrapper):
+    log = numbered(SYSPRINT)
+    events, _ = seen("display", [log.encode()], estate, zone=UTC)
+    assert events
+    whole = TEXT_WRAPPERS[wrapper](log.splitlines())
+    parts = whole if isinstance(whole, list) else [whole]
+    page = "\n".join(map(json.dumps, parts)).encode()
+    assert seen("display", [page], estate, zone=UTC)[0] == events
