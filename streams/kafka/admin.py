@@ -32,7 +32,7 @@ NOTES_KEPT_MS = 400 * 86_400_000  # reports of a month, a year ago
 _POLICY = "cleanup.policy"
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
-_POLICY, _RETENTION = "cleanup.policy", "retention.ms"
+_RETENTION = "retention.ms"
 SHORT_RETENTION_MS = 86_400_000  # a day: the job may be down for a night
 _NO_LEADER = (
     KafkaError.LEADER_NOT_AVAILABLE,

@@ -158,11 +158,11 @@ def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
         "spark.master": conf.get("spark.master", "") if conf.get("spark.master", "").startswith("sc://") else "",
         "--master": (master or "") if (master or "").startswith("sc://") else "",
     }
-    given = [f"{name}={value}" for name, value in remotes.items() if value]
-    if given:
+    requests = [f"{name}={value}" for name, value in remotes.items() if value]
+    if requests:
         raise UsageError(
-            f"{', '.join(given)}: Spark Connect is not supported, as the job starts Spark itself; expected: --master "
-            "local[*], spark://HOST:PORT, yarn or k8s://..., and neither SPARK_REMOTE nor spark.remote"
+            f"{', '.join(requests)}: Spark Connect is not supported, as the job starts Spark itself; expected: "
+            "--master local[*], spark://HOST:PORT, yarn or k8s://..., and neither SPARK_REMOTE nor spark.remote"
         )
 
 

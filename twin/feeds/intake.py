@@ -202,7 +202,7 @@ class _Kind:
 
 
 class Soundness:
-    """What the objects of the inputs lack of what `Format.shows` says of them, and whether puts and gets both come.
+    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets.
 
     Attributes:
         calls: number of single calls, by PUT and GET.
@@ -212,7 +212,7 @@ class Soundness:
         """Begin without objects."""
         self.calls: Counter[str] = Counter()
         self._kinds: dict[str, _Kind] = {}
-        self._said: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
 
     def note(self, kind: str, lacking: Iterable[str], place: str) -> None:
         """Count an object of a kind, and the names that it lacks."""
@@ -227,14 +227,14 @@ class Soundness:
         for kind, own in self._kinds.items():
             if own.total < _ENOUGH and not is_end:
                 continue
-            new = {name: count for name, count in own.lacking.items() if (kind, name) not in self._said}
-            self._said |= {(kind, name) for name in new}
+            new = {name: count for name, count in own.lacking.items() if (kind, name) not in self._known}
+            self._known |= {(kind, name) for name in new}
             if new:
                 names = ", ".join(f"{count:,} without {name}" for name, count in sorted(new.items()))
                 text = f"{as_count(own.total, kind)}: {names}, so it is not known; expected: each has it"
                 yield Complaint("lacks", own.place, text)
-        if len(self.calls) == 1 and ("", "") not in self._said and (is_end or self.calls.total() >= _ENOUGH_CALLS):
-            self._said.add(("", ""))
+        if len(self.calls) == 1 and ("", "") not in self._known and (is_end or self.calls.total() >= _ENOUGH_CALLS):
+            self._known.add(("", ""))
             [(op, count)] = self.calls.items()
             has, lacks = ("put", "get") if op == "PUT" else ("get", "put")
             yield Complaint("one-sided", "input", f"{as_count(count, has)}, and no {lacks} at all; expected: both")

@@ -3,7 +3,7 @@
 z/OSMF has the answer under `cmd-response`, zos_operator under `content`. Forwarders (Filebeat, Fluentd, Fluent Bit,
 Vector, rsyslog) write an object a record, the line or message under `message`, `log`, `MESSAGE`, `msg` or `event`, and
 what stores of logs export has it under `_raw`, `_msg` or `line`, each beside a time: that of lines without their own.
-Such exports put records into others: `_source` in `hits`, `result`, `event`, or `values` of a time and a line.
+Such exports put records into others; `twin.feeds.wrappers` has the names of all formats.
 The Common Data Provider writes SYSLOG to Kafka as an object whose `message` is a row of CSV: record type, address
 space, time, system, job number, job, routing codes, flags, console, and the text; the system is also in `metadata`
 [seen: IBM, ibm_eda_zos, samples of events of zOS-SYSLOG-Console]. That a row of record type N, or whose text has
@@ -22,14 +22,10 @@ from typing import Any, NamedTuple
 
 from twin.feeds.json_pages import json_documents
 from twin.feeds.protocol import Page
-from twin.units import FIRST_SECOND, LAST_SECOND, event_time
+from twin.feeds.wrappers import MESSAGE_KEYS, RECORD_KEYS, record_time, time_of
 
 _JSON = re.compile(rb"\s{0,100}[\[{]")
 _ANSWER_KEYS = ("cmd-response", "content")
-_MESSAGE_KEYS = ("message", "log", "MESSAGE", "msg", "event", "_raw", "_msg", "line")
-_TIME_KEYS = ("@timestamp", "_time", "timestamp", "time", "ts", "date")
-_RECORD_KEYS = ("_source", "result", "event", "hits", "data", "streams")  # of records in a record
-_UNITS = (1_000_000, 1_000, 1, 0.001)  # microseconds of a second, millisecond, microsecond and nanosecond
 _MAX_DEPTH = 8  # of records in records
 _SYSTEM_KEYS = ("systemName", "SystemName", "hostname", "host")
 _MAX_BYTES = 64 << 20
@@ -92,28 +88,16 @@ def _records(value: Any, place: str, time: int | None = None, depth: int = 0) ->
         for item in value:
             yield from _records(item, place, time, depth + 1)
     elif isinstance(value, dict):
-        time = next((known for key in _TIME_KEYS if (known := _time(value.get(key))) is not None), time)
+        time = time_of(value, time)
         text = _forwarded(value, place)
         if text is not None:
             yield text._replace(time=time)
             return
-        for key in _RECORD_KEYS:
+        for key in RECORD_KEYS:
             yield from _records(value.get(key), place, time, depth + 1)
         for pair in value["values"] if isinstance(value.get("values"), list) else ():
             if isinstance(pair, list) and len(pair) > 1 and isinstance(pair[1], str):
-                yield Text(place, pair[1].encode(errors="replace"), time=_time(pair[0]))
-
-
-def _time(value: Any) -> int | None:
-    """Return a time as records have it, RFC 3339 or a number since 1970, in microseconds; None: it is none."""
-    with suppress(ValueError, OverflowError):
-        if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
-            return event_time(value)
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            number = float(value)
-            times = [int(number * unit) for unit in _UNITS]
-            return next((own for own in times if FIRST_SECOND <= own / 1e6 <= LAST_SECOND), None)
-    return None
+                yield Text(place, pair[1].encode(errors="replace"), time=record_time(pair[0]))
 
 
 def _answers(value: Any) -> Iterator[str]:
@@ -135,7 +119,7 @@ def _is_text(value: Any) -> bool:
 
 def _forwarded(record: dict[str, Any], place: str) -> Text | None:
     """Return the text of a record of a forwarder, or None."""
-    message = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), None)
+    message = next((record[key] for key in MESSAGE_KEYS if isinstance(record.get(key), str)), None)
     if message is None:
         return None
     if isinstance(metadata := record.get("metadata"), str):

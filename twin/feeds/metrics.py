@@ -290,7 +290,7 @@ class MetricEvents:
             if key[0] == "pageset":
                 yield from self._page_set(key, values, time, collected.place)
                 continue
-            self._feed.expect("queue", _shown(values), collected.place, also=_halves(values))
+            self._feed.expect("queue", _facts_of(values), collected.place, also=_halves(values))
             counts = self._deltas(key, values, collected.cumulative)
             measured = list(self._queue_file(key, counts, time))
             if last is not None:
@@ -416,11 +416,11 @@ def _direct(values: Mapping[str, float], count: int) -> int:
     return min(direct, count)
 
 
-def _shown(values: Mapping[str, float]) -> set[str]:
+def _facts_of(values: Mapping[str, float]) -> set[str]:
     """Return what the names of a queue's values show of it, as `Format.shows` has it."""
     counts = {"puts": PUTS, "gets": GETS}
-    shown = {what for what, names in counts.items() if any(name in values for way in names for name in way)}
-    return shown | ({"depth"} & values.keys())
+    facts = {what for what, names in counts.items() if any(name in values for way in names for name in way)}
+    return facts | ({"depth"} & values.keys())
 
 
 def _halves(values: Mapping[str, float]) -> Iterator[str]:

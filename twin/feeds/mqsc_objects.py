@@ -274,6 +274,9 @@ class MqscObjects:
         elif fields.get("STGCLASS"):
             key = f"{qmgr}/{queue}"
             values["storage_class"] = fields["STGCLASS"]
+            if fields.get("PSID", "").isdigit():  # of the storage class: a queue that is empty may have none
+                name = f"{qmgr}/{fields['STGCLASS']}"
+                self._intake.facts.add("storage_class", name, place, page_set=int(fields["PSID"]))
         else:
             return False
         self._intake.facts.add("queue", key, place, **values)

@@ -236,8 +236,8 @@ class OtlpFeed(Feed):
         self.intake.soundness.calls[call.op] += 1
         if call.emitter == Emitter.QUEUE_MANAGER:
             facts = {"message id": call.msgid, "priority": call.priority, "persistence": call.persistent}
-            shown = {name for name, value in facts.items() if value is not None}
-            self.expect("put span" if call.op == "PUT" else "get span", shown, place)
+            names = {name for name, value in facts.items() if value is not None}
+            self.expect("put span" if call.op == "PUT" else "get span", names, place)
         puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
         self.intake.cover(_SOURCE, event["qmgr"], event["queue"], (call.time, call.time), puts=puts, gets=gets)
         if passed_on is None:

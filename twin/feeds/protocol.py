@@ -118,16 +118,16 @@ class Feed(ABC):
                 if not name or not self.begun_in[name]:
                     del self.begun_in[name]
 
-    def expect(self, kind: str, shown: Container[str], place: str, *, also: Iterable[str] = ()) -> None:
+    def expect(self, kind: str, names: Container[str], place: str, *, also: Iterable[str] = ()) -> None:
         """Note which of the names that its kind has an object lacks.
 
         Args:
             kind: kind of the object, a key of `Format.shows`.
-            shown: names that it has.
+            names: names that it has.
             place: where it stands.
             also: further names that it lacks.
         """
-        lacking = [name for name in self.shows.get(kind, ()) if name not in shown]
+        lacking = [name for name in self.shows.get(kind, ()) if name not in names]
         self.intake.soundness.note(kind, (*lacking, *also), place)
 
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:

@@ -104,7 +104,7 @@ class RestFeed(Feed):
                     yield Complaint("bad-json", f"{place}, response {number}", text)
                 elif fields:
                     yield from self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
-                elif "parameters" not in response and not _texts(response):
+                elif not ("parameters" in response or response.get("reasonCode") or _texts(response)):
                     text = "a response without parameters, message and text; expected: one of them"
                     yield Complaint("not-understood", f"{place}, response {number}", text)
                 elif not _reason_of(response):

@@ -151,10 +151,10 @@ class DdsFeed(Feed):
                 yield Passed("structure of no group of the estate", name)
                 continue
             self._see(store, row)
-            shown = {column for column, value in row.items() if value}
-            self.expect("structure", shown, place)
+            columns = {column for column, value in row.items() if value}
+            self.expect("structure", columns, place)
             if _integer(row, "CFAISSCM"):
-                self.expect("structure with SCM", shown, place)
+                self.expect("structure with SCM", columns, place)
             content = _structure_measured(row)
             if wrong := contradicts(content, store, place):
                 yield wrong
@@ -196,10 +196,10 @@ class DdsFeed(Feed):
                 text = "a row without CFOPNAM or CFOPTSD; expected: a coupling facility"
                 yield Complaint("bad-row", place, text)
                 continue
-            shown = {column for column, value in row.items() if value}
-            self.expect("coupling facility", shown, place)
+            columns = {column for column, value in row.items() if value}
+            self.expect("coupling facility", columns, place)
             if scm:
-                self.expect("coupling facility with SCM", shown, place)
+                self.expect("coupling facility with SCM", columns, place)
             self.intake.facts.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             values: dict[str, float | None] = {own: _integer(row, own) for own in row}
             measured = measured_of(FACILITY, values)
@@ -323,8 +323,8 @@ class M3Feed(Feed):
             text = "no mvs_cf_storage_ of a coupling facility; expected: /metrics/m3 with its names"
             yield Complaint("no-metrics", page.name, text)
         for name, metrics in sorted(values.items()):
-            shown = {what for what, metric in (("size", _M3_SIZE), ("free storage", _M3_FREE)) if metric in metrics}
-            self.expect("coupling facility", shown, page.name)
+            facts = {what for what, metric in (("size", _M3_SIZE), ("free storage", _M3_FREE)) if metric in metrics}
+            self.expect("coupling facility", facts, page.name)
             size, free = metrics.get(_M3_SIZE), metrics.get(_M3_FREE)
             self.intake.facts.add("coupling_facility", name, "m3", size=size)
             shares = {} if size is None else {"free storage": {"used": free or 0, "max": size}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -34,17 +35,21 @@ _OWN = frozenset(  # names that an object of a format has, in lower case
         "resourcemetrics",
     )
 )
-_WRAPPERS = (
-    *("_source", "hits", "result", "results", "event", "events", "original", "data", "streams", "values"),
-    *("payload", "records", "logEvents", "message", "MESSAGE", "log", "msg", "_raw", "_msg", "line"),
-    *("textPayload", "jsonPayload", "resourceLogs", "scopeLogs", "logRecords", "body", "stringValue"),
+MESSAGE_KEYS = (  # of the text of a record
+    *("message", "log", "MESSAGE", "msg", "event", "_raw", "_msg", "line"),
+    *("textPayload", "original", "stringValue", "payload"),
 )
+RECORD_KEYS = (  # of records in a record
+    *("_source", "hits", "result", "results", "event", "events", "data", "streams", "payload", "records"),
+    *("logEvents", "jsonPayload", "resourceLogs", "scopeLogs", "logRecords", "body"),
+)
+_WRAPPERS = tuple(dict.fromkeys((*RECORD_KEYS, *MESSAGE_KEYS, "values")))  # values: pairs of a time and a text
 _HAS_WRAPPER = re.compile(rb'"(?:' + "|".join(_WRAPPERS).encode() + rb')"\s{0,20}:')
-_TIMES = ("@timestamp", "_time", "timestamp", "time", "ts")
+_TIME_KEYS = ("@timestamp", "_time", "timestamp", "time", "ts", "date", "timeUnixNano")
+_UNITS = (1_000_000, 1_000, 1, 0.001)  # microseconds of a second, millisecond, microsecond and nanosecond
 _HEAD_BYTES = 1 << 16
 _MAX_BYTES = 64 << 20
 _MAX_DEPTH = 8
-_MILLISECONDS_FROM = 1e11  # a larger number of seconds is one of milliseconds
 
 
 def objects_of(feed: Feed, page: Page) -> Iterator[Page]:
@@ -99,20 +104,23 @@ def _inner(value: Any, time: int | None, depth: int = _MAX_DEPTH) -> Iterator[tu
         for item in value:
             yield from _inner(item, time, depth - 1)
     elif depth and isinstance(value, dict):
-        time = next((known for name in _TIMES if (known := _time(value.get(name))) is not None), time)
+        time = time_of(value, time)
         for name in _WRAPPERS:
             yield from _inner(value.get(name), time, depth - 1)
 
 
-def _time(value: Any) -> int | None:
-    """Return a time in RFC 3339, or a number of seconds or milliseconds since 1970, in microseconds; else None."""
-    try:
+def time_of(record: dict[str, Any], time: int | None) -> int | None:
+    """Return the time of a record, microseconds since 1970. time: that of what is around it, where it has none."""
+    return next((known for name in _TIME_KEYS if (known := record_time(record.get(name))) is not None), time)
+
+
+def record_time(value: Any) -> int | None:
+    """Return a time as records have it, RFC 3339 or a number since 1970, in microseconds; None: it is none."""
+    with suppress(ValueError, OverflowError):
         if isinstance(value, str) and not value.replace(".", "", 1).isdigit():
             return event_time(value)
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             number = float(value)
-            seconds = number / 1000 if number > _MILLISECONDS_FROM else number
-            return round(seconds * 1e6) if FIRST_SECOND <= seconds <= LAST_SECOND else None
-    except (ValueError, OverflowError):
-        pass
+            times = [int(number * unit) for unit in _UNITS]
+            return next((own for own in times if FIRST_SECOND <= own / 1e6 <= LAST_SECOND), None)
     return None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
 
-from tests.twin.feeds.samples import POLICY, SYSPRINT
+from tests.twin.feeds.read import read
+from tests.twin.feeds.samples import POLICY, SYSPRINT, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_display import TestFactsForAnEstate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions
+from twin.feeds import FeedOptions, Page
 from twin.feeds.estate_import import differences, estate_text, look_at, unverified
 
 CFRM = """
@@ -275,3 +277,15 @@ def test_a_group_without_members_is_a_comment(tmp_path):
     assert "# [queue_sharing_group.QSG1]" in seen.text
     assert '# [structure."QSG1/APP1"]' in seen.text
     assert "queue_sharing_group QSG1: its queue_managers was not seen; expected: DISPLAY QMGR" in seen.warnings[0]
+
+
+@pytest.mark.parametrize("psid", [4, "04"])
+def test_a_queue_shows_the_page_set_of_its_storage_class(psid):
+    """DISPLAY QUEUE with PSID: the storage class needs no answer of its own."""
+    fields = {"queue": "LOCAL", "type": "QLOCAL", "stgclass": "DEFAULT", "psid": psid}
+    usage = ["CSQI010I +QM01 Page set usage ...", *USAGE_ROWS.splitlines()]
+    answers = [{"parameters": fields}, {"message": usage}]
+    answer = {"commandResponse": [{"completionCode": 0, "reasonCode": 0, **own} for own in answers]}
+    page = Page(json.dumps(answer).encode(), "answer.json", 1_795_176_000_000_000)
+    text = estate_text(read("rest", page, qmgr="QM01")[1].facts).text
+    assert '[storage_class."QM01/DEFAULT"]\npage_set = 4' in text

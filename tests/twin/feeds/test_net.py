@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC
 from typing import Any
 
 import pytest
 
 from tests.twin.feeds.conftest import TEXT
 from tests.twin.feeds.live_samples import LIVE_PAGES
-from tests.twin.feeds.samples import REST, STATISTICS, activity, get, json_text, operation, put
+from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, activity, get, json_text, numbered, operation, put
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, CONNECTOR, answer, odp, report, structure
 from tests.twin.feeds.test_metric_names import PUBLICATIONS, collected
 from tests.twin.feeds.test_metric_names import STATISTICS as STATISTICS_METRICS
@@ -141,8 +142,8 @@ def test_a_name_that_is_gone_changes_nothing_or_is_a_complaint(estate, sample, c
     silent = []
     for own in sorted({key for page in pages for document in documents(page) for key in names_of(document)}):
         others = [rewritten(page, lambda value, own=own: changed(value, own, change)) for page in pages]
-        new, said = seen(name, others, estate)
-        if new != events and said <= complaints and own not in NO_MATTER.get(sample, ()):
+        new, later = seen(name, others, estate)
+        if new != events and later <= complaints and own not in NO_MATTER.get(sample, ()):
             silent.append(own)
     assert silent == []
 
@@ -162,8 +163,8 @@ def test_a_metric_that_is_gone_from_a_page_changes_nothing_or_is_a_complaint(est
         ]
         other = [page.replace(own, b"x_" + own) for page in pages]
         for changed_pages in (gone, other):
-            new, said = seen(name, changed_pages, estate)
-            assert new == events or not said <= complaints, own
+            new, later = seen(name, changed_pages, estate)
+            assert new == events or not later <= complaints, own
 
 
 @pytest.mark.parametrize("column", [*COLUMNS, *CF_COLUMNS])
@@ -171,8 +172,8 @@ def test_a_column_of_a_report_that_is_renamed_changes_nothing_or_is_a_complaint(
     for sample in ("structure", "facility"):
         name, pages = SAMPLES[sample]
         events, complaints = seen(name, pages, estate)
-        new, said = seen(name, [page.replace(f'"{column}"'.encode(), b'"CFX"') for page in pages], estate)
-        assert new == events or not said <= complaints
+        new, later = seen(name, [page.replace(f'"{column}"'.encode(), b'"CFX"') for page in pages], estate)
+        assert new == events or not later <= complaints
 
 
 def text(value: Any) -> str:
@@ -207,9 +208,9 @@ def test_a_wrapper_changes_nothing_under_import_and_collect(estate, sample, wrap
         whole = WRAPPERS[wrapper](documents(page))
         parts = whole if isinstance(whole, list) else [whole]
         wrapped.append("\n".join(json.dumps(part, indent=1 if is_indented else None) for part in parts).encode())
-    new, said = seen(name, wrapped, estate)
+    new, later = seen(name, wrapped, estate)
     assert [event | {"time": 0} for event in new] == [event | {"time": 0} for event in events]
-    assert len(said) == len(complaints)
+    assert len(later) == len(complaints)
     intake = Intake(estate)
     feed = make_feed(name, intake, FeedOptions(qmgr="QM01" if name == "rest" else None, late_s=0.0))
     live = [
@@ -219,3 +220,29 @@ def test_a_wrapper_changes_nothing_under_import_and_collect(estate, sample, wrap
     ]
     live += intake.sift(feed.finish(), is_end=True)
     assert [event | {"time": 0} for event in live] == [event | {"time": 0} for event in events]
+
+
+TEXT_WRAPPERS: dict[str, Callable[[list[str]], Any]] = {
+    "Elastic": lambda lines: {"hits": {"hits": [{"_source": {"message": line}} for line in lines]}},
+    "Splunk": lambda lines: {"results": [{"_raw": line} for line in lines]},
+    "HTTP Event Collector": lambda lines: [{"event": line} for line in lines],
+    "Fluent Bit": lambda lines: [{"log": line} for line in lines],
+    "Loki": lambda lines: {"streams": [{"stream": {"app": "mq"}, "values": [["1", line] for line in lines]}]},
+    "CloudWatch": lambda lines: {"logEvents": [{"message": line} for line in lines]},
+    "Google": lambda lines: [{"textPayload": line} for line in lines],
+    "Kafka Connect": lambda lines: [{"schema": {"type": "string"}, "payload": line} for line in lines],
+    "OpenTelemetry logs": lambda lines: {
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": line}} for line in lines]}]}]
+    },
+}
+
+
+@pytest.mark.parametrize("wrapper", TEXT_WRAPPERS)
+def test_lines_of_logs_have_the_same_wrappers(estate, wrapper):
+    log = numbered(SYSPRINT)
+    events, _ = seen("display", [log.encode()], estate, zone=UTC)
+    assert events
+    whole = TEXT_WRAPPERS[wrapper](log.splitlines())
+    parts = whole if isinstance(whole, list) else [whole]
+    page = "\n".join(map(json.dumps, parts)).encode()
+    assert seen("display", [page], estate, zone=UTC)[0] == events
