@@ -528,8 +528,8 @@ def test_a_password_that_others_may_read_is_warned_about(
     ("command", "words"),
     [
         ("start", ("--qmgr", "QM01", "--live")),
-        ("collect rest", ("--qmgr", "QM01", "--bootstrap-servers", "k:1", "--position", "p", "--url")),
-        ("collect dds", ("--bootstrap-servers", "k:1", "--position", "p", "--sysplex", "PLEX1", "--url")),
+        ("collect rest", ("--qmgr", "QM01", "--bootstrap-servers", "k:1", "--url")),
+        ("collect dds", ("--bootstrap-servers", "k:1", "--sysplex", "PLEX1", "--url")),
     ],
 )
 def test_a_password_is_not_sent_in_clear_to_another_machine(
@@ -539,7 +539,8 @@ def test_a_password_is_not_sent_in_clear_to_another_machine(
     (tmp_path / "password").chmod(0o600)
     (tmp_path / "e.toml").write_text('schema = 1\n[page_set."QM01/4"]\npages = 1080\n[queue_manager.QM01]\n')
     login = (*USER, "--password-file", str(tmp_path / "password"))
-    own = ("--estate", str(tmp_path / "e.toml")) if command != "start" else ("-o", str(tmp_path / "site"))
+    own = ("--estate", str(tmp_path / "e.toml"), "--position", str(tmp_path / "position"))
+    own = ("-o", str(tmp_path / "site")) if command == "start" else own
     assert main([*command.split(), *words, "http://192.0.2.1:9080", *login, *own]) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.endswith("http://192.0.2.1:9080 would send a secret in clear; expected: https, or --allow-http")
