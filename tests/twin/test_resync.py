@@ -140,3 +140,14 @@ def test_a_get_of_a_message_waits_for_it_behind_the_measurement():
     driver.get(msgid="a1")
     driver.measure(resync=True, ents_used=3, elems_used=18)
     assert driver.put(1_000, msgid="a1")["ents_used"] == 3
+
+
+def test_depths_alone_keep_the_elements_that_a_share_in_use_has_shown():
+    """DISPLAY QSTATUS follows DISPLAY CFSTATUS: no answer has elements, and the state record shows none."""
+    driver = TwinDriver()
+    entries = driver.state()["ents_max"] // 4
+    driver.measure(resync=True, ents_used=entries, usage_pct=60)
+    state = driver.measure(resync=True, messages=entries)
+    assert state["usage_pct"] == pytest.approx(60, abs=0.01)
+    state = driver.put(1_000)
+    assert state["elems_used"] == round(0.6 * state["elems_max"]) + 6  # of the message

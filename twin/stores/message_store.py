@@ -439,7 +439,7 @@ class MessageStore(StoreKind):
         if measured.get("resync"):
             alerts = self._resync(measured, new_fields)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
-            known = with_kept(measured, self.state(), self.drift.measured)
+            known = with_kept(measured, self._whole_record(), self.drift.measured)
             self.drift.take(new_fields, self._set_baseline(known))
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
@@ -490,7 +490,7 @@ class MessageStore(StoreKind):
             measured: fields of the state record, without nulls.
             new_fields: those that the baseline takes over.
         """
-        state, is_counted = self.state(), self.is_counted
+        state, is_counted = self._whole_record(), self.is_counted
         scalars = self.tables.store.scalars[0]
         now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
         clears = clear_events(self._routes, self._base, self.queues, now)
@@ -669,6 +669,11 @@ class MessageStore(StoreKind):
 
     def state(self) -> MessageStoreState:
         """Return the state record (docs/state.md)."""
+        record = self._whole_record()
+        return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
+
+    def _whole_record(self) -> MessageStoreState:
+        """Return the state record with what the arrays have and nobody has counted, such as elements by SIZEUSED."""
         common = common_record(
             self.name,
             self.kind,
@@ -680,8 +685,7 @@ class MessageStore(StoreKind):
             self.monitor.record(self),
             self.monitor.scores(self),
         )
-        record = self._record(common)
-        return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
+        return self._record(common)
 
     def header(self) -> bytes:
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
