@@ -55,6 +55,7 @@ _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
 _POSSIBLE = 0.3  # probability from which a forecast counts while its alert is open
 _DAY_S = 86_400.0
+_RISES = 1e3  # of the urgency of a store that rises: it comes before those that do not, behind those that fill
 _REFUSES_FROM_PCT = 98.0  # a resource that was full counts as full from this usage on
 
 _RANKS = {FULL: 4, CRITICAL: 3, WARNING: 2, INFO: 1, "": 0}
@@ -397,6 +398,8 @@ class ConsoleModel:
         fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
         falling = {item.name: self._histories[name].falling_since(item.name) for item in resources}
         is_filling, is_foreseen = _outlook(first, falling, [entry.incident for entry in incidents])
+        falls = {name: since for name, since in falling.items() if since is not None}
+        rises = "" if first is not None and first.resource in falls else rise_text(first)
         # The page does not read these here.
         drop = {"smds", "scm", "forecast", "forecast_scores", "sizes_measured", "limits_unknown", "levels"}
         content = {
@@ -405,21 +408,20 @@ class ConsoleModel:
             "full_reason": full_reason(state.kind),
             "time": state.time,
             "severity": severity,
-            "urgency": round(_urgency(severity, first if is_filling else None, fullest), 3),
+            "urgency": round(_urgency(severity, first if is_filling else None, fullest) + _RISES * bool(rises), 3),
             "first": first,
             "forecasts": () if state.forecast is None else state.forecast.resources,
             "resources": [_with_texts(resource) for resource in resources],
             "full": [resource for entry in incidents for resource in _full_resources(entry.incident, state, resources)],
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
-        falls = {name: since for name, since in falling.items() if since is not None}
         not_known = state.lacks_levels_in(self._zone) if first is None else ""
         if first is None and state.first is not None and state.lacks_limits:  # nothing fills, up to limits assumed
             not_known = f"not known, {state.lacks_limits}"
         rare = {
             "is_filling": is_filling,
             "is_foreseen": is_foreseen,
-            "rises": "" if first is not None and first.resource in falls else rise_text(first),
+            "rises": rises,
             "falling": falls,
             "not_known": not_known,
         }

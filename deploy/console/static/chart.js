@@ -50,7 +50,7 @@ export class UsageChart {
   }
 
   // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource that matters.
-  // then: a second forecast, of a what-if. full: the resource that is full now, or null. rises: what is said of a rise that is not likely to fill.
+  // then: a second forecast, of a what-if. full: the resource that is full now, or null. rises: the words of a rise.
   set(columns, labels, plain, forecast, main, then = null, full = null, rises = "") {
     this.main = main;
     this.full = full;

@@ -88,7 +88,7 @@ function ahead(store, top) {
   if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
   if (!first && store.not_known) return `, time to full ${store.not_known}`;
   if (!first) return pageOf(store) ? "" : ", nothing predicted to fill";
-  const what = first.resource === top.name ? "" : `${labelOf(store, first.resource)} `;
+  const what = first.resource === top.name ? "" : labelOf(store, first.resource) + " ";
   return store.rises ? `, ${what}${store.rises}` : "";
 }
 
@@ -540,9 +540,8 @@ function headline(stores) {
   const filling = stores.filter((store) => isFilling(store) && !isFull(store)).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50);
   const of = stores.length === 1 ? "the store" : `${stores.length} stores`, [next] = filling;
   const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
-  // Said wherever the page would else say that nothing fills.
-  const rising = stores.filter((store) => store.rises).sort((a, b) => b.first.full_probability - a.first.full_probability), [likeliest] = rising;
-  const rises = !likeliest ? "" : `${rising.length > 1 ? `${rising.length} of ${of} rise: ` : ""}${likeliest.store} ${likeliest.rises}`;
+  const rising = stores.filter((store) => store.rises).sort((a, b) => b.first.full_probability - a.first.full_probability), [top] = rising;
+  const rises = top ? `${rising.length > 1 ? `${rising.length} of ${of} rise: ` : ""}${top.store} ${top.rises}` : "";
   const waiting = stores.filter((store) => store.not_known), [first] = waiting;
   const unknown = waiting.length > 1 ? `${waiting.length} of ${of} not known yet` : first ? `${first.store}: ${first.not_known}` : "";
   if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;

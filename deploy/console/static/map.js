@@ -4,7 +4,7 @@ import { GLYPHS, h, kindOf, reconcile, setAttribute, setText } from "./page.js";
 
 const MANY = { coupling_facility: "Coupling facilities", uniform_cluster: "Uniform clusters", queue_manager: "Logs" };
 // Of the time until full; the last is for those that nothing is said of.
-export const BANDS = { now: ["full now", 1], soon: ["within 15 min", 900], hour: ["within 1 h", 3600], later: ["later", Infinity], call: ["needs attention", 0], steady: ["nothing predicted", 0] };
+export const BANDS = { now: ["full now", 1], soon: ["within 15 min", 900], hour: ["within 1 h", 3600], later: ["later", Infinity], call: ["needs attention", 0], steady: ["not likely to fill", 0] };
 export const bandOf = (seconds) => Object.keys(BANDS).find((band) => seconds < BANDS[band][1]);
 
 // The queue-sharing group or queue manager of a store, and its name in there.

@@ -44,6 +44,7 @@ from tests.support.console_feed import (
 )
 from twin.errors import UsageError
 from twin.records import Note, new_note
+from twin.units import zone_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 
@@ -388,7 +389,7 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
     model.fold([state_record(page_set("QM01/PS04", 8_800, forecast=forecast(0.02))), alert_record(alert_event())])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         left = page.locator(".card .left")
-        expect(left).to_contain_text("of pages in use, full is unlikely (probability 2 %)")
+        expect(left).to_contain_text("of pages in use, rises, 1.7 h at this rate, unlikely (2 %)")
         expect(left.locator(".big")).to_have_text("88.0 %")
         later = page_set("QM01/PS04", 8_810, forecast=forecast(0.7), time="2026-11-20T12:01:00Z")
         model.fold([state_record(later)])
@@ -456,7 +457,7 @@ def test_the_header_says_when_the_job_wrote_and_how_old_the_events_are(browser: 
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         fresh, dot = page.locator("#fresh-text"), page.locator("#fresh")
         expect(fresh).to_have_text(
-            re.compile(rf"As of {now - timedelta(hours=7):%Y-%m-%d %H:%M:%S}, 7 h ago; written \d+ s ago")
+            re.compile(rf"As of {now - timedelta(hours=7):%Y-%m-%d %H:%M:%S} UTC, 7 h ago; written \d+ s ago")
         )
         expect(dot).to_have_attribute("data-state", "live")
         expect(page.locator("h1")).to_have_text("Nothing is filling")
@@ -533,8 +534,10 @@ def test_an_incident_is_one_line_with_its_other_alerts_folded(browser: Browser):
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         card = page.locator(".card")
         expect(card).to_have_attribute("data-severity", "critical")
-        expect(card.locator(".reason > p").first).to_have_text("queue file: full-forecast since 2026-11-20 12:00:00")
-        expect(card.locator(".cause")).to_have_text("At 12:00:00: Queue file: 68.8 % in use.")
+        expect(card.locator(".reason > p").first).to_have_text(
+            "queue file: full-forecast since 2026-11-20 12:00:00 UTC"
+        )
+        expect(card.locator(".cause")).to_have_text("At 12:00:00 UTC: Queue file: 68.8 % in use.")
         expect(page.locator("h1")).to_contain_text("QM01/PS04 needs attention, nothing is filling")
         expect(card).not_to_contain_text("nothing predicted to fill")
         expect(page.locator(".head")).to_contain_text("1 open incident: 1 page")
@@ -579,9 +582,9 @@ def test_a_store_that_refuses_puts_is_full_now_until_they_succeed_again(browser:
 @pytest.mark.parametrize(
     ("used", "probability", "words"),
     [
-        ([4_670], 0.01, "46.7 %of pages in use, full is unlikely (probability 1 %)"),
-        ([9_960, 9_000, 4_670], 0.01, "46.7 %of pages in use, falling since 12:00:00"),
-        ([9_960, 9_000, 4_670], 0.6, "46.7 %of pages in use, falling since 12:00:00"),
+        ([4_670], 0.01, "46.7 %of pages in use, rises, 13 min at this rate, unlikely (1 %)"),
+        ([9_960, 9_000, 4_670], 0.01, "46.7 %of pages in use, falling since 12:00:00 UTC"),
+        ([9_960, 9_000, 4_670], 0.6, "46.7 %of pages in use, falling since 12:00:00 UTC"),
         ([4_670, 4_700], 0.6, "13 minuntil pages run out (8 to 38 min, probability 60 %)"),
         ([4_670, 4_700], 0.4, "13 minuntil pages run out (8 to 38 min, probability 40 %)"),  # its alert has the time
     ],
@@ -608,17 +611,35 @@ def test_a_watch_stands_beside_its_store_and_calls_nobody(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 9_150)), alert_record(alert_event(level="watch", severity="info"))])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        expect(page.locator("tbody .watch")).to_have_text("watch: pages: threshold since 2026-11-20 12:00:00")
+        expect(page.locator("tbody .watch")).to_have_text("watch: pages: threshold since 2026-11-20 12:00:00 UTC")
         expect(page.locator(".head")).to_contain_text("1 open incident: 1 watch")
         expect(page.locator("#count-alerts")).to_be_empty()
         expect(page).to_have_title("Overview - mqtwin")
+
+
+def test_a_store_that_rises_is_the_headline_in_the_zone_of_the_site(browser: Browser):
+    model = ConsoleModel(TOPICS, zone=zone_of("Europe/Zurich"))
+    times = {"p10": 900.0, "p50": 1091.0, "p90": 1500.0}
+    first = {"resource": "pages", "usage_pct": 17.6, "full_probability": 0.15, "time_to_full_s": times}
+    forecast = {"time": "2026-11-20T23:10:00Z", "resources": [first]}
+    model.fold([state_record(page_set("QM01/PS04", 1_760, forecast=forecast, time="2026-11-20T23:10:00Z"))])
+    model.fold([state_record(page_set("QM01/PS05", 100))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("h1")).to_contain_text("QM01/PS04 rises, 18 min at this rate, not sure (15 %)")
+        expect(page.locator("tbody")).to_contain_text("18 min (15 %)")
+        expect(page.locator("#fresh-text")).to_contain_text("As of 2026-11-21 00:10:00 CET")
+        page.get_by_role("link", name="QM01/PS04").click()
+        expect(page.locator(".hero")).to_contain_text("rises, 18 min at this rate, not sure (15 %)")
+        expect(page.locator("body")).not_to_contain_text(
+            re.compile("nothing is filling|no resource is likely", re.IGNORECASE)
+        )
 
 
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
         ({"known": 3, "is_recent": True}, "not known yet, 3 of 5 levels"),
-        ({"known": 5, "is_recent": False}, "not known, no level since 12:00"),
+        ({"known": 5, "is_recent": False}, "not known, no level since 12:00 UTC"),
     ],
 )
 def test_what_is_not_known_yet_is_not_said_to_be_calm(browser: Browser, levels: dict[str, Any], words: str):

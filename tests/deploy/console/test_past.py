@@ -175,7 +175,7 @@ def test_a_link_to_a_moment_shows_it_and_the_slider_moves_it(browser: Browser, p
     start = past.model_at(past.moments.first)
     with ConsoleServer(start, Listen(port=0), past, past) as server:
         with opened(browser, server.address, path=f"#/store/QSG1%2FAPP1?t={MOMENT}") as page:
-            expect(page.locator(".past output")).to_have_text("2026-11-20 01:40:00")
+            expect(page.locator(".past output")).to_have_text("2026-11-20 01:40:00 UTC")
             expect(page.locator(".hero .big")).to_have_text("22 min")
             expect(page.locator(".compare .big").first).to_have_text("22 min")
             expect(page.locator("#fresh-text")).to_have_text("Recording friday.arrow")
