@@ -15,7 +15,7 @@ MAX_CONFLICTS = 100
 
 _OF_QUEUES = frozenset(("queue", "queue_file"))
 _DYNAMIC = re.compile(r"[0-9A-F]{16}\Z")  # what MQ puts in place of the * of DynamicQName, behind CSQ. or AMQ.
-MEASURED = ("CFSTATUS", "CFACT", "CSQE280I")  # sources of what an allocated structure or data set has
+MEASURED = ("CFSTATUS", "CFACT", "CSQE280I", "SMF 74", "RMF")  # sources of what an allocated structure or data set has
 _SEEN_TO_GROW = frozenset(("size", "blocks_total"))  # measured at several times; the largest counts in any order
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 

@@ -225,6 +225,7 @@ FORMATS: Mapping[str, Format] = {
         Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True, shows=_EVENT_MESSAGES),
         Format("otlp", "otlp:OtlpFeed", is_live=True, shows=_SPANS),
         Format("dds", "rmf:DdsFeed", is_live=True, shows=_REPORTS),
+        Format("rmf", "rmf_print:RmfFeed"),
         Format("m3", "rmf:M3Feed", is_live=True, shows={"coupling facility": ("size", "free storage")}),
         Format("prometheus", "prometheus:PrometheusFeed", is_live=True, shows=_METRICS),
         Format("mq_json", "prometheus:MqJsonFeed", is_live=True, shows=_METRICS),

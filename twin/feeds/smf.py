@@ -7,6 +7,7 @@
 - QEST (115/2): peaks of entries and elements. They come from the list calls of one queue manager only, so 0 says
   nothing and another value is a lower bound: never a measurement.
 - QMST (115/2): calls of the queue manager, to compare with the sum of its queues.
+- R744SREQ (74/4, RMF): MEASURE of a structure, R744GSRG of a coupling facility (`twin.feeds.smf74`).
 
 An event's time is the STORE CLOCK value of QWHS, which is UTC; the local times of the header are not used.
 """
@@ -23,10 +24,12 @@ from typing_extensions import override
 from kernels.page_set import allocated_pages
 from twin.events import Event, Measured
 from twin.events.measured import MEASURED_QUEUE, DataSetMeasured
+from twin.feeds.facility_levels import FacilityLevels
 from twin.feeds.intake import Complaint, Intake, Item
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
 from twin.feeds.measurements import AHEAD_US, QueueStatus, measures_of
 from twin.feeds.protocol import NOT_BY_TIME, Feed, FeedOptions, Page
+from twin.feeds.smf74 import FacilityRecord
 from twin.feeds.smf_layout import (
     QEST,
     QEST_HEADER,
@@ -60,12 +63,13 @@ _STATUS = {1: "defined and never used", 2: "offline", 3: "not defined", 4: "susp
 class SmfFeed(Feed):
     """Reader of SMF data sets, and of streams, of each of which it keeps the segments of one record."""
 
-    reads = "SMF 115 or 116 of MQ, transferred in binary"
+    reads = "SMF 115 or 116 of MQ, or 74 subtype 4 of RMF, transferred in binary"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self.passed = NOT_BY_TIME
         self._streams = Streams(self, Segments)
+        self._levels = FacilityLevels(intake, "SMF 74")
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
@@ -76,6 +80,10 @@ class SmfFeed(Feed):
     def take(self, page: Page) -> Iterator[Item]:
         """Yield the events of a data set; damaged records are complaints."""
         for record in self._streams.take(page, lambda segments: records(page, segments)):
+            if isinstance(record, FacilityRecord):
+                self.object_count += 1
+                yield from self._levels.record(record)
+                continue
             if not isinstance(record, SmfRecord):
                 self.object_count += isinstance(record, Complaint) and record.code == "damaged"  # a record of MQ
                 yield record

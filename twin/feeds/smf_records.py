@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from twin.feeds import smf74
 from twin.feeds.intake import Complaint, Passed
 from twin.feeds.protocol import Page
 from twin.feeds.smf_layout import clock_us, ebcdic
@@ -179,8 +180,13 @@ class Segments:
         self.begun_in, self.size, self._parts = "", 0, []
 
 
-def records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint | Passed]:
-    """Yield the records of MQ that are whole with a page, in their order; what is damaged is a complaint.
+AnyRecord = SmfRecord | smf74.FacilityRecord
+
+
+def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | Passed]:
+    """Yield the records of MQ and of coupling facilities that are whole with a page, in their order.
+
+    What is damaged is a complaint.
 
     Args:
         page: a data set, or some records, in binary or as base64 or hexadecimal text.
@@ -190,7 +196,7 @@ def records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint | 
         yield from _records(binary, segments)
 
 
-def _records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint | Passed]:
+def _records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | Passed]:
     framing = framing_of(page.data)
     if framing is not None:
         yield Complaint("transfer", page.name, f"{framing.words}; expected: {_EXPECTED_TRANSFER}")
@@ -205,14 +211,16 @@ def _records(page: Page, segments: Segments) -> Iterator[SmfRecord | Complaint |
             yield piece
             continue
         place, data = piece
-        if len(data) <= _RDW + 1 or data[5] not in MQ_TYPES:
+        is_facility = len(data) >= 24 and (data[5], *data[22:24]) == (smf74.TYPE, 0, smf74.SUBTYPE)
+        if len(data) <= _RDW + 1 or not (is_facility or data[5] in MQ_TYPES):
             kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
             yield Passed(_OTHERS, kind, size=len(data))
             continue
         try:
-            yield _parse(data, place)
-        except (ValueError, struct.error) as error:
-            text = f"{error}; expected: a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}"
+            yield smf74.read_facility(data, ebcdic(data[14:18]), place) if is_facility else _parse(data, place)
+        except (ValueError, OverflowError, struct.error) as error:
+            expected = "SMF 74 subtype 4" if is_facility else f"a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}"
+            text = f"{error}; expected: {expected}"
             yield Complaint("damaged", place, text)
 
 

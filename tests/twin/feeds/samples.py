@@ -6,7 +6,8 @@ import json
 
 from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.rounds import DEFINITIONS, LEVELS
-from tests.twin.feeds.smf_made import data_set, queue_statistics, record, section, segmented
+from tests.twin.feeds.smf_made import data_set, facility, queue_statistics, record, section, segmented
+from tests.twin.feeds.smf_made import structure as coupling_structure
 from twin.feeds import FORMATS
 from twin.feeds.smf_layout import QIS1, QMST, QPST, WQ, WTAS
 
@@ -231,6 +232,31 @@ def json_text(*messages: dict[str, object]) -> bytes:
     return "\n".join(json.dumps(message, indent=2) for message in messages).encode()
 
 
+TITLE = "C O U P L I N G   F A C I L I T Y   A C T I V I T Y"
+IN_USE = "                                           12        60      N/A      N/A\n"
+RMF_PRINT = f"""\
+1                                          {TITLE}
+                                                                                                             PAGE   1
+    z/OS V3R1              SYSPLEX PLEX1               DATE 11/20/2026           INTERVAL 015.00.000
+                           RPT VERSION V3R1 RMF        TIME 12.45.00             CYCLE 01.000 SECONDS
+-------------------------------------------------------------------------------------------------------------------
+ COUPLING FACILITY NAME = CF01
+-------------------------------------------------------------------------------------------------------------------
+                                      COUPLING  FACILITY  USAGE  SUMMARY
+-------------------------------------------------------------------------------------------------------------------
+ STRUCTURE SUMMARY
+-------------------------------------------------------------------------------------------------------------------
+                                    % OF           % OF    % OF   AVG    LST/DIR  DATA      LOCK     DIR REC/
+       STRUCTURE            ALLOC   CF     #       ALL     CF     REQ/   ENTRIES  ELEMENTS  ENTRIES  DIR REC
+ TYPE  NAME     STATUS CHG  SIZE    STOR   REQ     REQ     UTIL   SEC    TOT/CUR  TOT/CUR   TOT/CUR  XI'S
+ LIST  QSG1APP1 ACTIVE         1M   0.0    32400    5.4    2.0   36.00       100       600      N/A      N/A
+{IN_USE}       QSG1APP2 ACTIVE X       2M   0.0        0    0.0    0.0    0.00      1.2K      7.2K      N/A      N/A
+                                            1         1      N/A      N/A
+ LOCK  IRLMLOCK1 ACTIVE       32M   0.1      100    0.1    0.0    0.00         0         0    4194K      N/A
+                                            0         0       12      N/A
+"""
+
+
 SMF = (
     record(201, [section(QIS1, 104, page_set=4, buffer_pool=3, total=100, unused=90, persistent=10)])
     + record(2, [data_set(blocks_total=100, blocks_used=30, blocks_free=70)])
@@ -240,6 +266,7 @@ SMF = (
     )
     + record(1, [section(WTAS, 2800, start=1), section(WQ, 2800, base_name="ORDERS")], smf_type=116)
     + record(2, [section(QMST, 328, puts=7)])
+    + facility([coupling_structure("QSG1APP1")])
 )
 
 PAGES: dict[str, tuple[bytes, ...]] = {
@@ -258,5 +285,6 @@ PAGES: dict[str, tuple[bytes, ...]] = {
         json_text(STATISTICS, QUEUE_FULL, activity(put(), get(1), operation("Cmit", 2))),
         json.dumps([STATISTICS, activity(put())]).encode(),
     ),
+    "rmf": (RMF_PRINT.encode(),),
     **{name: tuple(pages) for name, pages in LIVE_PAGES.items() if FORMATS[name].is_file},
 }

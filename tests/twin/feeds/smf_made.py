@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from itertools import pairwise
 
+from twin.feeds.smf74 import FACILITY, PRODUCT, REQUESTS, STORAGE, STRUCTURE_SCM, TRIPLETS
 from twin.feeds.smf_layout import QESD, QQST, Section
 
 END = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z, microseconds since 1970
@@ -21,7 +22,8 @@ def clock(microseconds: int) -> bytes:
 def section(kind: Section, length: int, **values: object) -> bytes:
     """Return a section of `length` bytes with fields of its layout; the others are zero."""
     data = bytearray(length)
-    data[4:8] = kind.eyecatcher.encode("cp037")
+    if len(kind.eyecatcher) == 4:
+        data[4:8] = kind.eyecatcher.encode("cp037")
     by_name = {field.name: field for field in kind.fields}
     for name, value in values.items():
         field = by_name[name]
@@ -112,3 +114,58 @@ def queue_statistics(length: int = 672, **values: object) -> bytes:
 def data_set(**values: object) -> bytes:
     """Return a QESD section."""
     return section(QESD, 336, **({"structure": "APP1"} | values))
+
+
+# --- SMF 74 subtype 4 ------------------------------------------------------------------------------------------------
+
+
+def structure(name: str, *, length: int = 400, **values: object) -> bytes:
+    """Return an R744SREQ section: 12 of 100 entries, 60 of 600 elements, 1 MB of at most 2 MB."""
+    usual: dict[str, object] = {"type": 1, "entries_max": 100, "entries": 12, "elements_max": 600, "elements": 60}
+    usual |= {"size": 256, "size_min": 256, "size_max": 512}
+    known = {field.name: field.offset + field.width for field in REQUESTS.fields}
+    fields = {own: value for own, value in (usual | values).items() if known[own] <= length}
+    return section(REQUESTS, length, name=name, **fields)
+
+
+def facility(
+    structures: Sequence[bytes],
+    scm: Sequence[dict[str, int]] = (),
+    *,
+    name: str = "CF01",
+    end: int = END,
+    has_clock: bool = True,
+    subtype: int = 4,
+    system: str = "SYSA",
+    **storage: int,
+) -> bytes:
+    """Return a record of a coupling facility with its RDW; the local time of its interval of 15 minutes is UTC+1."""
+    local = (end + 3_600_000_000 - 15 * MINUTE) // 1_000_000
+    days, second = divmod(local, 86_400)
+    day = bytes.fromhex(f"0126{days - 20_453:03d}f")
+    product = section(
+        PRODUCT,
+        104,
+        start=int(f"0{second // 3600:02}{second // 60 % 60:02}{second % 60:02}f", 16),
+        date=int.from_bytes(day, "big"),
+        interval=int("1500000f", 16),
+        offset_to_local=3_600_000_000 << 12,
+        **({"end": end} if has_clock else {}),
+    )
+    parts = {
+        "SMF74PRO": [product],
+        "R744FLCF": [section(FACILITY, 104, name=name)],
+        "R744GSRG": [section(STORAGE, 56, **({"total": 1_000_000, "free": 400_000} | storage))],
+        "R744SREQ": list(structures),
+        "R744MSCM": [section(STRUCTURE_SCM, 80, **own) for own in scm],
+    }
+    triplets, body = bytearray(8 * 12), b""
+    for kind, sections in parts.items():
+        if sections:
+            triplet = struct.pack(">IHH", 28 + len(triplets) + len(body), len(sections[0]), len(sections))
+            triplets[TRIPLETS[kind] - 28 : TRIPLETS[kind] - 20] = triplet
+            body += b"".join(sections)
+    names = system.encode("cp037"), "RMF ".encode("cp037")
+    header = struct.pack(">BBI4s4s4sHH2x", 0xDE, 74, second * 100, day, *names, subtype, 12)
+    data = header + bytes(triplets) + body
+    return struct.pack(">HBB", len(data) + 4, 0, 0) + data

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import STATUS_PAIRS, USAGE_ROWS
+from tests.twin.feeds.samples import RMF_PRINT, STATUS_PAIRS, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, record, section
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, answer, odp, report, structure
 from twin.events.measured import contradiction
@@ -62,6 +62,7 @@ def row_of_page_set(**values):
     return odp("qmps_lh", page_set_id=4, **({"allocated_data_pages": 100, "non_persistent_pages": 5} | values))
 
 
+ONE_STRUCTURE = RMF_PRINT.replace("QSG1APP2", "ABCDAPP2")
 SOUND = {
     "smf": [
         record(201, [section(QIS1, 104, page_set=4, total=100, unused=90, persistent=10)]),
@@ -70,6 +71,7 @@ SOUND = {
     "display": [STATUS.encode(), USAGE.encode(), SMDS.format(used=12).encode()],
     "rest": [rest(entsmax=10, entsused=4)],
     "dds": [cfact(), cfover(), cfact(CFAILEL="", CFAILEM="", CFAIMAE="", CFAICUE="")],
+    "rmf": [ONE_STRUCTURE.encode()],
     "m3": [m3(64 << 30, 50 << 30)],
     "prometheus": [pages(total=100, unused=70, persistent=10, nonpersistent=20)],
     "mq_json": [mq_json(pagesTotal=100, pagesUnused=70, pagesPersistent=10, pagesNonpersistent=20)],
@@ -99,6 +101,7 @@ CONTRADICTIONS = {
         cfover(CFOPTSF=65 << 30),
         cfover(CFOPSCMA=101),
     ],
+    "rmf": [ONE_STRUCTURE.replace("12        60", text).encode() for text in ("101        60", "12       601")],
     "m3": [m3(64 << 30, 65 << 30)],
     "prometheus": [
         pages(total=100, unused=0, persistent=100, nonpersistent=20),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import STATISTICS, envelope, json_text
+from tests.twin.feeds.samples import RMF_PRINT, STATISTICS, envelope, json_text
 from tests.twin.feeds.smf_made import queue_statistics, record, section
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, OPERLOG, answer, odp, report, structure
 from tests.twin.feeds.test_otlp import as_json, span
@@ -48,6 +48,7 @@ MQ_JSON = {
 OF_LOCAL = {"flags": 0, "page_set": 4, "group": "", "structure": ""}
 SHARED, PRIVATE, FILE = '[queue."QSG1/NEW"] structure = "APP1"', '[queue."QM01/NEW"]', '[queue_file."QMD1/NEW"]'
 
+ONE_UNKNOWN = RMF_PRINT.replace("QSG1APP1", "QSG1APP9").replace("QSG1APP2", "ABCDAPP2").encode()
 CASES = [
     ("smf", record(216, [queue_statistics(queue="NEW")]), "QM01/NEW", SHARED),
     ("smf", record(216, [queue_statistics(queue="NEW", **OF_LOCAL)]), "QM01/NEW", f'{PRIVATE} storage_class = "PS04"'),
@@ -75,6 +76,7 @@ CASES = [
         "QSG7/APP1",
         '[structure."QSG7/APP1"] size = "4G"',
     ),
+    ("rmf", ONE_UNKNOWN, "QSG1/APP9", '[structure."QSG1/APP9"] size = "1M"'),
     ("dds", answer(report("CFOVER", CF_COLUMNS, FACILITY)), "CF02", '[coupling_facility.CF02] size = "64G"'),
     (
         "m3",
