@@ -143,7 +143,7 @@ def start(
 
 
 class _Read(NamedTuple):
-    """What was read of files. estate, recording: None: there is none, and it was said."""
+    """Result of reading files. estate, recording: None: there is none, and it was said."""
 
     described: Path
     files: list[SiteFile]

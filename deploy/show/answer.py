@@ -68,7 +68,7 @@ class StoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What `mqtwin start --json` prints.
+    """Answer that `mqtwin start --json` prints.
 
     Attributes:
         time: time of the last event, RFC 3339, UTC; None: no file shows what stores hold.
@@ -142,29 +142,29 @@ def _open_alerts(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
 
 def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
     resources = resources_of(state)
-    first, shown = state.first, _shown(resources, state.first)
+    first, nearest = state.first, _nearest(resources, state.first)
     alert = alerts[0] if alerts else None
     action: Action | None = alert.runbook[0] if alert is not None and alert.runbook else None
     is_full = first is not None and first.time_to_full_s is not None and is_full_now(first.time_to_full_s.p50)
-    at = None if state.forecast is None else as_microseconds(state.forecast.time)
+    made_us = None if state.forecast is None else as_microseconds(state.forecast.time)
     return StoreAnswer(
         store=state.store,
         kind=state.kind,
-        resource=None if shown is None else shown.name,
-        usage_pct=None if shown is None else shown.pct,
-        usage=NOT_MEASURED if shown is None or shown.pct is None else f"{shown.pct:.1f} % {shown.share_text}",
+        resource=None if nearest is None else nearest.name,
+        usage_pct=None if nearest is None else nearest.pct,
+        usage=NOT_MEASURED if nearest is None or nearest.pct is None else f"{nearest.pct:.1f} % {nearest.share_text}",
         level=alert.level if alert is not None else "",
-        full_at=None if is_full else _full_at(first, at),
+        full_at=None if is_full else _full_at(first, made_us),
         is_full=is_full,
         full_probability=None if first is None else first.full_probability,
-        forecast=_forecast(first, at, state.lacks_levels_in(ZONE.get())),
+        forecast=_forecast(first, made_us, state.lacks_levels_in(ZONE.get())),
         cause="" if alert is None else _cause(alert),
         action=None if action is None else action.heading,
         statement=None if action is None else next((step.statement for step in action.steps if step.statement), None),
     )
 
 
-def _shown(resources: list[ResourceUsage], first: ResourceForecast | None) -> ResourceUsage | None:
+def _nearest(resources: list[ResourceUsage], first: ResourceForecast | None) -> ResourceUsage | None:
     """Return the resource whose usage is shown: that of the forecast, else the fullest."""
     named = {own.name: own for own in resources}
     if first is not None and first.time_to_full_s is not None and first.resource in named:
@@ -172,13 +172,13 @@ def _shown(resources: list[ResourceUsage], first: ResourceForecast | None) -> Re
     return fullest_of(resources)
 
 
-def _full_at(first: ResourceForecast | None, at: int | None) -> str | None:
-    if first is None or first.time_to_full_s is None or at is None:
+def _full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
+    if first is None or first.time_to_full_s is None or made_us is None:
         return None
-    return as_text(at + round(first.time_to_full_s.p50 * SECOND))
+    return as_text(made_us + round(first.time_to_full_s.p50 * SECOND))
 
 
-def _forecast(first: ResourceForecast | None, at: int | None, lacking: str) -> str:
+def _forecast(first: ResourceForecast | None, made_us: int | None, lacking: str) -> str:
     """Return when it is full in words: `03:28 CET, in 28 min (22 to 36 min, probability 85 %)`."""
     if first is None or first.time_to_full_s is None:
         return lacking
@@ -186,8 +186,8 @@ def _forecast(first: ResourceForecast | None, at: int | None, lacking: str) -> s
         return "full now"
     if rises := rise_text(first):
         return rises
-    full_at = _full_at(first, at)
-    clock = "" if full_at is None or at is None else f"{site_time(full_at, at)}, "
+    full_at = _full_at(first, made_us)
+    clock = "" if full_at is None or made_us is None else f"{site_time(full_at, made_us)}, "
     return f"{clock}in {full_in(first.time_to_full_s, first.full_probability)}"
 
 

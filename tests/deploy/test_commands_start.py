@@ -245,7 +245,7 @@ def test_without_files_and_a_terminal_it_says_what_it_needs(capsys: pytest.Captu
 def rising_log(
     *, hour: int = 10, qmgr: str = "QM01", minutes: int = 40, entries: int = 60_000, more: int = 3_500
 ) -> str:
-    """Return a job log that shows APP1 every minute, so many entries more each time."""
+    """Return a job log that shows APP1 every minute, each time with more entries."""
     lines = [test_display.TestFactsForAnEstate.DEFINITIONS] if qmgr == "QM01" else []
     for minute in range(minutes):
         clock = f"{hour + minute // 60:02}.{minute % 60:02}.07"

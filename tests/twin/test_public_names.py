@@ -125,8 +125,8 @@ def test_public_classes_document_their_fields(name: str) -> None:
     own = getattr(twin, name)
     fields = getattr(own, "__struct_fields__", None) or tuple(getattr(own, "__dataclass_fields__", ()))
     public = {field for field in fields if not field.startswith("_")}
-    _, found, section = (inspect.getdoc(own) or "").partition("\nAttributes:\n")
-    assert found or not public
+    _, heading, section = (inspect.getdoc(own) or "").partition("\nAttributes:\n")
+    assert heading or not public
     lines = [line.strip().partition(":")[0] for line in section.splitlines() if line.startswith("    ")]
     assert {part.strip() for line in lines for part in line.split(",")} >= public
 

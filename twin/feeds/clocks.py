@@ -33,16 +33,16 @@ def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str
     Args:
         events: by format, what yields its events.
     """
-    found: dict[Source, str] = {}
+    lines: dict[Source, str] = {}
     for (store, what), sources in sorted(_series(events).items()):
-        for one, other in combinations(sorted(sources), 2):
-            if one[0] != _TRUE_CLOCK and other[0] == _TRUE_CLOCK:
-                one, other = other, one
-            shift = _shift(sources[one], sources[other])
+        for source, other in combinations(sorted(sources), 2):
+            if source[0] != _TRUE_CLOCK and other[0] == _TRUE_CLOCK:
+                source, other = other, source
+            shift = _shift(sources[source], sources[other])
             if shift:
-                by = "SMF" if one[0] == _TRUE_CLOCK else one[1]
-                found.setdefault(other, _line(other[1], shift, f"{what} of {store}", by))
-    return list(found.values())
+                by = "SMF" if source[0] == _TRUE_CLOCK else source[1]
+                lines.setdefault(other, _line(other[1], shift, f"{what} of {store}", by))
+    return list(lines.values())
 
 
 def _line(qmgr: str, shift: int, what: str, by: str) -> str:

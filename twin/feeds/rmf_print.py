@@ -101,7 +101,8 @@ class RmfFeed(Feed):
         if day is None or clock is None or length is None:
             return None
         try:
-            local = datetime(int(day[3]), int(day[1]), int(day[2]), *map(int, clock.groups()), tzinfo=self._zone)
+            year, month, of_month, hour, minute, second = map(int, (day[3], day[1], day[2], *clock.groups()))
+            local = datetime(year, month, of_month, hour, minute, second, tzinfo=self._zone)
         except ValueError:
             return None
         begin = round(local.timestamp()) * 1_000_000
@@ -123,9 +124,9 @@ class RmfFeed(Feed):
             facility: coupling facility.
             interval: begin and end, microseconds since 1970.
         """
-        found = _headings(lines[: _begin(lines)])
-        if found != _HEADINGS:
-            text = f"the last columns are {', '.join(found) or 'without headings'}; expected: {', '.join(_HEADINGS)}"
+        headings = _headings(lines[: _begin(lines)])
+        if headings != _HEADINGS:
+            text = f"the last columns are {', '.join(headings) or 'without headings'}; expected: {', '.join(_HEADINGS)}"
             yield Complaint("bad-report", f"{name}, line {first}", text)
             return
         rows = list(_rows(lines, first, name))

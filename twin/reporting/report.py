@@ -536,8 +536,8 @@ def _time(name: str, value: EventTime) -> int:
     """Return a time in microseconds since 1970. UsageError: it is not a time."""
     is_date = isinstance(value, str) and len(value) == len("2026-11-20")
     try:
-        given = event_us(value) if isinstance(value, datetime) else f"{value}T00:00:00Z" if is_date else value
-        return int(FIELD["time"].checked(given))
+        moment = event_us(value) if isinstance(value, datetime) else f"{value}T00:00:00Z" if is_date else value
+        return int(FIELD["time"].checked(moment))
     except EventError as error:
         known = ", a date, today or yesterday" if name == "since" else ", or a date"
         raise UsageError(f"{name}: {error.detail}{known}") from None

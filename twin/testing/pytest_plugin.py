@@ -103,7 +103,7 @@ def _recording(name: str | None = None, *, estate: str | None = None, demands: b
 
 def _marked(request: pytest.FixtureRequest) -> _Marked:
     """Return what markers say; of each argument the nearest marker that has it decides."""
-    found = _Marked()
+    arguments = _Marked()
     for marker in request.node.iter_markers("recording"):
         try:
             own = _recording(*marker.args, **marker.kwargs)
@@ -112,8 +112,8 @@ def _marked(request: pytest.FixtureRequest) -> _Marked:
                 f"wrong arguments of {marker.name}; "
                 f'expected: @pytest.mark.recording("friday.arrow", estate="{_ESTATE}", demands=True)'
             ) from None
-        found = found.completed(own)
-    return found
+        arguments = arguments.completed(own)
+    return arguments
 
 
 def _find_recording(request: pytest.FixtureRequest, name: str | None) -> Path:
