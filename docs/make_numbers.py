@@ -59,7 +59,8 @@ def _of_the_quick_start(folder: Path) -> list[Passage]:
     demanded = _printed("replay", recording, "--estate", larger, "--demands")
     records = _records(alerts)
     by_call = _changes(records)
-    first_2192 = re.findall(rf"^{STORE} +(?:recorded|this estate) +[\d,]+ +(\S+Z)", demanded, re.MULTILINE)
+    first = re.findall(rf"^{STORE} +(?:recorded|this estate) +[\d,]+ +(\S+ \S+) UTC", demanded, re.MULTILINE)
+    first_2192 = [f"{time}Z" for time in first]
     refused = re.search(r"\(([\d,]+) puts refused\)", simulated)
     assert refused is not None
     lead = _between(by_call[1].record.data.time, first_2192[0])

@@ -16,6 +16,7 @@ from deploy.show.document import (
     Part,
     Table,
     Text,
+    site_period,
     site_time,
 )
 from kernels.clock import SECOND
@@ -89,7 +90,7 @@ def _scope(report: Commission) -> str:
     stores = as_count(len(report.stores), "store")
     if report.begin is None or report.end is None:
         return f"{stores}, no event"
-    return f"{stores}, {site_time(report.begin)} to {site_time(report.end)}"
+    return f"{stores}, {site_period(report.begin, report.end)}"
 
 
 def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:

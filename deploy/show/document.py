@@ -25,6 +25,13 @@ def site_time(time: int | str, beside: int | str | None = None, *, seconds: bool
     return as_local(time, ZONE.get(), beside, seconds=seconds)
 
 
+def site_period(begin: int | str, end: int | str) -> str:
+    """Return a period as a reader at the site has it, with the zone once unless it changes in between."""
+    first, last = site_time(begin), site_time(end, begin)
+    clock, _, zone = first.rpartition(" ")
+    return f"{clock if last.endswith(zone) else first} to {last}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A part of a document. only: the medium that shows it; None: both."""

@@ -18,7 +18,7 @@ from deploy.show.document import (
     Part,
     Table,
     Text,
-    site_time,
+    site_period,
 )
 from twin.playback.pages import TWIN
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
@@ -69,9 +69,7 @@ def _list(heading: str, lines: Sequence[str]) -> list[Part]:
 
 
 def _title(report: Report) -> str:
-    begin, end = site_time(report.since), site_time(report.until, report.since)
-    day_and_clock, _, zone = begin.rpartition(" ")  # said once, unless it changes in between
-    return f"Report of {day_and_clock if end.endswith(zone) else begin} to {end}"
+    return f"Report of {site_period(report.since, report.until)}"
 
 
 def _summary(report: Report) -> str:

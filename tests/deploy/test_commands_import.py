@@ -39,7 +39,7 @@ def test_an_import_reports_coverage_and_unknown_names_on_standard_error(folder, 
     (unknown,) = [line for line in lines if line.startswith("mqtwin: unknown: QM01/NEW")]
     assert unknown.endswith('add [queue."QSG1/NEW"] structure = "APP1"')
     (covered,) = [line.split("\t") for line in lines if line.startswith("QQST\tQM01\tORDERS")]
-    assert covered[3:] == ["2026-11-20 11:59:00", "2026-11-20 12:00:00", "1", "60 s", "0 s", "100", "90", "22"]
+    assert covered[3:] == ["2026-11-20 11:59:00 UTC", "2026-11-20 12:00:00 UTC", "1", "60 s", "0 s", "100", "90", "22"]
 
 
 def test_an_imported_recording_is_one_of_mqtwin_replay(folder, capsys):
@@ -55,7 +55,7 @@ def test_peaks_that_a_queue_manager_saw_are_reported(folder, capsys):
     (folder / "day.smf").write_bytes(record(2, [header + slot + bytes(64)]))
     assert run_import(folder, "smf", "DIR/day.smf") == 1
     err = capsys.readouterr().err
-    assert "QSG1/APP1: at least 34 entries and 64 elements were in use, at the latest 2026-11-20T12:00:00" in err
+    assert "QSG1/APP1: at least 34 entries and 64 elements were in use, at the latest 2026-11-20 12:00:00 UTC" in err
 
 
 def test_an_import_without_events_fails(folder, capsys):

@@ -70,7 +70,7 @@ def test_the_table_compares_as_it_is_with_what_was_asked(
     assert whatif(estate, recording, *arguments) == 0
     heading, columns, before, after, alerts = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"Alerts show \d+ %: they allow for traffic that changes\.", alerts)
-    assert heading.startswith(f"{STORE} at 2026-11-20T00:59:5")
+    assert heading.startswith(f"{STORE} at 2026-11-20 00:59:5")
     assert columns.split("\t")[1:3] == ["full first", "time to full"]
     assert before.startswith("as it is\t") and after.startswith("offld1_th=60, puts x 2, gets x 0\t")
 

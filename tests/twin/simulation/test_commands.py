@@ -25,7 +25,7 @@ def test_simulate_ends_with_a_line_that_says_what_came_out(
     assert main(["simulate", "getter-outage", "--estate", estate, "-o", str(recording), "--seed", "1"]) == 0
     output = capsys.readouterr().out
     assert output.count("\n") == 1
-    assert "events, first 2192 at 2026-11-20T0" in output
+    assert "events, first 2192 at 2026-11-20 0" in output
     assert "on QSG1/APP1 (" in output
     assert "peak usage 9" in output
     assert "% of smds/QM01" in output
