@@ -154,10 +154,10 @@ def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
         usage_pct=None if shown is None else shown.pct,
         usage=NOT_MEASURED if shown is None or shown.pct is None else f"{shown.pct:.1f} % {shown.share_text}",
         level=alert.level if alert is not None else "",
-        full_at=None if is_full else _full_at(first, at),
+        full_at=None if is_full else full_at(first, at),
         is_full=is_full,
         full_probability=None if first is None else first.full_probability,
-        forecast=_forecast(first, at, state.lacks_levels_in(ZONE.get())),
+        forecast=forecast_at(first, at, state.lacks_levels_in(ZONE.get())),
         cause="" if alert is None else _cause(alert),
         action=None if action is None else action.heading,
         statement=None if action is None else next((step.statement for step in action.steps if step.statement), None),
@@ -172,13 +172,14 @@ def _shown(resources: list[ResourceUsage], first: ResourceForecast | None) -> Re
     return fullest_of(resources)
 
 
-def _full_at(first: ResourceForecast | None, at: int | None) -> str | None:
+def full_at(first: ResourceForecast | None, at: int | None) -> str | None:
+    """Return when a resource is full by the median, RFC 3339; None: nothing is foreseen. at: time of the forecast."""
     if first is None or first.time_to_full_s is None or at is None:
         return None
     return as_text(at + round(first.time_to_full_s.p50 * SECOND))
 
 
-def _forecast(first: ResourceForecast | None, at: int | None, lacking: str) -> str:
+def forecast_at(first: ResourceForecast | None, at: int | None, lacking: str = "") -> str:
     """Return when it is full in words: `03:28 CET, in 28 min (22 to 36 min, probability 85 %)`."""
     if first is None or first.time_to_full_s is None:
         return lacking
@@ -186,8 +187,8 @@ def _forecast(first: ResourceForecast | None, at: int | None, lacking: str) -> s
         return "full now"
     if rises := rise_text(first):
         return rises
-    full_at = _full_at(first, at)
-    clock = "" if full_at is None or at is None else f"{site_time(full_at, at)}, "
+    time = full_at(first, at)
+    clock = "" if time is None or at is None else f"{site_time(time, at)}, "
     return f"{clock}in {full_in(first.time_to_full_s, first.full_probability)}"
 
 
