@@ -154,10 +154,10 @@ def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
         usage_pct=None if nearest is None else nearest.pct,
         usage=NOT_MEASURED if nearest is None or nearest.pct is None else f"{nearest.pct:.1f} % {nearest.share_text}",
         level=alert.level if alert is not None else "",
-        full_at=None if is_full else _full_at(first, made_us),
+        full_at=None if is_full else full_at(first, made_us),
         is_full=is_full,
         full_probability=None if first is None else first.full_probability,
-        forecast=_forecast(first, made_us, state.lacks_levels_in(ZONE.get())),
+        forecast=forecast_at(first, made_us, state.lacks_levels_in(ZONE.get())),
         cause="" if alert is None else _cause(alert),
         action=None if action is None else action.heading,
         statement=None if action is None else next((step.statement for step in action.steps if step.statement), None),
@@ -172,13 +172,14 @@ def _nearest(resources: list[ResourceUsage], first: ResourceForecast | None) -> 
     return fullest_of(resources)
 
 
-def _full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
+def full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
+    """Return when a resource is full by the median, RFC 3339; None: nothing is foreseen. made_us: time of the forecast."""
     if first is None or first.time_to_full_s is None or made_us is None:
         return None
     return as_text(made_us + round(first.time_to_full_s.p50 * SECOND))
 
 
-def _forecast(first: ResourceForecast | None, made_us: int | None, lacking: str) -> str:
+def forecast_at(first: ResourceForecast | None, made_us: int | None, lacking: str = "") -> str:
     """Return when it is full in words: `03:28 CET, in 28 min (22 to 36 min, probability 85 %)`."""
     if first is None or first.time_to_full_s is None:
         return lacking
@@ -186,8 +187,8 @@ def _forecast(first: ResourceForecast | None, made_us: int | None, lacking: str)
         return "full now"
     if rises := rise_text(first):
         return rises
-    full_at = _full_at(first, made_us)
-    clock = "" if full_at is None or made_us is None else f"{site_time(full_at, made_us)}, "
+    time = full_at(first, made_us)
+    clock = "" if time is None or made_us is None else f"{site_time(time, made_us)}, "
     return f"{clock}in {full_in(first.time_to_full_s, first.full_probability)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deploy.show.answer import forecast_at
 from deploy.show.document import (
     PAGE,
     TERMINAL,
@@ -21,10 +22,21 @@ from deploy.show.document import (
     site_period,
 )
 from twin.playback.pages import TWIN
+from twin.records import LIKELY
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.units import as_count, as_seconds, as_span, in_zone
+from twin.units import as_count, as_microseconds, as_seconds, as_span, in_zone
 
-_STORES = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
+_STORES = (
+    "store",
+    "highest",
+    "resource",
+    "at",
+    "now",
+    "min of 2192",
+    "full at",
+    "room at this growth",
+    "within interval",
+)
 _CALLERS = ("who calls", "pages", "in time", "late", "false", "undecided", "fillings missed")
 _NAMES = {TWIN: "mqtwin", "static 80 %": "fixed line at 80 %", "static 85 %": "fixed line at 85 %"}
 _CLOSE_PCT = 50.0  # from which a store came close
@@ -48,6 +60,7 @@ def morning_document(report: Report) -> Document:
         [
             Text(title, only=TERMINAL),
             Text(_summary(report)),
+            Text(_next_to_fill(report)),
             Heading("Incidents"),
             *(part for incident in _shown_incidents(report) for part in _incident(incident, report)),
             *map(Text, _other_lines(report)),
@@ -196,7 +209,29 @@ def _store_cells(store: StoreReport, report: Report) -> tuple[str, ...]:
     usage = ("-",) * 4
     if peak is not None:
         usage = (f"{peak.usage_pct:.1f} %", peak.resource, _clock(peak.time, report), f"{peak.last_pct:.1f} %")
-    return (store.store, *usage, f"{store.minutes_full:,}", room_text(store.growth), within)
+    return (store.store, *usage, f"{store.minutes_full:,}", _forecast(store), room_text(store.growth), within)
+
+
+def _forecast(store: StoreReport) -> str:
+    """Return when a store is full by the forecast at the end of the period; "-": nothing rises."""
+    if store.forecast is None:
+        return "-"
+    return forecast_at(store.forecast.resources[0], as_microseconds(store.forecast.time)) or "-"
+
+
+def _next_to_fill(report: Report) -> str:
+    """Return what is full first, and when; "": nothing is likely to be."""
+    soonest = [
+        (first.time_to_full_s.p50, store.store, _forecast(store))
+        for store in report.stores
+        if store.forecast is not None
+        and (first := store.forecast.resources[0]).time_to_full_s is not None
+        and first.full_probability >= LIKELY
+    ]
+    if not soonest:
+        return "At its end nothing was likely to fill."
+    _, name, text = min(soonest)
+    return f"Full next: {name}, {text}."
 
 
 def room_text(growth: Growth | None) -> str:

@@ -18,8 +18,9 @@ from twin.sizing import (
     ThresholdPlan,
 )
 from twin.sizing.data_sets import LengthPlan, usable_pages
-from twin.units import as_count, as_rate
+from twin.units import as_count, as_rate, as_times
 
+_TOO_SMALL_PCT = 150.0  # from which a share is said as a factor
 _MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
 
 
@@ -131,8 +132,8 @@ def smds_document(plan: SmdsPlan) -> Document:
         ["message blocks", f"{plan.data_blocks:,}"],
         ["space map blocks", f"{plan.map_blocks:,}"],
         ["smallest data set", _extent_text(plan.least)],
-        ["smallest that does not expand", _extent_text(plan.unexpanded)],
-        *([f"blocks used in {qmgr}'s data set", f"{pct:.1f} %"] for qmgr, pct in plan.used_pct.items()),
+        ["order this: does not expand", _extent_text(plan.unexpanded)],
+        *([f"blocks used in {qmgr}'s data set", _used_text(pct)] for qmgr, pct in plan.used_pct.items()),
     ]
     return _document(plan, ["data set", f"DSBLOCK({format_size(plan.ds_block)})"], rows, plan.warnings)
 
@@ -150,14 +151,25 @@ def page_set_document(plan: PageSetPlan, config: PageSet | None, warnings: Itera
         ["message pages", f"{plan.pages:,}"],
         ["control pages", f"{plan.control_pages:,} ({plan.control_pct:.2f} %)"],
         ["smallest page set", _extent_text(plan.least)],
-        ["smallest that does not expand", _extent_text(plan.unexpanded)],
-        ["records by the document", f"{plan.documented_records:,}"],
+        ["order this: does not expand", _extent_text(plan.unexpanded)],
+        [_BY_DOCUMENT[plan.packed], f"{plan.documented_records:,}"],
     ]
     if config is not None:
-        rows.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
+        rows.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", _used_text(plan.used_pct or 0)])
     packing = "short messages share pages" if plan.packed else "one short message per page"
     headings = ["page set", f"{plan.messages:,} messages, {packing}"]
     return _document(plan, headings, rows, [*warnings, *plan.warnings])
+
+
+_BY_DOCUMENT = {  # by whether short messages share pages, as the document's do
+    True: "records by the document",
+    False: "by the document, before MQ 7.0.1",
+}
+
+
+def _used_text(pct: float) -> str:
+    """Return the share of a data set that is used; of one that is too small by how much: `39 times too small`."""
+    return f"{pct:.1f} %" if pct <= _TOO_SMALL_PCT else f"{as_times(pct / 100)} too small"
 
 
 def _length_row(group: LengthPlan) -> list[str]:

@@ -37,6 +37,7 @@ def test_the_text_says_what_an_action_was_worth(site: Site, capsys: pytest.Captu
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Report of 2026-11-20 00:00 to 04:59 UTC"
     assert re.fullmatch(r"1 page \(1 averted\), 0 min of 2192, \d+ min of 2192 avoided by .*", lines[1])
+    assert lines[2] == "At its end nothing was likely to fill."
     action = (
         r"    SIZE raised from 16M to 64M at 01:02: full in \d\.\d h instead of in \d min, as proposed \(alter-size\)"
     )
@@ -45,7 +46,7 @@ def test_the_text_says_what_an_action_was_worth(site: Site, capsys: pytest.Captu
         re.fullmatch(r"    \d+ min of 2192 avoided: from 01:02 to 04:\d\d untouched, .*", line) for line in lines
     )
     assert "mqtwin\t1\t0\t0\t1, of which 1 averted\t0\t0 of 0" in lines
-    assert next(line for line in lines if line.startswith("QSG1/APP1\t")).endswith("\t0\ttoo few days\t-")
+    assert next(line for line in lines if line.startswith("QSG1/APP1\t")).endswith("\t0\t-\ttoo few days\t-")
 
 
 def test_json_and_page_are_of_the_same_report(

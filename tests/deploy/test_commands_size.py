@@ -375,3 +375,30 @@ def test_a_cluster_of_which_one_store_has_too_many_events_is_warned_of(plan_json
     plan, warnings = plan_json("cluster", "--rate", "900M", "--stores", "1")
     assert not plan["is_one_machine"] and plan["batch_s"] > plan["latency_s"]
     assert "most of it is driver" in warnings[0] and "no cluster helps it" in warnings[1]
+
+
+def test_a_page_set_says_which_number_to_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["size", "page-set", "--messages", "6K:2000000"]) == 0
+    rows = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert rows["order this: does not expand"].startswith("6,667,080 records")
+    assert rows["by the document, before MQ 7.0.1"] == "4,012,696"
+
+
+def test_what_is_far_too_small_is_said_as_a_factor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    estate = tmp_path / "estate.toml"
+    estate.write_text(
+        'schema = 1\n[queue_sharing_group.QSG1]\nqueue_managers = ["QM01"]\n'
+        '[structure."QSG1/APP1"]\nsize = "512M"\noffload = "SMDS"\n[smds."QSG1/APP1/QM01"]\nsize = "400M"\n'
+        '[page_set."QM01/4"]\npages = 1000\n',
+        encoding="utf-8",
+    )
+    of_data_set = ["size", "smds", "--estate", str(estate), "--store", "QSG1/APP1", "--messages"]
+    of_page_set = ["size", "page-set", "--estate", str(estate), "--store", "QM01/PS04", "--messages"]
+    for words, name, expected in (
+        ([*of_data_set, "250K:62500"], "blocks used in QM01's data set", "39 times too small"),
+        ([*of_data_set, "250K:800"], "blocks used in QM01's data set", "50.1 %"),
+        ([*of_page_set, "2K:40000"], "used of QM01/PS04, 998 pages", "40 times too small"),
+    ):
+        assert main([*words]) == 0
+        rows = dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+        assert rows[name] == expected

@@ -294,6 +294,20 @@ def test_the_answer_as_json_is_typed_and_alone_on_standard_output(
     assert answer.clocks == answer.not_read == ()
 
 
+def test_the_report_says_what_fills_next_and_when(
+    tmp_path: Path, rising: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert start(*rising) == 0
+    capsys.readouterr()
+    recording, estate = tmp_path / "site" / "recording.arrow", tmp_path / "site" / "estate.toml"
+    assert main(["report", "--recording", str(recording), "--estate", str(estate)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"Full next: QSG1/APP1, 10:5[0-9] CET, in 1[0-9] min \(", lines[2])
+    headings = next(line for line in lines if line.startswith("store\t")).split("\t")
+    row = next(line for line in lines if line.startswith("QSG1/APP1\t")).split("\t")
+    assert row[headings.index("full at")] in lines[2]
+
+
 def test_a_file_of_mq_that_shows_no_store_is_a_beginning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     contents = {
         "qm.ini": "#* Module Name: qm.ini                                             *#\nLog:\n   LogPrimaryFiles=3\n",

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from twin.records import DoneAction, ForecastScores, Note
+from twin.records import DoneAction, ForecastScores, Note, StateForecast
 
 PageVerdict = Literal["in time", "late", "false", "averted", "undecided"]
 
@@ -90,6 +90,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         rises: those that ended in the period, of the 32 that a store remembers.
         minutes_full: minutes of 2192.
         scores: the job's own scores, of the last 30 days; None: none is settled.
+        forecast: of the last state, as in the state record; None: nothing rises, or nothing is known of it.
     """
 
     store: str
@@ -101,6 +102,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     minutes_full: int
     coverage: Coverage
     scores: ForecastScores | None
+    forecast: StateForecast | None = None
 
 
 class SeenAction(DoneAction, frozen=True, kw_only=True):

@@ -412,6 +412,7 @@ class _Source:
                 refused_alters=state.refused_alters,
             ),
             scores=state.forecast_scores,
+            forecast=state.forecast,
         )
 
     def _rises(self, twin: MessageStore, series: Series) -> tuple[EndedRise, ...]:

@@ -805,7 +805,9 @@ function drawFresh() {
   const box = document.getElementById("fresh"), text = document.getElementById("fresh-text"), banner = document.getElementById("banner"), meta = state.meta;
   const silent = (Date.now() - (state.heard || state.started)) / 1000;
   let kind = "waiting", problem = "";
-  if (state.isBroken || silent > LOST_S) {
+  if (document.getElementById("login").open) {
+    kind = "waiting"; // for a token: that nothing is heard is no problem of the console
+  } else if (state.isBroken || silent > LOST_S) {
     kind = "lost";
     problem = `No answer from the console for ${span(Math.max(1, silent))}: what you see may be out of date.`;
   } else if (meta && !meta.connected) {
@@ -930,6 +932,7 @@ function askForToken() {
     if (answer && answer.ok) {
       field.value = "";
       dialog.close();
+      state.started = Date.now();
       connect();
     }
   };

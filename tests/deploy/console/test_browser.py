@@ -435,8 +435,11 @@ def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
     context = browser.new_context()
     page = context.new_page()
     with ConsoleServer(model, Listen(port=0, token="a-token-of-enough-characters")) as server:
+        page.clock.install()
         page.goto(server.address)
         expect(page.locator("#login")).to_be_visible()
+        page.clock.fast_forward(60_000)  # milliseconds; an answer of a console that is there comes sooner
+        expect(page.locator("#banner")).to_be_hidden()
         page.locator("#token").fill("wrong")
         page.get_by_role("button", name="Continue").click()
         expect(page.locator("#login-wrong")).to_have_text("That is not the token.")
