@@ -173,7 +173,7 @@ def _nearest(resources: list[ResourceUsage], first: ResourceForecast | None) -> 
 
 
 def full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
-    """Return when a resource is full by the median, RFC 3339; None: nothing is foreseen. made_us: time of the forecast."""
+    """Return when a resource is full by the median, RFC 3339; None: it is not. made_us: time of the forecast."""
     if first is None or first.time_to_full_s is None or made_us is None:
         return None
     return as_text(made_us + round(first.time_to_full_s.p50 * SECOND))
