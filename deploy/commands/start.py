@@ -208,7 +208,7 @@ def _read_files(
         _say_causes(seen.groups, again)
         if any(own.is_needed for own in seen.groups):
             return None
-        text = f"{seen.text}\n[site]\nzone = {toml_string(zone)}\n" if zone else seen.text
+        text = _with_site(seen.text, zone)
         described, lines = _write(folder, _ESTATE, text), seen.missing
         if described.name != _ESTATE:
             print_line("mqtwin: to use the one that stays, run")
@@ -230,6 +230,11 @@ def _read_files(
         return read._replace(missing=missing)
     recording, clocks, missing = _record(site_files, folder, estate, options, lines)
     return read._replace(recording=recording, clocks=clocks, missing=missing)
+
+
+def _with_site(text: str, zone: str) -> str:
+    """Return the text of an estate with the zone of its site. zone: "": it is not known."""
+    return f"{text}\n[site]\nzone = {toml_string(zone)}\n" if zone else text
 
 
 def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
@@ -545,7 +550,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
         _say_causes(seen.groups, TOKENS.get())
         if any(own.is_needed for own in seen.groups):
             return None
-        written, missing = _write(folder, _ESTATE, seen.text), seen.missing
+        written, missing = _write(folder, _ESTATE, _with_site(seen.text, live.choices.site_zone)), seen.missing
     print_warnings(asked.failures)
     try:
         estate = load_estate(described)

@@ -375,6 +375,11 @@ def once(*arguments: str) -> int:
     return main(["start", *arguments, "--once"])
 
 
+def test_the_zone_that_is_given_is_that_of_the_site(tmp_path: Path, mqweb: tuple[str, ...]):
+    assert once(*mqweb, "--zone", "Europe/Zurich") == 0
+    assert load_estate(tmp_path / "site" / "estate.toml").site.zone == "Europe/Zurich"
+
+
 def test_one_round_shows_the_stores_and_how_to_go_live(
     tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):

@@ -173,7 +173,7 @@ class Viewer:
         """Return the finding about a resource that was measured to be nearly full and rising, of no known time."""
         view = self.resource(resource)
         growth, held = self._by_queue(view)
-        fillers = rank_fillers(growth, held, self._names)
+        fillers = self._ranked(growth, held)
         sentence = f"{view.text}: {view.usage} as measured, and rising"
         finding = Finding(
             condition=Condition.FULL_FORECAST,
@@ -183,7 +183,8 @@ class Viewer:
             fillers=fillers,
             headline=f"nearly full and rising: {view.text}, {view.usage}",
             why=self._why(fillers, is_rising=True),
-            cause=f"{sentence}; once it is full, {view.consequence}. {self._filled(view, fillers, growth)}.",
+            cause=f"{sentence}; once it is full, {view.consequence}. {self._filled(view, fillers, growth)}."
+            f"{self._foreign(view)}",
             runbook=view.actions(fillers, texts.NOTHING),
             evidence=view.evidence,
         )
