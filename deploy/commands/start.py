@@ -221,6 +221,7 @@ def _read_files(
         print_line(f"mqtwin: correct {described}, then run")
         print_command(again if estates else (*again, str(described)))
         return None
+    ZONE.set(estate.site.clock)
     read = _Read(described, site_files, not_read, estate)
     if not _with_events(site_files):
         missing = (*lines, *estate.warnings)

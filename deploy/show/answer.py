@@ -47,7 +47,7 @@ class StoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
         is_full: True if puts are refused now.
         full_probability: probability that it is full within the horizon; None without a forecast.
         forecast: the time until full in words, at the site's time.
-        cause: why; "": nothing is open.
+        cause: why, without an open alert the deepest queue of a store that rises; "": nothing is open.
         action: what to do first; None: nothing.
         statement: the first command of it; None: there is none.
     """
@@ -119,9 +119,10 @@ def answer_document(answer: Answer) -> Document:
     if answer.stores and answer.time is not None:
         rows = [_row(own) for own in answer.stores]
         parts += [Text(f"At {site_time(answer.time)}:"), Table(HEADINGS, rows)]
-        fullest = max(own.usage_pct or 0 for own in answer.stores)
-        if not any(own.level or own.full_at or own.is_full for own in answer.stores):
-            parts.append(Text(f"No store rises; the fullest is at {fullest:.1f} %."))
+        if not any(own.level or own.forecast for own in answer.stores):
+            parts.append(
+                Text(f"No store rises; the fullest is at {max(own.usage_pct or 0 for own in answer.stores):.1f} %.")
+            )
         if answer.others:
             parts.append(Text(f"{answer.others:,} more below {_CLOSE_PCT:.0f} %, without an alert."))
     parts += [Text(f"Next: {line}") for line in answer.next]
@@ -158,7 +159,7 @@ def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
         is_full=is_full,
         full_probability=None if first is None else first.full_probability,
         forecast=forecast_at(first, made_us, state.lacks_levels_in(ZONE.get())),
-        cause="" if alert is None else _cause(alert),
+        cause=_deepest(state) if alert is None and first is not None else "" if alert is None else _cause(alert),
         action=None if action is None else action.heading,
         statement=None if action is None else next((step.statement for step in action.steps if step.statement), None),
     )
@@ -173,7 +174,7 @@ def _nearest(resources: list[ResourceUsage], first: ResourceForecast | None) -> 
 
 
 def full_at(first: ResourceForecast | None, made_us: int | None) -> str | None:
-    """Return when a resource is full by the median, RFC 3339; None: it is not. made_us: time of the forecast."""
+    """Return when a resource is full by the median, RFC 3339; None: nothing rises. made_us: time of the forecast."""
     if first is None or first.time_to_full_s is None or made_us is None:
         return None
     return as_text(made_us + round(first.time_to_full_s.p50 * SECOND))
@@ -195,6 +196,13 @@ def forecast_at(first: ResourceForecast | None, made_us: int | None, lacking: st
 def _cause(alert: Alert) -> str:
     """Return why, in a sentence: the second line of a page says it, else the cause itself."""
     return alert.brief[1] if len(alert.brief) > 1 else alert.cause.partition(". ")[0].rstrip(".")
+
+
+def _deepest(state: StateRecord) -> str:
+    """Return the deepest queue of a store, where its queues are known."""
+    if not state.queues or not state.queues[0].depth:
+        return ""
+    return f"{state.queues[0].name} is its deepest queue: {state.queues[0].depth:,} messages"
 
 
 def _rank(own: StoreAnswer) -> tuple[bool, bool, str, int, float, str]:

@@ -19,7 +19,7 @@ from deploy.show.answer import Answer
 from tests.mqweb import MqwebServer, User
 from tests.support.queue_managers import System
 from tests.twin.feeds import test_display
-from tests.twin.feeds.samples import REST, STATISTICS, SYSPRINT, json_text
+from tests.twin.feeds.samples import REST, RMF_PRINT, STATISTICS, SYSPRINT, json_text
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_estate_import import CFRM
 from twin import demo_estate
@@ -306,6 +306,22 @@ def test_the_report_says_what_fills_next_and_when(
     headings = next(line for line in lines if line.startswith("store\t")).split("\t")
     row = next(line for line in lines if line.startswith("QSG1/APP1\t")).split("\t")
     assert row[headings.index("full at")] in lines[2]
+
+
+def test_a_single_level_is_no_calm(tmp_path: Path, rising: list[str], capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "qm01.joblog").write_text(rising_log(minutes=1), encoding="utf-8")
+    assert start(*rising) == 0
+    printed = capsys.readouterr().out
+    assert "\tnot known yet, 1 of 5 levels\t" in printed and "No store rises" not in printed
+
+
+def test_a_printed_report_of_rmf_alone_is_a_beginning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "rmf.txt").write_text(RMF_PRINT.replace("QSG1APP2", "QSG1CSQ_ADMIN"), encoding="utf-8")
+    assert start(tmp_path / "rmf.txt", "--zone", "+01:00", "-o", tmp_path / "site") == 0
+    printed = capsys.readouterr()
+    assert f"{tmp_path / 'rmf.txt'}: rmf\n" in printed.out and "QSG1/APP1\t" in printed.out
+    assert "queue managers of QSG1: QM01 is assumed" in printed.err
+    assert "Next: the CFRM policy" in printed.out
 
 
 def test_a_file_of_mq_that_shows_no_store_is_a_beginning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -90,7 +90,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
         rises: those that ended in the period, of the 32 that a store remembers.
         minutes_full: minutes of 2192.
         scores: the job's own scores, of the last 30 days; None: none is settled.
-        forecast: forecast of the last state, as in the state record; None: nothing rises, or nothing is known of it.
+        forecast: forecast of the last state; None: nothing rises, or it is not known.
     """
 
     store: str
