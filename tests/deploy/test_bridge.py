@@ -390,7 +390,7 @@ def test_many_alerts_are_several_requests() -> None:
     ("options", "message"),
     [
         (["alertmanager", "--url", "host:9093"], "expected: http://HOST:PORT"),
-        (["alertmanager", "--url", "http://host", "--token-file", "missing"], "--token-file missing"),
+        (["alertmanager", "--url", "https://host", "--token-file", "missing"], "--token-file missing"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(

@@ -197,6 +197,7 @@ def test_the_code_of_a_full_store_is_that_of_its_platform() -> None:
     assert Resource(Pool.QUEUE, "Q").reason == event_loop.MQRC_Q_FULL
     driver = QueueFileDriver(max_size=100 * 512)
     driver.put(1, count=8 + 100)
+    driver.put(1, reason=event_loop.MQRC_Q_SPACE_NOT_AVAILABLE)
     texts_of = [text for alert in driver.alerts for text in (alert.cause, *alert.actions)]
     assert any("with 2056" in text for text in texts_of)
     assert seen.offences(texts_of, is_distributed=True) == []
