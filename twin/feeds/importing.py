@@ -59,11 +59,11 @@ _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQ
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
 _PROGRAMS = (  # whose text is not read
     (
-        re.compile(r"^\s*MonitoringType:", re.MULTILINE),
+        re.compile(r"^[ \t]*MonitoringType:", re.MULTILINE),
         "text of amqsmon or amqsact: amqsevt -o json writes the messages of the same queue as JSON, which is read",
     ),
     (
-        re.compile(r"^\s*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
+        re.compile(r"^[ \t]*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
         "text of amqsevt: run it with -o json, whose output is read",
     ),
 )
