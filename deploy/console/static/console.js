@@ -21,7 +21,7 @@ let view = null;
 let source = null;
 let drawing = false;
 
-// --- what is urgent --------------------------------------------------------------------------------------------------
+// --- what is urgent ---
 
 // The severity that the page shows: that of the root of the incident, or amber of a likely forecast that calls for nobody yet.
 const hasPage = (store) => Boolean(store.severity) && store.severity !== "info";
@@ -60,7 +60,7 @@ function toneOfUsage(store, resource) {
   return store.first && store.first.resource === resource.name && isFilling(store) ? toneOf(store) : null;
 }
 
-// --- parts -----------------------------------------------------------------------------------------------------------
+// --- parts ---
 
 // A bar is moved into its track instead of being made wider: that needs no layout.
 function fillTo(bar, pct) {
@@ -307,7 +307,7 @@ class StoreChart {
   }
 }
 
-// --- views -----------------------------------------------------------------------------------------------------------
+// --- views ---
 
 const names = new Intl.Collator("en", { numeric: true }); // APP2 before APP10
 const SORTS = {
