@@ -919,9 +919,9 @@ def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Brow
         incident.get_by_role("button", name="Acknowledge").click()
         page.get_by_label("Your name").fill("ann")
         incident.locator("form").get_by_role("button", name="Acknowledge").click()
-        expect(incident.locator(".notes li")).to_have_text("acknowledged by ann at 2026-11-20 12:02:00")
+        expect(incident.locator(".notes li")).to_have_text("acknowledged by ann at 2026-11-20 12:02:00 UTC")
         expect(incident.get_by_role("button", name="Acknowledge")).to_be_hidden()
-        text = "acknowledged by ann at 2026-11-20 12:02:00"
+        text = "acknowledged by ann at 2026-11-20 12:02:00 UTC"
         expect(other.locator(".cell[data-taken]")).to_have_attribute("aria-label", re.compile(f"{text}$"))
         expect(other.locator(".card", has_text="QSG1/APP000")).to_contain_text(f"\u2713 {text}")
         incident.get_by_role("button", name="Comment").click()
@@ -930,7 +930,7 @@ def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Brow
         model.fold([state_record(page_set("QSG1/APP000", 10_000, time="2026-11-20T12:03:00Z"))])
         page.wait_for_timeout(1_500)
         page.keyboard.press("Enter")  # what was typed has stayed
-        expect(incident.locator(".notes li").nth(1)).to_have_text(f"ann at 2026-11-20 12:02:00: {hostile}")
+        expect(incident.locator(".notes li").nth(1)).to_have_text(f"ann at 2026-11-20 12:02:00 UTC: {hostile}")
         incident.get_by_role("button", name="Done").click()
         expect(incident.locator("form b")).to_have_text(f"Done: {RUNBOOK['summary']}")
         page.keyboard.press("Escape")
@@ -938,10 +938,10 @@ def test_a_note_is_shown_to_every_viewer_and_its_text_is_only_text(browser: Brow
         incident.get_by_role("button", name="Done").click()
         incident.locator("form").get_by_role("button", name="Done").click()
         done = incident.locator(".actions .done")
-        expect(done).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00")
+        expect(done).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00 UTC")
         expect(incident.get_by_role("button", name="Done")).to_have_count(0)
         other.goto(f"{server.address}#/store/QSG1%2FAPP000")
-        expect(other.locator(".actions .done")).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00")
+        expect(other.locator(".actions .done")).to_have_text("\u2713 done by ann at 2026-11-20 12:02:00 UTC")
         assert ODD.findall(page.locator("body").inner_text()) == []
         assert page.locator("#main img").count() == 0
 
