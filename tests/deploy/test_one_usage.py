@@ -158,8 +158,8 @@ def test_the_table_says_not_measured_and_leaves_out_logs() -> None:
     (line,) = usage_lines([record_of(state)])
     assert (line[2], line[3]) == ("not measured", "20")
     assert usage_notes([record_of(state)]) == [
+        "QM01/PS04: time to full not known yet, 1 of 5 levels",
         "QM01/PS04: an estimated 20 more messages, one a page or block, as only these were measured",
-        "QM01/PS04, pages: pages_total is 98 in the twin, 500 measured",
     ]
     counts = dict.fromkeys(("log_records", "checkpoints", "truncations", "file_bytes", "late_reports"), 0)
     log = record_of(page_set("QMD1", 0) | counts | {"kind": "queue_manager", "records_to_replay": 7, "files": []})

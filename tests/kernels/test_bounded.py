@@ -120,14 +120,13 @@ def test_cuts_of_blocks_do_not_change_results_at_the_limits(kind: str, monkeypat
 
 def test_a_measurement_of_anything_is_bounded() -> None:
     limit, messages = 2**53 - 1, 2**31 - 1  # the largest numbers in an event
+    data_set, pages = {"blocks_used": 1 << 31, "pages_used": 1 << 32}, 1 << 24  # the largest that there can be
     driver = TwinDriver()
-    driver.measure(
-        messages=messages, ents_used=limit, elems_used=limit, smds={"QM01": {"blocks_used": limit, "pages_used": limit}}
-    )
+    driver.measure(messages=messages, ents_used=limit, elems_used=limit, smds={"QM01": data_set})
     driver.put(reason=2192)
     assert all(0 < driver.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
     of_pages = PageSetDriver()
-    of_pages.measure(messages=messages, pages_used=limit, pages_persistent=limit)
+    of_pages.measure(messages=messages, pages_used=pages, pages_persistent=pages)
     assert 0 < of_pages.send("RESTART", None)["pages_used"] <= 1 << 32
     of_blocks = QueueFileDriver()
     of_blocks.measure(messages=messages, blocks_persistent=limit, blocks_nonpersistent=limit, file_bytes=limit)
