@@ -109,8 +109,13 @@ def _total(store: Store) -> float:
     """
     params, scalars = store.params[0], store.scalars[0]
     each = pools.MESSAGE_OVERHEAD + pools.ELEMENT_BYTES // 2
-    elements = (scalars.bytes + scalars.messages * each) / pools.ELEMENT_BYTES
-    return scalars.messages / max(1, params.ents_max) + elements / max(1, params.elems_max)
+    elements = (scalars.bytes + scalars.messages * each) / pools.ELEMENT_BYTES + pools.base_left(store, scalars.base_elems)
+    for row in range(store.datasets.size):
+        blocks = store.datasets[row].base_blocks
+        if blocks > 0:
+            elements += pools.base_left(store, blocks) * params.ds_block / pools.ELEMENT_BYTES
+    held = scalars.messages + pools.base_left(store, scalars.base_ents)
+    return held / max(1, params.ents_max) + elements / max(1, params.elems_max)
 
 
 @kernel

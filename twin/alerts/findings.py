@@ -43,7 +43,9 @@ class Viewer:
         began: int | None,
         readers: Readers,
         rise_began: int = 0,
+        estimated: bool = False,
     ) -> None:
+        self._estimated = estimated
         self._store = store
         self._began = began
         self._readers = readers
@@ -255,7 +257,7 @@ class Viewer:
     def _has_depths(self) -> bool:
         """True if measured depths are all that is known of the queues."""
         scalars = self._store.scalars[0]
-        return bool(self._readers.facts) and not scalars["ages"] and not scalars["unmatched_gets"]
+        return bool(self._readers.facts) and (self._estimated or not scalars["ages"] and not scalars["unmatched_gets"])
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         if self._has_depths and view.has_fillers and fillers:

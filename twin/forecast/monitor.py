@@ -86,6 +86,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     puts: Puts = msgspec.field(default_factory=Puts)
     stops: tuple[Stop, ...] = ()
     asked: tuple[tuple[int, int], ...] = ()
+    estimated_at: int | None = None
 
 
 class _Summary(NamedTuple):
@@ -217,6 +218,8 @@ class ForecastMonitor:
             return []
         if tick < self.memory.next_look:
             return []
+        if self.memory.estimated_at is not None and tick - self.memory.estimated_at > 1:
+            return []
         outlook = self._look(view, tick)
         if outlook is None:
             return self._review_levels(view, episode, tick)
@@ -266,7 +269,7 @@ class ForecastMonitor:
         """
         if not self.enabled:
             return False
-        if _has_only_levels(view):
+        if _has_only_levels(view) and self.memory.estimated_at is None:
             return self._are_levels_known(view, tick)
         began = int(view.tables.store.scalars["steady_from"][0])
         return began == NEVER or tick - began < regime.MIN_BINS or flows.is_known(view.tables.store, tick)
@@ -286,11 +289,12 @@ class ForecastMonitor:
             outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
-        if not _has_only_levels(view):
+        if self.memory.estimated_at is not None or not _has_only_levels(view):
             rows = view.tables.store.queues
             unread = view.readers.unread(view.queues, rows, tick * TICK)
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops, unread.keys())
-            return look(view, tick, self.memory.puts.counts, self.memory.stops)
+            at = tick if self.memory.estimated_at is None else self.memory.estimated_at
+            return look(view, at, self.memory.puts.counts, self.memory.stops)
         outlook = self._extend(view, tick)
         if outlook is None:
             self.memory.last = ()  # a forecast is no longer true once measurements have ended
@@ -426,10 +430,10 @@ class ForecastMonitor:
         if not self.enabled:
             return None
         tick = int(view.tables.store.scalars[0]["tick"])
-        if _has_only_levels(view):
+        if _has_only_levels(view) and self.memory.estimated_at is None:
             outlook = self._extend(view, tick)
         else:
-            outlook = look(view, tick, self.memory.puts.counts, self.memory.stops)
+            outlook = look(view, tick if self.memory.estimated_at is None else self.memory.estimated_at, self.memory.puts.counts, self.memory.stops)
         if outlook is None:
             is_known = self._are_levels_known(view, tick)
             eased = _Eased(episode.last_finding().resource)

@@ -70,6 +70,14 @@ def how_read(view: ForecastView, tick: int) -> Reading:
     """Return how the queues that fill a store are read, of a store whose puts and gets are known."""
     store = view.tables.store
     rows = store.queues[: len(view.queues)]
+    if view.monitor.memory.estimated_at is not None and view.readers.facts:
+        grown, _ = view.readers.depths(view.queues, (tick - 60) * TICK, tick * TICK)
+        if grown.size and grown.max() > 0:
+            name = view.queues[int(grown.argmax())]
+            fact = view.readers.facts[name]
+            last = fact.last_get or 0
+            silent = (fact.measured_at - last) // TICK if last else _NEVER_GOT
+            return Reading(unread_share(view, tick, tick - 180), silent, math.nan)
     sample = "then" if tick % MARK_TICKS >= _LEAST_TICKS else "before"
     grown = _in_bytes(rows, rows["depth"] - rows[f"depth_{sample}"])
     if not grown.size:

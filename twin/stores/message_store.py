@@ -37,6 +37,7 @@ from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_rows
 from twin.stores import alerting, silence, unread
+from twin.stores import estimate as estimate_rules
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
@@ -138,6 +139,7 @@ class MessageStore(StoreKind):
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
         self.is_counted = False
+        self.estimate = estimate_rules.Estimate()
         self.tables.new_meters()
         self._begin()
 
@@ -158,6 +160,7 @@ class MessageStore(StoreKind):
         self.began = header.began
         self.counted, self.acts, self.readers = set(header.counted), header.acts, header.readers
         self.is_counted = header.is_counted
+        self.estimate = header.estimate
         known = {field.name for field in fields(self.config)}  # an earlier release had others
         attributes = {name: value for name, value in header.attributes.items() if name in known}
         self._take_over(header.described, attributes, header.kind_state)
@@ -428,8 +431,20 @@ class MessageStore(StoreKind):
         self._take_sizes(measured)
         scalars = self.tables.store.scalars[0]
         now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
-        clears = clear_events(self._routes, self._base, self.queues, now)
-        alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
+        total, length = self._measured_messages(measured)
+        alerts = []
+        if total is None:
+            clears = clear_events(self._routes, self._base, self.queues, now)
+            alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
+        elif total < messages:
+            bin_row = int(scalars["bin"])
+            lanes = slice(bin_row * meter_rows.COUNTS, (bin_row + 1) * meter_rows.COUNTS)
+            kept, lag = self.tables.store.counts[lanes].copy(), int(self.tables.store.bins[bin_row]["lag"])
+            gets = self._surplus_gets(measured, messages - int(total), now)
+            alerts = self._apply(EventBlock(self.name, gets, {}), 0, len(gets), demands=False)
+            self.tables.store.counts[lanes] = kept
+            self.tables.store.bins[bin_row]["lag"] = lag
+            self.estimate.known -= messages - int(self.tables.store.scalars[0]["messages"])
         scalars = self.tables.store.scalars[0]
         scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
         self.drift.baseline = None
@@ -438,8 +453,72 @@ class MessageStore(StoreKind):
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self._set_params()
+        if total is not None:
+            blocks = self._data_blocks(measured)
+            known = int(self.tables.store.scalars[0]["messages"])
+            unseen_space = max(0, measured.get("elems_used", measured.get("pages_used", 0)) - int(self.tables.store.scalars[0]["elems_used"]))
+            estimate_rules.correct(
+                self.estimate, self.tables, self.qmgrs, total, unseen_space, blocks, now // clock.TICK, length,
+                int(getattr(self.config, "ds_block", 4096)),
+                self.estimate.one,
+            )
+            self.monitor.memory.estimated_at = now // clock.TICK
+            self.monitor.look_soon()
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
+
+    def _measured_messages(self, measured: Any) -> tuple[float | None, float]:
+        """Return (messages measured, mean length)."""
+        if "ents_used" in measured:
+            blocks = sum(self._data_blocks(measured).values())
+            length = estimate_rules.mean_length(
+                measured["ents_used"], measured.get("elems_used", 0), blocks * self.config.ds_block
+            ) if measured["ents_used"] > 100 else 0.0
+            return float(measured["ents_used"]), length
+        depths = [q["depth"] for q in measured.get("queues", []) if "depth" in q]
+        space = measured.get("pages_used")
+        if "file_bytes" in measured:
+            space = measured["file_bytes"] / 512 + float(self.tables.store.params[0]["np_buffer"] + self.tables.store.params[0]["p_buffer"]) if measured["file_bytes"] else None
+        own = self.tables.store.stocks[meter_rows.CLASSES :]
+        puts = own["puts"].sum() - sum(a for _, a, _, _ in self.estimate.puts)
+        count = float(measured["messages"]) if "messages" in measured else float(sum(depths)) if depths else None
+        if space is None:
+            return count, 0.0
+        if puts >= 20:
+            self.estimate.one = float((own["puts_space"].sum() - sum(b for _, _, b, _ in self.estimate.puts)) / puts)
+        elif count is not None and count > 50:
+            self.estimate.one = max(1.0, space / count)
+        if not self.estimate.one:
+            self.estimate.one = 1.0
+        return (space / self.estimate.one if count is None or puts >= 20 else count), 0.0
+
+    def _data_blocks(self, measured: Any) -> dict[str, int]:
+        from kernels import smds as rules
+        sets = self.tables.store.datasets
+        found = {}
+        for row, q in enumerate(self.qmgrs[: sets.size]):
+            used = measured.get("smds", {}).get(q, {}).get("blocks_used")
+            if used is not None:
+                found[q] = max(0, used - int(rules.map_blocks(int(sets[row]["blocks_total"]), self.config.ds_block)))
+        return found
+
+    def _surplus_gets(self, measured: Any, count: int, now: int) -> Any:
+        """Return GETs of messages known that are no longer there."""
+        depths = {q["name"]: q["depth"] for q in measured.get("queues", []) if "depth" in q}
+        rows = self.tables.store.queues[: len(self.queues)]["depth"]
+        over = {}
+        for row, name in enumerate(self.queues):
+            over[row] = max(0, int(rows[row]) - depths.get(name, 0)) if name in depths else int(rows[row])
+        all_over = sum(over.values()) or 1
+        _, firsts = np.unique(self._routes["queue"], return_index=True)
+        first_of = {int(self._routes["queue"][f]): int(f) for f in firsts}
+        picks = [(row, min(int(rows[row]), round(count * n / all_over))) for row, n in over.items() if n and row in first_of]
+        picks = [(row, n) for row, n in picks if n > 0]
+        events = np.zeros(len(picks), layout.EVENT)
+        events["time"], events["seq"], events["op"] = now, -1, layout.GET
+        for i, (row, n) in enumerate(picks):
+            events[i]["count"], events[i]["route"] = n, first_of[row] + self._base
+        return events
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
@@ -538,10 +617,16 @@ class MessageStore(StoreKind):
 
     # --- what others read ---------------------------------------------------------------------------------------------
 
+    def _tide_began(self) -> int:
+        if self.monitor.memory.estimated_at is None:
+            return 0
+        tide = self.tables.store.tides[meter_rows.TOTAL_TIDE]
+        return int(tide["began"]) * clock.TICK
+
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        rise_began = self.monitor.memory.levels.rise_began * clock.TICK
-        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began)
+        rise_began = self.monitor.memory.levels.rise_began * clock.TICK or self._tide_began()
+        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began, self.monitor.memory.estimated_at is not None)
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""
@@ -616,6 +701,7 @@ class MessageStore(StoreKind):
                 is_counted=self.is_counted,
                 acts=self.acts,
                 readers=self.readers,
+                estimate=self.estimate,
             )
         )
 
