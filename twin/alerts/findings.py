@@ -33,6 +33,7 @@ class Viewer:
         began: time of the store's first event, as for `growth_span`.
         readers: facts about who reads its queues.
         rise_began: time since which measured levels rise, where they are all that is known; microseconds.
+        is_sample: True if events report a part of the puts and gets, so that measured depths say which queues grow.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class Viewer:
         began: int | None,
         readers: Readers,
         rise_began: int = 0,
-        estimated: bool = False,
+        *,
+        is_sample: bool = False,
     ) -> None:
-        self._estimated = estimated
         self._store = store
         self._began = began
         self._readers = readers
         self._rise_began = rise_began
+        self._is_sample = is_sample
         self._names = queues
         self.resource = resource
 
@@ -257,7 +259,8 @@ class Viewer:
     def _has_depths(self) -> bool:
         """True if measured depths are all that is known of the queues."""
         scalars = self._store.scalars[0]
-        return bool(self._readers.facts) and (self._estimated or not scalars["ages"] and not scalars["unmatched_gets"])
+        is_reported = scalars["ages"] or scalars["unmatched_gets"]
+        return bool(self._readers.facts) and (self._is_sample or not is_reported)
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         if self._has_depths and view.has_fillers and fillers:

@@ -69,6 +69,8 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         outcomes: outcomes of the forecasts, and of the store's pages.
         puts: messages put in the last days, by half hours.
         stops: getters that stopped.
+        estimated_at: tick of the last measurement, of a store of whose puts and gets events report only a part: the
+            flows since then are not known. None: events report all.
         asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
     """
 
@@ -216,9 +218,7 @@ class ForecastMonitor:
         if episode is None and not leads_to_full(store, tick):
             self.memory.danger_since, self.memory.last = None, ()
             return []
-        if tick < self.memory.next_look:
-            return []
-        if self.memory.estimated_at is not None and tick - self.memory.estimated_at > 1:
+        if tick < self.memory.next_look or self._waits(tick):
             return []
         outlook = self._look(view, tick)
         if outlook is None:
@@ -288,17 +288,25 @@ class ForecastMonitor:
             is_likely = summary.probability >= view.config.forecast_probability
             outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
+    def _waits(self, tick: int) -> bool:
+        """Return True if the next measurement has to show what has happened since the last one."""
+        return self.memory.estimated_at is not None and tick - self.memory.estimated_at > 1
+
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if self.memory.estimated_at is not None or not _has_only_levels(view):
             rows = view.tables.store.queues
             unread = view.readers.unread(view.queues, rows, tick * TICK)
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops, unread.keys())
-            at = tick if self.memory.estimated_at is None else self.memory.estimated_at
-            return look(view, at, self.memory.puts.counts, self.memory.stops)
+            return self._look_at_flows(view, tick)
         outlook = self._extend(view, tick)
         if outlook is None:
             self.memory.last = ()  # a forecast is no longer true once measurements have ended
         return outlook
+
+    def _look_at_flows(self, view: ForecastView, tick: int) -> Outlook | None:
+        """Return the outlook by flows, those of a sample up to the last measurement."""
+        memory, is_sample = self.memory, self.memory.estimated_at is not None
+        return look(view, memory.estimated_at or tick, memory.puts.counts, memory.stops, is_sample=is_sample)
 
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook of a store from its measured levels."""
@@ -433,7 +441,7 @@ class ForecastMonitor:
         if _has_only_levels(view) and self.memory.estimated_at is None:
             outlook = self._extend(view, tick)
         else:
-            outlook = look(view, tick if self.memory.estimated_at is None else self.memory.estimated_at, self.memory.puts.counts, self.memory.stops)
+            outlook = self._look_at_flows(view, tick)
         if outlook is None:
             is_known = self._are_levels_known(view, tick)
             eased = _Eased(episode.last_finding().resource)
@@ -511,7 +519,9 @@ def _has_only_levels(view: ForecastView) -> bool:
     return int(view.tables.store.scalars["ages"][0]) == 0
 
 
-def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = ()) -> Outlook | None:
+def look(
+    view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = (), *, is_sample: bool = False
+) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
@@ -519,6 +529,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         tick: the present.
         counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
         stops: getters that stopped.
+        is_sample: True if events report a part of the puts and gets.
     """
     store = view.tables.store
     fill = view.fill_model(tick)
@@ -536,7 +547,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         longer=flows.LONGER,
         trusted=trust(counts),
         wanders=wandering(counts),
-        reading=how_read(view, tick),
+        reading=how_read(view, tick, is_sample=is_sample),
     )
 
 

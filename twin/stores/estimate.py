@@ -1,191 +1,396 @@
-"""Prototype: what measurements add to the events of a store."""
+"""One estimate of what a store holds, from its events and its measurements.
+
+Events move the estimate, measurements correct it. Where both agree nothing happens: the model stays exact to the
+message. Where they do not, events are a sample: what was measured is there, and the messages beyond those that events
+reported are unseen. Unseen messages are the baseline of the store, and they take their share of the stocks by length
+class; unseen flows are added to the bins of the meters, evenly over the time since the measurement before. So
+everything that looks ahead, or says which rule applies, works on the sum of both. Sources: docs/feeds-joined.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
 
-from kernels import layout, meter_rows, meters, pools, smds
-from kernels.layout import NEVER
-from kernels.clock import TICK
-from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS
+from kernels import layout, meters, pools
+from kernels.clock import MINUTE_TICKS
+from kernels.meter_rows import (
+    BIN_SHIFT,
+    BINS,
+    CLASSES,
+    COUNT_SHIFT,
+    COUNTS,
+    DATA_SET_GETS,
+    PUTS,
+    STOCK_SHIFT,
+    STORE_GETS,
+)
+from kernels.smds import PAGE_BYTES
 from twin.state.arrays import Array
 from twin.state.tables import Tables
 
+_LEAST_GAP = 10  # messages by which a measurement may differ from complete events: calls under way [assumed]
+_GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [assumed]
+_AGREED = 20  # measurements in a row, after which events are complete again [assumed]
+_LEAST_SAMPLE = 20  # puts known, from which their lengths and owners are those of all
+_SPREAD = 0.6  # of the logarithm of lengths of which the mean is known [assumed]
+_QUANTILES = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])  # of a normal distribution, evenly weighted
+_CONTROL_BYTES = (
+    500  # of a message in a structure or data set, beside its data: pools.MESSAGE_OVERHEAD and half an element
+)
+_FADING = 0.9  # of what earlier measurements showed, at each one [assumed]
+_DEAD = 3  # measurements without an event of what they show, after which a feed is dead [assumed]
+_COMPLETE = 0.9  # share reported, below which events are a sample [assumed]
+_Z90 = 1.645  # standard deviations that hold nine in ten
+_USUAL_LENGTH = 1024.0  # bytes, where nothing shows how long messages are [assumed]
+_OLD_TICKS = 60 * MINUTE_TICKS  # between two measurements, from which the second says nothing about flows
 
-class Estimate(msgspec.Struct, kw_only=True):
-    """What the last measurement said, and the messages that no event did.
+
+class Holding(NamedTuple):
+    """What a store holds by a measurement.
 
     Attributes:
-        at: tick of the last measurement of the usage; None: there was none.
-        total: messages measured then.
-        known: messages known by events then.
-        length: mean length of messages, bytes; 0: not known.
-        stocks: unseen messages that `stocks` has: (row, messages, space).
-        corrected: number of corrections.
+        messages: number of messages, those in SCM included.
+        length: mean length, bytes; 0: not known.
+        each: elements, pages or blocks of a message in the store itself; 0: as its length says.
+        blocks: data blocks in use by data set, in the order of their rows.
+        in_scm: number of messages in SCM.
+    """
+
+    messages: float
+    length: float = 0.0
+    each: float = 0.0
+    blocks: tuple[int, ...] = ()
+    in_scm: float = 0.0
+
+
+class Share(msgspec.Struct, array_like=True):
+    """Unseen messages in a row of `stocks`: puts with their space and pages, and those held with their space."""
+
+    row: int
+    puts: float = 0.0
+    space: float = 0.0
+    pages: float = 0.0
+    held: int = 0
+    held_space: int = 0
+
+
+class Seen(msgspec.Struct, array_like=True):
+    """How much of what a queue, or a store, grew and shrank by was reported, over the measurements so far.
+
+    Attributes:
+        since: time of the first of these measurements, microseconds.
+        depth: messages at the last one, known and measured.
+        grown, grown_known: by how much it grew between two measurements, in all, and by how much by events.
+        shrunk, shrunk_known: by how much it shrank, likewise.
+        dead: measurements in a row in which it changed and no event said so.
+    """
+
+    since: int
+    known: int = 0
+    measured: int = 0
+    grown: float = 0.0
+    grown_known: float = 0.0
+    shrunk: float = 0.0
+    shrunk_known: float = 0.0
+    dead: int = 0
+
+    def note(self, known: int, measured: int, time: int) -> None:
+        """Add a measurement of that time, microseconds. known: messages by events; measured: messages."""
+        by_events, real = known - self.known, measured - self.measured
+        self.known, self.measured = known, measured
+        if abs(real) < _LEAST_GAP:
+            return
+        self.dead = 0 if by_events else self.dead + 1
+        if self.dead == _DEAD:  # what was seen until now says nothing about later
+            self.since, self.grown, self.grown_known, self.shrunk, self.shrunk_known = time, 0.0, 0.0, 0.0, 0.0
+        if real > 0:
+            self.grown, self.grown_known = _FADING * self.grown + real, _FADING * self.grown_known + by_events
+        else:
+            self.shrunk, self.shrunk_known = _FADING * self.shrunk - real, _FADING * self.shrunk_known - by_events
+
+    def shares(self) -> tuple[SeenShare | None, SeenShare | None]:
+        """Return which shares of the puts and of the gets are reported; None: not known."""
+        return _share(self.grown_known, self.grown), _share(self.shrunk_known, self.shrunk)
+
+
+class SeenShare(NamedTuple):
+    """A share that is reported, 0 to 1, with the bounds of nine in ten."""
+
+    share: float
+    low: float
+    high: float
+
+
+def _share(known: float, real: float) -> SeenShare | None:
+    """Return the share of the known among what was real, by a binomial distribution [published: Wilson, 1927]."""
+    if real < _LEAST_SAMPLE:
+        return None
+    share = min(1.0, max(0.0, known / real))
+    z2 = _Z90**2
+    middle = (share + z2 / (2 * real)) / (1 + z2 / real)
+    half = _Z90 / (1 + z2 / real) * math.sqrt(share * (1 - share) / real + z2 / (4 * real**2))
+    return SeenShare(round(share, 4), round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4))
+
+
+class Estimate(msgspec.Struct, kw_only=True):
+    """What measurements have added to the events of a store, kept in its header.
+
+    Attributes:
+        at: tick of the last measurement; None: there was none.
+        messages: number measured then.
+        known: number that events had put and not removed by then.
+        calls: puts and gets known by then.
+        is_partial: True if events are a sample of what happens.
+        agreed: measurements in a row with which events agreed.
+        length: mean length of messages by the last measurement that shows it, bytes; 0: none did.
+        shares: what `stocks` has of unseen messages.
+        faded_at: tick as of which the puts of `shares` are faded.
+        owners: growth of the data sets by owner, of which the older counts less.
+        blocks: data blocks in use at the last measurement, by data set.
+        in_scm: messages and their elements in SCM, measured less those of events.
+        seen: what was reported, of the store.
+        queues: the same by queue.
     """
 
     at: int | None = None
-    total: float = 0.0
+    messages: float = 0.0
     known: int = 0
+    calls: int = 0
+    is_partial: bool = False
+    agreed: int = 0
     length: float = 0.0
-    stocks: list[tuple[int, int, int]] = []
-    blocks: dict[str, int] = {}
-    corrected: int = 0
-    puts: list[tuple[int, float, float, float]] = []
-    faded: int = 0
-    one: float = 0.0
-    share: list[float] = []
+    shares: list[Share] = []
+    faded_at: int = 0
+    owners: list[float] = []
+    blocks: tuple[int, ...] = ()
+    in_scm: tuple[int, int] = (0, 0)
+    seen: Seen | None = None
+    queues: dict[str, Seen] = {}
 
+    def note_agreement(self, tick: int, gap: float, calls: int) -> bool:
+        """Note by how much a measurement differs from events and baseline; return True if events are a sample.
 
-def mean_length(entries: float, elements: float, block_bytes: float) -> float:
-    """Return the mean length of messages from what they take, bytes."""
-    return max(1.0, (elements * pools.ELEMENT_BYTES + block_bytes) / max(1.0, entries) - 500.0)
+        Args:
+            tick: tick of the measurement.
+            gap: messages by which it differs.
+            calls: puts and gets known by now.
+        """
+        if self.at is None:
+            return self.is_partial
+        pace = (calls - self.calls) / max(1, tick - self.at)
+        agrees = gap <= _LEAST_GAP + _GAP_TICKS * pace
+        if not self.is_partial:
+            self.is_partial, self.agreed = not agrees, 0
+        elif calls > self.calls:
+            self.agreed = self.agreed + 1 if agrees else 0
+            self.is_partial = self.agreed < _AGREED
+        return self.is_partial
 
+    def correct(self, tables: Tables, holding: Holding, calls: int, owners: int, block_bytes: int, tick: int) -> None:
+        """Move flows and stocks by what a measurement has beyond events.
 
-def mix_of(tables: Tables, owners: int, length: float) -> Array:
-    """Return f8[CLASSES], shares of the puts by class: those of the puts known, else one class."""
-    puts = tables.store.stocks["puts"][CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES).sum(0)
-    return puts
-
-
-def spread(tables: Tables, since: int, until: int, amounts: Array, lane: int) -> None:
-    """Add messages by class to a lane of the bins of ticks since..until-1, evenly."""
-    store = tables.store
-    ticks = [t for t in range(max(since, until - BINS + 2), until) if store.bins[t % BINS]["tick"] == t]
-    if not ticks:
-        return
-    for size in np.flatnonzero(amounts).tolist():
-        n, done = float(amounts[size]), 0
-        for place, tick in enumerate(ticks):
-            upto = round(n * (place + 1) / len(ticks))
-            row = tick % BINS
-            store.counts[row * COUNTS + lane + size] = max(0, store.counts[row * COUNTS + lane + size] + upto - done)
-            done = upto
-    for tick in ticks:
-        row = tick % BINS
-        store.params[0]["bins_counted"][row] = 1
-    store.counts_dirty[:] = 1
-    store.bins_dirty[:] = 1
-
-
-_Z = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])
-_SIGMA = 0.6
-
-
-def _around(length: float) -> Array:
-    """Return f8[n], lengths of messages of a mean length, of which nothing else is known."""
-    drawn = np.exp(_SIGMA * _Z)
-    return np.asarray(length * drawn / drawn.mean())
-
-
-def _fade(est: Estimate, tick: int) -> None:
-    """Fade the unseen puts as the kernel has faded all."""
-    passed = tick // meters.QUARTER_TICKS - est.faded // meters.QUARTER_TICKS
-    if passed > 0:
-        f = 0.5 ** min(40, passed)
-        est.puts = [(row, a * f, b * f, c * f) for row, a, b, c in est.puts]
-    est.faded = tick
-
-
-def correct(
-    est: Estimate,
-    tables: Tables,
-    qmgrs: Sequence[str],
-    total: float,
-    unseen_space: float,
-    blocks: dict[str, int],
-    tick: int,
-    length: float,
-    ds_block: int,
-    one: float = 0.0,
-) -> None:
-    """Move the flows by what a measurement has beyond what events said since the last one."""
-    tables.reserve("counts", meter_rows.BINS * meter_rows.COUNTS)
-    store = tables.store
-    known = int(store.scalars[0]["messages"])
-    owners = max(1, len(qmgrs))
-    length = length or est.length or 1024.0
-    est.length = length
-    stocks = store.stocks
-    _fade(est, tick)
-    for row, a, b, c in est.puts:  # what is left are the puts known
-        stocks[row]["puts"] = max(0.0, stocks[row]["puts"] - a)
-        stocks[row]["puts_space"] = max(0.0, stocks[row]["puts_space"] - b)
-        stocks[row]["puts_pages"] = max(0.0, stocks[row]["puts_pages"] - c)
-    for row, held, space in est.stocks:
-        stocks[row]["held"] -= held
-        stocks[row]["held_space"] -= space
-    mine = stocks[CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES)
-    puts = mine["puts"]
-    is_sampled = puts.sum() >= 20
-    if is_sampled:
-        by_class = puts.sum(0)
-        space_of = mine["puts_space"].sum(0) / np.maximum(by_class, 1e-9)
-        pages_of = mine["puts_pages"].sum(0) / np.maximum(by_class, 1e-9)
-        mix = by_class / by_class.sum()
-        share = puts.sum(1)
-    else:
-        mix, space_of, pages_of = np.zeros(CLASSES), np.zeros(CLASSES), np.zeros(CLASSES)
-        for own in _around(length).tolist():
-            size = int(meters.class_of(int(own)))
-            mix[size] += 1
-            space_of[size] += one or float(pools.elements_of(int(own)))
-            pages_of[size] += max(1.0, float(np.ceil(own / 4096)))
-        space_of /= np.maximum(mix, 1)
-        pages_of /= np.maximum(mix, 1)
-        mix /= mix.sum()
-        share = np.array([max(0, blocks.get(q, 0) - est.blocks.get(q, 0)) for q in qmgrs] or [1.0], float)
-        if len(est.share) == owners:
-            share = share + np.array(est.share)
-        est.share = share.tolist()
-        share = share if share.sum() > 0 else np.ones(owners)
-    share = share / share.sum()
-    change = (total - est.total) - (known - est.known) if est.at is not None and tick > est.at else 0.0
-    if change > 0:
-        spread(tables, est.at, tick, mix * change, PUTS)
-        before = {row: (a, b, c) for row, a, b, c in est.puts}
-        gross = sum(a for _, a, _, _ in est.puts) + change
-        est.puts = [
-            (
-                (owner + 1) * CLASSES + size,
-                gross * mix[size] * share[owner],
-                gross * mix[size] * share[owner] * space_of[size],
-                gross * mix[size] * share[owner] * pages_of[size],
-            )
-            for owner in range(owners)
-            for size in np.flatnonzero(mix).tolist()
+        Args:
+            tables: the arrays of the store.
+            holding: what was measured.
+            calls: puts and gets known by now.
+            owners: data sets, or queue managers that put.
+            block_bytes: bytes of a block of a data set.
+            tick: tick of the measurement.
+        """
+        tables.reserve("counts", BINS * COUNTS)
+        store = tables.store
+        self._fade(tick)
+        self._take_out(store)
+        known = int(store.scalars[0]["messages"])
+        self.length = holding.length or self.length
+        mix = _Mix.of(store, owners, holding, self.length, self._shares_of_owners(owners, holding.blocks))
+        grown = 0.0
+        if self.at is not None and 0 < tick - self.at <= _OLD_TICKS:
+            grown = holding.messages - self.messages - (known - self.known)
+        away = min(1.0, sum(holding.blocks) * block_bytes / max(1.0, holding.messages * self.length))
+        if grown > 0:
+            _spread(store, self.at or tick, tick, mix.sizes * grown, PUTS)
+        elif grown < 0:
+            _spread(store, self.at or tick, tick, mix.sizes * -grown * (1 - away), STORE_GETS)
+            _spread(store, self.at or tick, tick, mix.sizes * -grown * away, DATA_SET_GETS)
+        puts = sum(share.puts for share in self.shares) + max(0.0, grown)
+        self.shares = [
+            *mix.puts(puts),
+            *mix.held(store, max(0.0, holding.messages - known - holding.in_scm), holding.blocks, block_bytes),
         ]
-    away = min(1.0, sum(blocks.values()) * ds_block / max(1.0, total * length))
-    if change < 0:
-        spread(tables, est.at, tick, mix * -change * (1 - away), STORE_GETS)
-        spread(tables, est.at, tick, mix * -change * away, DATA_SET_GETS)
-    for row, a, b, c in est.puts:
-        stocks[row]["puts"] += a
-        stocks[row]["puts_space"] += b
-        stocks[row]["puts_pages"] += c
-    est.stocks = []
-    unseen = max(0.0, total - known)
-    if unseen > 0:
-        mean_pages = max(1.0, float((mix * pages_of).sum()))
-        away_msgs = {}
-        for row, q in enumerate(qmgrs):
-            base_pages = blocks.get(q, 0) * (ds_block // 4096)
-            away_msgs[row] = min(unseen, max(0.0, (base_pages - int(store.datasets[row]["pages"])) / mean_pages)) if row < store.datasets.size else 0
-        inside = max(0.0, unseen - sum(away_msgs.values()))
-        for size in np.flatnonzero(mix).tolist():
-            n = int(inside * mix[size])
-            est.stocks.append((size, n, int(n * space_of[size])))
-            for row, out in away_msgs.items():
-                m = int(out * mix[size])
-                if m:
-                    est.stocks.append(((row + 1) * CLASSES + size, m, int(m * pages_of[size])))
-    for row, held, space in est.stocks:
-        stocks[row]["held"] += held
-        stocks[row]["held_space"] += space
-    store.stocks_dirty[:] = 1
-    est.at, est.total, est.known, est.blocks = tick, total, known, dict(blocks)
-    est.corrected += 1
+        self._put_in(store)
+        self.at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
+        self.blocks = holding.blocks
+
+    def note_exact(self, tables: Tables, holding: Holding, calls: int, tick: int) -> None:
+        """Note a measurement that complete events agree with. Arguments as of `correct`."""
+        self.at, self.messages, self.calls = tick, holding.messages, calls
+        self.known, self.blocks = int(tables.store.scalars[0]["messages"]), holding.blocks
+        self.length = holding.length or self.length
+
+    def note_seen(self, known: int, measured: int, time: int) -> None:
+        """Note what events and a measurement say of the store. Arguments as of `Seen.note`."""
+        if self.seen is None:
+            self.seen = Seen(time, known, measured)
+        else:
+            self.seen.note(known, measured, time)
+
+    def usual_space(self, store: layout.Store) -> float | None:
+        """Return the pages or blocks of the messages put that events have reported; None: they are too few."""
+        rows = store.stocks[CLASSES:]
+        puts = float(rows["puts"].sum()) - sum(share.puts for share in self.shares)
+        space = float(rows["puts_space"].sum()) - sum(share.space for share in self.shares)
+        return space / puts if puts >= _LEAST_SAMPLE else None
+
+    @property
+    def is_sample(self) -> bool:
+        """True if it is known that fewer than nine in ten puts, or gets, are reported."""
+        shares = () if self.seen is None else self.seen.shares()
+        return any(share is not None and share.high < _COMPLETE for share in shares)
+
+    def turn_back(self) -> None:
+        """Forget when the last measurement was, as the clock of the store has gone back."""
+        self.at, self.faded_at = None, 0
+
+    def _shares_of_owners(self, owners: int, blocks: tuple[int, ...]) -> Array:
+        """Return f8[owners], shares of the puts by the growth of their data sets."""
+        before = np.array(self.owners if len(self.owners) == owners else [0.0] * owners)
+        if len(blocks) == owners == len(self.blocks):
+            before = _FADING * before + np.maximum(0, np.subtract(blocks, self.blocks))
+            self.owners = before.tolist()
+        return before if before.sum() > 0 else np.ones(owners)
+
+    def _fade(self, tick: int) -> None:
+        """Fade the unseen puts as `kernels.meters.fade_puts` has faded all."""
+        passed = tick // meters.QUARTER_TICKS - self.faded_at // meters.QUARTER_TICKS
+        if passed > 0:
+            fade = 0.5 ** min(passed, 40)
+            for share in self.shares:
+                share.puts, share.space, share.pages = fade * share.puts, fade * share.space, fade * share.pages
+        self.faded_at = tick
+
+    def _take_out(self, store: layout.Store) -> None:
+        """Leave in `stocks` what events have reported."""
+        for share in self.shares:
+            row = store.stocks[share.row]
+            row["puts"], row["puts_space"] = (
+                max(0.0, row["puts"] - share.puts),
+                max(0.0, row["puts_space"] - share.space),
+            )
+            row["puts_pages"] = max(0.0, row["puts_pages"] - share.pages)
+            row["held"], row["held_space"] = row["held"] - share.held, row["held_space"] - share.held_space
+
+    def _put_in(self, store: layout.Store) -> None:
+        """Add the unseen messages to `stocks`."""
+        for share in self.shares:
+            row = store.stocks[share.row]
+            row["puts"], row["puts_space"] = row["puts"] + share.puts, row["puts_space"] + share.space
+            row["puts_pages"] += share.pages
+            row["held"], row["held_space"] = row["held"] + share.held, row["held_space"] + share.held_space
+            layout.touch(store.stocks_dirty, share.row, STOCK_SHIFT)
+
+
+class _Mix(NamedTuple):
+    """Of which lengths unseen messages are, and who puts them.
+
+    Attributes:
+        sizes: f8[CLASSES], shares by length class.
+        owners: f8[owners], shares by owner.
+        space: f8[CLASSES], elements, pages or blocks of a message of a class in the store itself.
+        pages: f8[CLASSES], pages of a message of a class in a data set.
+    """
+
+    sizes: Array
+    owners: Array
+    space: Array
+    pages: Array
+
+    @classmethod
+    def of(cls, store: layout.Store, owners: int, holding: Holding, length: float, by_blocks: Array) -> Self:
+        """Return the mix of the puts that are known; without a sample of them that of the measured mean length.
+
+        Args:
+            store: the arrays, with nothing unseen in `stocks`.
+            owners: data sets, or queue managers that put.
+            holding: what was measured.
+            length: mean length, bytes; 0: not known.
+            by_blocks: f8[owners], shares of the puts by the growth of data sets.
+        """
+        known = store.stocks[CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES)
+        sizes = known["puts"].sum(0)
+        if sizes.sum() >= _LEAST_SAMPLE:
+            by_owner, least = known["puts"].sum(1), np.maximum(sizes, 1e-9)
+            space, pages = known["puts_space"].sum(0) / least, known["puts_pages"].sum(0) / least
+            return cls(sizes / sizes.sum(), by_owner / by_owner.sum(), space, pages)
+        sizes, space, pages = np.zeros((3, CLASSES))
+        spread = np.exp(_SPREAD * _QUANTILES)
+        for own in ((length or _USUAL_LENGTH) * spread / spread.mean()).tolist():
+            size = int(meters.class_of(int(own)))
+            sizes[size] += 1
+            space[size] += holding.each or float(pools.elements_of(int(own)))
+            pages[size] += max(1.0, np.ceil(own / PAGE_BYTES))
+        return cls(
+            sizes / sizes.sum(), by_blocks / by_blocks.sum(), space / np.maximum(sizes, 1), pages / np.maximum(sizes, 1)
+        )
+
+    def puts(self, number: float) -> list[Share]:
+        """Return what a number of puts adds to the stocks."""
+        return [
+            Share((owner + 1) * CLASSES + size, puts, puts * float(self.space[size]), puts * float(self.pages[size]))
+            for owner, of_owner in enumerate(self.owners.tolist())
+            for size in np.flatnonzero(self.sizes).tolist()
+            if (puts := number * of_owner * float(self.sizes[size])) > 0
+        ]
+
+    def held(self, store: layout.Store, number: float, blocks: tuple[int, ...], block_bytes: int) -> list[Share]:
+        """Return what unseen messages add to the stocks of the store itself and of its data sets.
+
+        Args:
+            store: the arrays.
+            number: of messages.
+            blocks: data blocks in use by data set, measured.
+            block_bytes: bytes of a block.
+        """
+        each = max(1.0, float(self.sizes @ self.pages))
+        shares, left = list[Share](), number
+        for row, used in enumerate(blocks):
+            unseen = used * block_bytes / PAGE_BYTES - int(store.datasets[row]["pages"])
+            away = min(left, max(0.0, unseen / each))
+            left -= away
+            shares += self._held((row + 1) * CLASSES, away, self.pages)
+        return [*self._held(0, left, self.space), *shares]
+
+    def _held(self, first: int, number: float, space: Array) -> list[Share]:
+        counts = (number * self.sizes).astype(np.int64)
+        return [
+            Share(first + size, held=int(counts[size]), held_space=int(counts[size] * space[size]))
+            for size in np.flatnonzero(counts).tolist()
+        ]
+
+
+def mean_length(entries: float, elements: float, data_bytes: float) -> float:
+    """Return the mean length of messages from what they take of a structure and its data sets, bytes.
+
+    A message takes nearly as many bytes for control wherever its data is.
+    """
+    return max(1.0, (elements * pools.ELEMENT_BYTES + data_bytes) / max(1.0, entries) - _CONTROL_BYTES)
+
+
+def _spread(store: layout.Store, since: int, until: int, sizes: Array, lane: int) -> None:
+    """Add messages to a lane of the bins of ticks since..until-1, evenly. sizes: f8[CLASSES], numbers by class."""
+    first = max(since, until - BINS + 1)
+    ticks = np.arange(first, until)
+    rows = ticks % BINS
+    rows = rows[store.bins["tick"][rows] == ticks]
+    if not rows.size:
+        return
+    upto = np.rint(np.outer(np.arange(rows.size + 1) / rows.size, sizes)).astype(np.int64)
+    lanes = rows[:, None] * COUNTS + lane + np.arange(CLASSES)
+    store.counts[lanes] += np.diff(upto, axis=0).astype(store.counts.dtype)
+    store.params[0]["bins_counted"][rows] = 1
+    store.counts_dirty[np.unique(lanes[:, [0, -1]] >> COUNT_SHIFT)] = 1
+    store.bins_dirty[np.unique(rows >> BIN_SHIFT)] = 1

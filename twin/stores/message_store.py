@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
+from kernels import clock, event_loop, layout, messages, meter_rows, pools, scm, ticks, usage, watch
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Viewer
@@ -37,13 +37,13 @@ from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_rows
 from twin.stores import alerting, silence, unread
-from twin.stores import estimate as estimate_rules
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
+from twin.stores.estimate import Estimate, Holding
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import clear_events, completed, counted_rows
+from twin.stores.measurement import completed, counted_rows, depths_of, surplus_events
 from twin.stores.reports import Report, Reporter
 from twin.stores.resources import read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
@@ -139,7 +139,7 @@ class MessageStore(StoreKind):
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
         self.is_counted = False
-        self.estimate = estimate_rules.Estimate()
+        self.estimate = Estimate()
         self.tables.new_meters()
         self._begin()
 
@@ -408,8 +408,9 @@ class MessageStore(StoreKind):
         self.found_sizes = self._compare_sizes(measured)
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
-        if measured.get("resync"):
-            alerts = self._resync(measured, new_fields)
+        holding = self._holding(measured)
+        if self._is_taken(measured, holding):
+            alerts = self._take(measured, new_fields, holding)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
             known = with_kept(measured, self.state(), self.drift.measured)
             self.drift.take(new_fields, self._set_baseline(known))
@@ -420,105 +421,112 @@ class MessageStore(StoreKind):
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
 
-    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
-        """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.
+    def _is_taken(self, measured: Measured, holding: Holding | None) -> bool:
+        """Return True if a measurement is taken over, as it asks for that or as events are a sample of what happens."""
+        is_sample = False
+        if holding is not None:
+            scalars, tick = self.tables.store.scalars[0], self.clock // clock.TICK
+            known = int(scalars["messages"])
+            left = int(pools.base_left(self.tables.store, int(scalars["base_messages"])))
+            is_sample = self.estimate.note_agreement(tick, abs(holding.messages - known - left), self._calls)
+            self.estimate.note_seen(known, round(holding.messages), self.clock)
+            if not is_sample:
+                self.estimate.note_exact(self.tables, holding, self._calls, tick)
+        return is_sample or bool(measured.get("resync"))
+
+    @property
+    def _calls(self) -> int:
+        """Puts and gets of the store that events have reported."""
+        store = self.tables.store
+        return int(store.scalars[0]["ages"]) + int(store.queues["gets"][: len(self.queues)].sum())
+
+    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
+        """Make a measurement the baseline, beyond the messages that events know; return the alerts that this causes.
+
+        Messages that are no longer there by the measurement are removed, the oldest first.
 
         Args:
             measured: fields of the state record, without nulls.
             new_fields: those that the baseline takes over.
+            holding: what the store holds by it; None: it does not say how many messages.
         """
-        state, is_counted = self.state(), self.is_counted
+        state = self.state()
         self._take_sizes(measured)
-        scalars = self.tables.store.scalars[0]
-        now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
-        total, length = self._measured_messages(measured)
-        alerts = []
-        if total is None:
-            clears = clear_events(self._routes, self._base, self.queues, now)
-            alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
-        elif total < messages:
-            bin_row = int(scalars["bin"])
-            lanes = slice(bin_row * meter_rows.COUNTS, (bin_row + 1) * meter_rows.COUNTS)
-            kept, lag = self.tables.store.counts[lanes].copy(), int(self.tables.store.bins[bin_row]["lag"])
-            gets = self._surplus_gets(measured, messages - int(total), now)
-            alerts = self._apply(EventBlock(self.name, gets, {}), 0, len(gets), demands=False)
-            self.tables.store.counts[lanes] = kept
-            self.tables.store.bins[bin_row]["lag"] = lag
-            self.estimate.known -= messages - int(self.tables.store.scalars[0]["messages"])
-        scalars = self.tables.store.scalars[0]
-        scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
+        now = self.clock
+        before = int(self.tables.store.scalars[0]["messages"])
+        alerts = self._remove_surplus(measured, holding)
+        dropped = before - int(self.tables.store.scalars[0]["messages"])
+        self.estimate.known -= dropped
         self.drift.baseline = None
+        if holding is not None and self.estimate.is_partial:
+            self.estimate.correct(
+                self.tables, holding, self._calls, max(1, len(self.qmgrs)), self._block_bytes, now // clock.TICK
+            )
+            self.monitor.memory.estimated_at = now // clock.TICK
         baseline = self._set_baseline(completed(measured, state))
-        dropped = messages - int(scalars["messages"])
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self._set_params()
-        if total is not None:
-            blocks = self._data_blocks(measured)
-            known = int(self.tables.store.scalars[0]["messages"])
-            unseen_space = max(0, measured.get("elems_used", measured.get("pages_used", 0)) - int(self.tables.store.scalars[0]["elems_used"]))
-            estimate_rules.correct(
-                self.estimate, self.tables, self.qmgrs, total, unseen_space, blocks, now // clock.TICK, length,
-                int(getattr(self.config, "ds_block", 4096)),
-                self.estimate.one,
-            )
-            self.monitor.memory.estimated_at = now // clock.TICK
-            self.monitor.look_soon()
+        self.monitor.look_soon()
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
-    def _measured_messages(self, measured: Any) -> tuple[float | None, float]:
-        """Return (messages measured, mean length)."""
-        if "ents_used" in measured:
-            blocks = sum(self._data_blocks(measured).values())
-            length = estimate_rules.mean_length(
-                measured["ents_used"], measured.get("elems_used", 0), blocks * self.config.ds_block
-            ) if measured["ents_used"] > 100 else 0.0
-            return float(measured["ents_used"]), length
-        depths = [q["depth"] for q in measured.get("queues", []) if "depth" in q]
-        space = measured.get("pages_used")
-        if "file_bytes" in measured:
-            space = measured["file_bytes"] / 512 + float(self.tables.store.params[0]["np_buffer"] + self.tables.store.params[0]["p_buffer"]) if measured["file_bytes"] else None
-        own = self.tables.store.stocks[meter_rows.CLASSES :]
-        puts = own["puts"].sum() - sum(a for _, a, _, _ in self.estimate.puts)
-        count = float(measured["messages"]) if "messages" in measured else float(sum(depths)) if depths else None
-        if space is None:
-            return count, 0.0
-        if puts >= 20:
-            self.estimate.one = float((own["puts_space"].sum() - sum(b for _, _, b, _ in self.estimate.puts)) / puts)
-        elif count is not None and count > 50:
-            self.estimate.one = max(1.0, space / count)
-        if not self.estimate.one:
-            self.estimate.one = 1.0
-        return (space / self.estimate.one if count is None or puts >= 20 else count), 0.0
+    def _remove_surplus(self, measured: Measured, holding: Holding | None) -> list[Alert]:
+        """Remove messages of events that are no longer there by a measurement; the meters count none of them."""
+        store = self.tables.store
+        known = int(store.scalars[0]["messages"])
+        share = min((real / own for own, real in self._known_pools(measured) if own > real), default=1.0)
+        surplus = known - int(known * share)
+        if holding is not None:
+            surplus = max(surplus, known - int(holding.messages))
+        if surplus <= 0:
+            return []
+        row = int(store.scalars[0]["bin"])
+        lanes = slice(row * meter_rows.COUNTS, (row + 1) * meter_rows.COUNTS)
+        counts, lag = store.counts[lanes].copy(), int(store.bins[row]["lag"])
+        events, is_counted = int(store.scalars[0]["events"]), self.is_counted
+        depths = {self.queues.index(name): depth for name, depth in depths_of(measured, self.queues).items()}
+        expired = surplus_events(store, self._routes, self._base, len(self.queues), surplus, self.clock, depths)
+        alerts = self._apply(EventBlock(self.name, expired, {}), 0, len(expired), demands=False)
+        store = self.tables.store
+        store.counts[lanes], store.bins[row]["lag"], store.scalars[0]["events"] = counts, lag, events
+        self.is_counted = is_counted
+        return alerts
 
-    def _data_blocks(self, measured: Any) -> dict[str, int]:
-        from kernels import smds as rules
-        sets = self.tables.store.datasets
-        found = {}
-        for row, q in enumerate(self.qmgrs[: sets.size]):
-            used = measured.get("smds", {}).get(q, {}).get("blocks_used")
-            if used is not None:
-                found[q] = max(0, used - int(rules.map_blocks(int(sets[row]["blocks_total"]), self.config.ds_block)))
-        return found
+    @property
+    def _block_bytes(self) -> int:
+        """Bytes of a block of a data set."""
+        return 1
 
-    def _surplus_gets(self, measured: Any, count: int, now: int) -> Any:
-        """Return GETs of messages known that are no longer there."""
-        depths = {q["name"]: q["depth"] for q in measured.get("queues", []) if "depth" in q}
-        rows = self.tables.store.queues[: len(self.queues)]["depth"]
-        over = {}
-        for row, name in enumerate(self.queues):
-            over[row] = max(0, int(rows[row]) - depths.get(name, 0)) if name in depths else int(rows[row])
-        all_over = sum(over.values()) or 1
-        _, firsts = np.unique(self._routes["queue"], return_index=True)
-        first_of = {int(self._routes["queue"][f]): int(f) for f in firsts}
-        picks = [(row, min(int(rows[row]), round(count * n / all_over))) for row, n in over.items() if n and row in first_of]
-        picks = [(row, n) for row, n in picks if n > 0]
-        events = np.zeros(len(picks), layout.EVENT)
-        events["time"], events["seq"], events["op"] = now, -1, layout.GET
-        for i, (row, n) in enumerate(picks):
-            events[i]["count"], events[i]["route"] = n, first_of[row] + self._base
-        return events
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return what the store holds by a measurement; None: it does not say how many messages."""
+        depths = depths_of(measured, self.queues)
+        if "messages" in measured:
+            return Holding(float(measured["messages"]))
+        if len(depths) == len(self.queues) and depths:
+            return Holding(float(sum(depths.values())))
+        return None
+
+    def _by_space(self, measured: Measured, used: int | None) -> Holding | None:
+        """Return what a store in which one resource fills holds by a measurement.
+
+        Args:
+            measured: fields of the state record, without nulls.
+            used: pages or blocks in use; None: not measured.
+        """
+        counted = MessageStore._holding(self, measured)
+        each = self.estimate.usual_space(self.tables.store)
+        if used is None:
+            return counted
+        if each is not None and (counted is None or self.is_counted):
+            return Holding(used / each, each=each)
+        if counted is None or counted.messages < 1:
+            return Holding(float(used), each=1.0)
+        return counted._replace(each=max(1.0, used / counted.messages))
+
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:  # noqa: ARG002 -- of most kinds
+        """Return (by events alone, measured) of the pools that a measurement has."""
+        return []
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
@@ -582,6 +590,8 @@ class MessageStore(StoreKind):
         self.monitor.turn_back(before, now)
         self.acts.turn_back(now // clock.TICK)
         self.readers = Readers()
+        self.estimate.turn_back()
+        self.monitor.memory.estimated_at = None
         self.began = None
         self._reporter.turns = int(scalars["turns"])
 
@@ -617,16 +627,16 @@ class MessageStore(StoreKind):
 
     # --- what others read ---------------------------------------------------------------------------------------------
 
-    def _tide_began(self) -> int:
-        if self.monitor.memory.estimated_at is None:
-            return 0
-        tide = self.tables.store.tides[meter_rows.TOTAL_TIDE]
-        return int(tide["began"]) * clock.TICK
-
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        rise_began = self.monitor.memory.levels.rise_began * clock.TICK or self._tide_began()
-        return Viewer(self.tables.store, self.queues, self.view, self.began, self.readers, rise_began, self.monitor.memory.estimated_at is not None)
+        memory = self.monitor.memory
+        began = memory.levels.rise_began
+        if memory.estimated_at is not None and not began:
+            began = int(self.tables.store.tides[meter_rows.TOTAL_TIDE]["began"])
+        is_sample = memory.estimated_at is not None
+        return Viewer(
+            self.tables.store, self.queues, self.view, self.began, self.readers, began * clock.TICK, is_sample=is_sample
+        )
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""

@@ -27,6 +27,7 @@ from twin.forecast.fill_model import put_units
 from twin.records import Action, Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.estimate import Holding
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
 from twin.stores.resources import QUEUE_FILE as RESOURCES
@@ -115,7 +116,15 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return the messages, by the blocks in use where the depth does not say, and the blocks of one."""
+        used = sum(measured[name] for name in _PARTS) if measured.keys() >= set(_PARTS) else None
+        if used is None and measured.get("file_bytes"):
+            used = measured["file_bytes"] // queue_file.BLOCK_BYTES + int(self.tables.store.params[0]["p_buffer"])
+        return self._by_space(measured, used)
+
+    @override
+    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
         """Take over a measurement; of a file of which no block was counted its size is what is in use.
 
         DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
@@ -125,7 +134,7 @@ class QueueFileTwin(MessageStore):
             buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
             measured = {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}
             new_fields = new_fields | set(_PARTS)
-        return super()._resync(measured, new_fields)
+        return super()._take(measured, new_fields, holding)
 
     @override
     def _take_sizes(self, measured: Measured) -> None:
