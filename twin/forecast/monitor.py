@@ -290,7 +290,7 @@ class ForecastMonitor:
 
     def _waits(self, tick: int) -> bool:
         """Return True if the next measurement has to show what has happened since the last one."""
-        return self.memory.estimated_at is not None and tick - self.memory.estimated_at > 1
+        return self.memory.estimated_at is not None and tick > self.memory.estimated_at
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
         if self.memory.estimated_at is not None or not _has_only_levels(view):

@@ -35,7 +35,7 @@ from twin.state.tables import Tables
 _LEAST_GAP = 10  # messages by which a measurement may differ from complete events: calls under way [assumed]
 _GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [assumed]
 _AGREED = 20  # measurements in a row, after which events are complete again [assumed]
-_LEAST_SAMPLE = 20  # puts known, from which their lengths and owners are those of all
+MANY = 20  # messages, from which their mean is that of all
 _SPREAD = 0.6  # of the logarithm of lengths of which the mean is known [assumed]
 _QUANTILES = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])  # of a normal distribution, evenly weighted
 _CONTROL_BYTES = (
@@ -127,7 +127,7 @@ class SeenShare(NamedTuple):
 
 def _share(known: float, real: float) -> SeenShare | None:
     """Return the share of the known among what was real, by a binomial distribution [published: Wilson, 1927]."""
-    if real < _LEAST_SAMPLE:
+    if real < MANY:
         return None
     share = min(1.0, max(0.0, known / real))
     z2 = _Z90**2
@@ -244,7 +244,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         rows = store.stocks[CLASSES:]
         puts = float(rows["puts"].sum()) - sum(share.puts for share in self.shares)
         space = float(rows["puts_space"].sum()) - sum(share.space for share in self.shares)
-        return space / puts if puts >= _LEAST_SAMPLE else None
+        return space / puts if puts >= MANY else None
 
     @property
     def is_sample(self) -> bool:
@@ -322,7 +322,7 @@ class _Mix(NamedTuple):
         """
         known = store.stocks[CLASSES : (owners + 1) * CLASSES].reshape(owners, CLASSES)
         sizes = known["puts"].sum(0)
-        if sizes.sum() >= _LEAST_SAMPLE:
+        if sizes.sum() >= MANY:
             by_owner, least = known["puts"].sum(1), np.maximum(sizes, 1e-9)
             space, pages = known["puts_space"].sum(0) / least, known["puts_pages"].sum(0) / least
             return cls(sizes / sizes.sum(), by_owner / by_owner.sum(), space, pages)

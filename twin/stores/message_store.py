@@ -40,7 +40,7 @@ from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
-from twin.stores.estimate import Estimate, Holding
+from twin.stores.estimate import MANY, Estimate, Holding
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import completed, counted_rows, depths_of, surplus_events
@@ -467,8 +467,11 @@ class MessageStore(StoreKind):
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self._set_params()
-        self.monitor.look_soon()
         self.monitor.note_levels(self, now // clock.TICK)
+        if self.monitor.memory.estimated_at is not None:
+            usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
+            self.monitor.look_soon()
+            alerts += self.monitor.tick(self, now // clock.TICK)
         return alerts
 
     def _remove_surplus(self, measured: Measured, holding: Holding | None) -> list[Alert]:
@@ -516,13 +519,10 @@ class MessageStore(StoreKind):
         """
         counted = MessageStore._holding(self, measured)
         each = self.estimate.usual_space(self.tables.store)
-        if used is None:
-            return counted
-        if each is not None and (counted is None or self.is_counted):
-            return Holding(used / each, each=each)
-        if counted is None or counted.messages < 1:
-            return Holding(float(used), each=1.0)
-        return counted._replace(each=max(1.0, used / counted.messages))
+        if counted is not None:
+            is_many = used is not None and counted.messages >= MANY
+            return counted._replace(each=max(1.0, used / counted.messages) if used and is_many else each or 0.0)
+        return None if used is None else Holding(used / (each or 1.0), each=each or 1.0)
 
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:  # noqa: ARG002 -- of most kinds
         """Return (by events alone, measured) of the pools that a measurement has."""

@@ -129,7 +129,16 @@ class QueueFileTwin(MessageStore):
 
         DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
         """
-        if "file_bytes" in measured and not self.is_counted and not measured.keys() & set(_PARTS):
+        each = self.estimate.usual_space(self.tables.store)
+        if measured.keys() & set(_PARTS):
+            return super()._take(measured, new_fields, holding)
+        if self.estimate.is_partial and holding is not None and each is not None:
+            blocks = round(holding.messages * each)
+            measured, new_fields = (
+                {**measured, "blocks_persistent": blocks, "blocks_nonpersistent": 0},
+                new_fields | set(_PARTS),
+            )
+        elif "file_bytes" in measured and not self.is_counted:
             in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // queue_file.BLOCK_BYTES
             buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
             measured = {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}

@@ -24,7 +24,7 @@ from twin.forecast.fill_model import FillModel, put_elements, structure_model
 from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
 from twin.stores import alerting, alteration, measurement
 from twin.stores.drift import SizeMeasured
-from twin.stores.estimate import Holding, mean_length
+from twin.stores.estimate import MANY, Holding, mean_length
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
@@ -374,7 +374,7 @@ class StructureTwin(MessageStore):
                 break
             blocks.append(max(0, used - int(smds.map_blocks(int(sets[row]["blocks_total"]), self.config.ds_block))))
         length = 0.0
-        if entries >= 100 and elements is not None:
+        if entries >= MANY and elements is not None:
             length = mean_length(entries, elements, sum(blocks) * self.config.ds_block)
         in_scm = 0.0
         if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")):
