@@ -31,6 +31,7 @@ from kernels.meter_rows import (
 from kernels.smds import PAGE_BYTES
 from twin.state.arrays import Array
 from twin.state.tables import Tables
+from twin.stores.drift import Compared
 
 _LEAST_GAP = 10  # messages by which a measurement may differ from complete events: calls under way [assumed]
 _GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [assumed]
@@ -145,6 +146,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         known: number that events had put and not removed by then.
         calls: puts and gets known by then.
         is_partial: True if events are a sample of what happens.
+        odd: messages by which the last measurement differed, where the one before it did not; 0: it did not.
         agreed: measurements in a row with which events agreed.
         length: mean length of messages by the last measurement that shows it, bytes; 0: none did.
         shares: what `stocks` has of unseen messages.
@@ -152,6 +154,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         owners: growth of the data sets by owner, of which the older counts less.
         blocks: data blocks in use at the last measurement, by data set.
         in_scm: messages and their elements in SCM, measured less those of events.
+        moved: by how much measurements have moved what is in use, by resource, while events seem to be complete.
         seen: what was reported, of the store.
         queues: the same by queue.
     """
@@ -161,6 +164,7 @@ class Estimate(msgspec.Struct, kw_only=True):
     known: int = 0
     calls: int = 0
     is_partial: bool = False
+    odd: float = 0.0
     agreed: int = 0
     length: float = 0.0
     shares: list[Share] = []
@@ -168,23 +172,28 @@ class Estimate(msgspec.Struct, kw_only=True):
     owners: list[float] = []
     blocks: tuple[int, ...] = ()
     in_scm: tuple[int, int] = (0, 0)
+    moved: dict[str, float] = {}
     seen: Seen | None = None
     queues: dict[str, Seen] = {}
 
-    def note_agreement(self, tick: int, gap: float, calls: int) -> bool:
+    def note_agreement(self, tick: int, gap: float, calls: int, *, is_reported: bool) -> bool:
         """Note by how much a measurement differs from events and baseline; return True if events are a sample.
+
+        They are where two measurements in a row have as many messages more, or fewer, and where no call is reported.
 
         Args:
             tick: tick of the measurement.
-            gap: messages by which it differs.
+            gap: messages that it has more than events and baseline.
             calls: puts and gets known by now.
+            is_reported: True if any was ever reported.
         """
         if self.at is None:
             return self.is_partial
         pace = (calls - self.calls) / max(1, tick - self.at)
-        agrees = gap <= _LEAST_GAP + _GAP_TICKS * pace
+        agrees = abs(gap) <= _LEAST_GAP + _GAP_TICKS * pace
         if not self.is_partial:
-            self.is_partial, self.agreed = not agrees, 0
+            was_odd, self.odd = self.odd, 0.0 if agrees else gap
+            self.is_partial, self.agreed = self.odd != 0.0 and (was_odd * gap > 0 or not is_reported), 0
         elif calls > self.calls:
             self.agreed = self.agreed + 1 if agrees else 0
             self.is_partial = self.agreed < _AGREED
@@ -228,6 +237,8 @@ class Estimate(msgspec.Struct, kw_only=True):
 
     def note_exact(self, tables: Tables, holding: Holding, calls: int, tick: int) -> None:
         """Note a measurement that complete events agree with. Arguments as of `correct`."""
+        if self.odd:
+            return
         self.at, self.messages, self.calls = tick, holding.messages, calls
         self.known, self.blocks = int(tables.store.scalars[0]["messages"]), holding.blocks
         self.length = holding.length or self.length
@@ -251,6 +262,26 @@ class Estimate(msgspec.Struct, kw_only=True):
         """True if it is known that fewer than nine in ten puts, or gets, are reported."""
         shares = () if self.seen is None else self.seen.shares()
         return any(share is not None and share.high < _COMPLETE for share in shares)
+
+    def note_moved(self, compared: Compared, *, is_believed: bool) -> None:
+        """Note by how much a measurement moves what is in use.
+
+        Args:
+            compared: (model, measured, total) by resource, as the measurement found the model.
+            is_believed: True if the measurement asks to be taken over, so that it is no drift.
+        """
+        if is_believed or self.is_sample:
+            self.moved = {}
+            return
+        for resource, (model, measured, _) in compared.items():
+            self.moved[str(resource)] = self.moved.get(str(resource), 0.0) + measured - model
+
+    def unmoved(self, compared: Compared) -> Compared:
+        """Return (model, measured, total) by resource, the model as it would be without these moves."""
+        return {
+            resource: (model - self.moved.get(str(resource), 0.0), measured, total)
+            for resource, (model, measured, total) in compared.items()
+        }
 
     def turn_back(self) -> None:
         """Forget when the last measurement was, as the clock of the store has gone back."""

@@ -410,13 +410,14 @@ class MessageStore(StoreKind):
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         holding = self._holding(measured)
         if self._is_taken(measured, holding):
+            self.estimate.note_moved(self._compare(measured), is_believed=bool(measured.get("resync")))
             alerts = self._take(measured, new_fields, holding)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
             known = with_kept(measured, self.state(), self.drift.measured)
             self.drift.take(new_fields, self._set_baseline(known))
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
-        compared, sizes = self._compare(measured), self._compare_sizes(measured)
+        compared, sizes = self.estimate.unmoved(self._compare(measured)), self._compare_sizes(measured)
         return alerts + judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
@@ -428,7 +429,9 @@ class MessageStore(StoreKind):
             scalars, tick = self.tables.store.scalars[0], self.clock // clock.TICK
             known = int(scalars["messages"])
             left = int(pools.base_left(self.tables.store, int(scalars["base_messages"])))
-            is_sample = self.estimate.note_agreement(tick, abs(holding.messages - known - left), self._calls)
+            is_sample = self.estimate.note_agreement(
+                tick, holding.messages - known - left, self._calls, is_reported=self.is_counted
+            )
             self.estimate.note_seen(known, round(holding.messages), self.clock)
             if not is_sample:
                 self.estimate.note_exact(self.tables, holding, self._calls, tick)
@@ -465,7 +468,8 @@ class MessageStore(StoreKind):
             self.monitor.memory.estimated_at = now // clock.TICK
         baseline = self._set_baseline(completed(measured, state))
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
-        self.drift.streak = 0
+        if measured.get("resync"):
+            self.drift.streak = 0
         self._set_params()
         self.monitor.note_levels(self, now // clock.TICK)
         if self.monitor.memory.estimated_at is not None:
