@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twin.recordings.files import RecordingWriter, open_recording
 
@@ -54,6 +55,19 @@ def write_known(source: Path, target: Path, feed: Feed) -> None:
     with RecordingWriter(target) as writer:
         for chunk in open_recording(source):
             writer.write(_known(chunk.table(np.arange(len(chunk))), feed, seen))
+
+
+def write_until(source: Path, target: Path, time: int, store: str) -> dict[str, Any]:
+    """Write what was before a time, microseconds, and return the last measurement of the store in it."""
+    last: dict[str, Any] = {}
+    with RecordingWriter(target) as writer:
+        for chunk in open_recording(source):
+            table = chunk.table(np.arange(len(chunk)))
+            table = table.filter(pc.less_equal(table["time"].cast(pa.int64()), time))
+            own = table.filter(pc.equal(table["store"].cast(pa.string()), store))["measured"].to_pylist()
+            last = json.loads(next((text for text in reversed(own) if text), json.dumps(last)))
+            writer.write(table)
+    return last
 
 
 def _known(table: pa.Table, feed: Feed, seen: Counter[str]) -> pa.Table:
