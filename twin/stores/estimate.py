@@ -212,7 +212,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         """
         tables.reserve("counts", BINS * COUNTS)
         store = tables.store
-        self._fade(tick)
+        self._fade(store, tick)
         self._take_out(store)
         known = int(store.scalars[0]["messages"])
         self.length = holding.length or self.length
@@ -295,10 +295,10 @@ class Estimate(msgspec.Struct, kw_only=True):
             self.owners = before.tolist()
         return before if before.sum() > 0 else np.ones(owners)
 
-    def _fade(self, tick: int) -> None:
-        """Fade the unseen puts as `kernels.meters.fade_puts` has faded all."""
+    def _fade(self, store: layout.Store, tick: int) -> None:
+        """Fade the unseen puts as `kernels.meters.fade_puts` has faded all: those of structures."""
         passed = tick // meters.QUARTER_TICKS - self.faded_at // meters.QUARTER_TICKS
-        if passed > 0:
+        if passed > 0 and store.datasets.size:
             fade = 0.5 ** min(passed, 40)
             for share in self.shares:
                 share.puts, share.space, share.pages = fade * share.puts, fade * share.space, fade * share.pages
