@@ -16,7 +16,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-nightly test-more coverage bench fire live-life score matrix release-check numbers commands schemas lint format docs wheel setup clean
+.PHONY: demo test test-nightly test-more coverage bench fire live-life score matrix release-check numbers digests commands schemas lint format docs wheel setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -64,6 +64,12 @@ commands: $(MADE)/test                       ## write docs/commands.md again, by
 
 schemas: $(MADE)/test                        ## write schemas/ and the tables of docs/ that are made from the types of records
 	$(BIN)/python -m docs.make_schemas
+
+digests:                                     ## pin the images of compose and Dockerfile by digest, which needs Docker and its registries
+	@for image in $$(sed -nE 's/^(    image:|FROM) ([^ @]+:[^ @]+)( AS .*)?$$/\2/p' docker-compose.yml deploy/images/Dockerfile); do \
+	digest=$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}') && \
+	sed -i.old "s#$$image\( \|$$\)#$$image@$$digest\1#" docker-compose.yml deploy/images/Dockerfile && \
+	rm docker-compose.yml.old deploy/images/Dockerfile.old && echo "$$image@$$digest" || exit 1; done
 
 lint: $(MADE)/lint                           ## check rules, format, spelling, Dockerfile, language, types, direction of imports
 	$(BIN)/ruff check .

@@ -94,18 +94,20 @@ def kind_of(store: str, resource: str) -> str:
     return RESOURCES[pool].kind if pool in RESOURCES else ""
 
 
-def identity(incident: Incident, kind: str) -> dict[str, str]:
+def identity(incident: Incident, kind: str, site: str = "") -> dict[str, str]:
     """Return the labels of an incident, without empty ones, which Alertmanager drops.
 
     Args:
         incident: the incident.
         kind: kind of its store; "" where it is not known.
+        site: name of the site; "": it has none.
     """
     urgency = URGENCIES[incident.urgency]
     labels = store_labels(incident.store, kind) | {
         "alertname": ALERT_NAME,
         "incident": incident.id,
         "severity": _SEVERITIES[urgency],
+        "site": site,
         "urgency": urgency,
     }
     return {name: value for name, value in sorted(labels.items()) if value}
@@ -155,13 +157,19 @@ class AlertmanagerBridge:
     Args:
         urls: base URLs of the peers.
         headers: headers of every request, for a login.
+        site: name of the site, a label of every alert; "": there is one site.
         resend_s: seconds between two deliveries of everything.
     """
 
     def __init__(
-        self, urls: Sequence[str], headers: dict[str, str] | None = None, *, resend_s: float = RESEND_S
+        self,
+        urls: Sequence[str],
+        headers: dict[str, str] | None = None,
+        *,
+        site: str = "",
+        resend_s: float = RESEND_S,
     ) -> None:
-        self._sent = SentIncidents()
+        self._sent = SentIncidents(site)
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._resend_s = resend_s
@@ -277,7 +285,8 @@ class SentIncidents:
     earlier escalation would end one that came back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, site: str = "") -> None:
+        self._site = site
         self._incidents = Incidents()
         self._open: dict[str, _Sent] = {}  # by id of the incident
         self._ended: dict[Identity, _Sent] = {}
@@ -299,7 +308,7 @@ class SentIncidents:
         if not incident.is_over:
             kinds = (kind_of(incident.store, alert.data.resource) for alert in incident.alerts.values())
             kind = next(filter(None, kinds), "") if earlier is None else dict(earlier.labels).get("kind", "")
-            labels = tuple(identity(incident, kind).items())
+            labels = tuple(identity(incident, kind, self._site).items())
             if earlier is not None and earlier.labels != labels:
                 self._ended[earlier.labels] = msgspec.structs.replace(earlier, ends_s=written_s)
             self._ended.pop(labels, None)

@@ -18,14 +18,16 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
 from deploy.options.common import TOKENS
-from deploy.options.files import check_files
+from deploy.options.files import check_files, open_secrets
 from deploy.options.renamed import with_new_names
+from deploy.show.document import ZONE
 from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
@@ -90,9 +92,11 @@ def _new_app() -> App:
             os.environ["MQTWIN_DEBUG"] = "1"  # processes that this one starts read it too
         tokens = with_new_names(tokens)
         TOKENS.set(tokens)
+        ZONE.set(UTC)
         command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
         if command.__module__.startswith("deploy."):  # not --help and --version
             check_files(command, bound.arguments)
+            print_warnings(open_secrets(command, bound.arguments))
         return command(*bound.args, **bound.kwargs)
 
     return app

@@ -223,7 +223,7 @@ def _overview() -> Dashboard:
             Figure("Fullest resource", "max(mqtwin_usage_ratio)", _RATIO, red_from=0.9),
             Figure("Refused puts, 1 h", "round(sum(increase(mqtwin_full_puts_total[1h])))", red_from=1),
             Figure("Age of the last event", "time() - max(mqtwin_event_time_seconds)", _SECONDS, red_from=300),
-            Figure("Age of the job's last beat", "time() - max(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
+            Figure("Age of the job's last beat", "time() - min(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
         ),
         "Incidents": (
             Listing(
@@ -425,11 +425,11 @@ def _job() -> Dashboard:
     rows: dict[str, tuple[Panel, ...]] = {
         "Now": (
             Figure("Behind, records per partition", "max(mqtwin_behind_records)", red_from=10_000),
-            Figure("Age of the last beat", "time() - max(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
+            Figure("Age of the last beat", "time() - min(mqtwin_beat_time_seconds)", _SECONDS, red_from=120),
             Figure("Running for", "time() - max(mqtwin_job_start_time_seconds)", _SECONDS),
             Figure("Last batch", "max(mqtwin_batch_duration_seconds)", _SECONDS),
             Figure("Dead letters, 1 h", "round(sum(increase(mqtwin_dead_letters_total[1h])))", red_from=1),
-            Figure("Exporter ready", "max(mqtwin_exporter_ready)", words=_YES),
+            Figure("Exporter ready", "min(mqtwin_exporter_ready)", words=_YES),
         ),
         "Batches": (
             Graph("Events per second", {"events": "rate(mqtwin_job_events_total[2m])"}),

@@ -292,7 +292,9 @@ def _print_forecasts(states: Mapping[str, StructureState], printed: dict[str, st
         ten_minutes = state.time[:15] if state.time is not None and state.first is not None else None
         if ten_minutes is not None and printed.get(name) != ten_minutes:
             printed[name] = ten_minutes
-            _print_line(f"{state.time}  {'forecast':<17}  {name}  {forecast_text(state.first)}")
+            _print_line(
+                f"{state.time}  {'forecast':<17}  {name}  {forecast_text(state.first, assumed=state.lacks_limits)}"
+            )
 
 
 @contextmanager

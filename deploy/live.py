@@ -28,6 +28,7 @@ from streams.host.signals import stop_requests
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import DEFAULT_PREFIX, Topics
+from twin.conditions import OPENED
 from twin.errors import MqtwinError
 from twin.units import as_count
 
@@ -134,7 +135,7 @@ class LiveTwin:
                 known = bool(latest.states)
                 for record in reader.read(_READ_SECONDS):
                     entry = latest.apply(record)
-                    if entry is not None and entry.is_open and not alerts:
+                    if entry is not None and entry.alert.change == OPENED and not alerts:  # not one of before
                         alerts += 1
                         self._say(f"first alert: {alert_line(entry.alert)}")
                         self._say(f"all alerts: {command_line(('mqtwin', 'alerts', *self._kafka.words))}")

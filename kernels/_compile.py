@@ -1,10 +1,11 @@
 """The compile policy of every kernel, in one place.
 
 Kernels are plain Python functions under `@kernel` or `@routine`; none of them says how it is compiled. Machine code is
-kept on disk, in a folder named by a hash of all kernel sources and of the compiler's version: numba notices a change of
-the file that defines a function, not of those that it calls in other files. Loading and compiling happen under a lock
-between processes (`twin.stores.warm_up`), as numba's cache has crashed when several processes wrote it at once (numba
-issue 4807). There is no fast-math: state must be the same on every machine.
+kept on disk, in a folder named by a hash of all kernel sources, of the versions of compiler and Python and of the
+processor: numba notices a change of the file that defines a function, not of those that it calls in other files.
+Compiling happens under a lock between processes (`twin.stores.warm_up`), as numba's cache has crashed when several
+processes wrote it at once (numba issue 4807); loading from a complete folder needs none. There is no fast-math: state
+must be the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from operator import attrgetter
 from pathlib import Path
@@ -28,6 +30,7 @@ from numba.core.caching import _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.registry import cpu_target
 from numba.core.typed_passes import NopythonTypeInference
 from numba.extending import models, register_model, typeof_impl
 
@@ -35,7 +38,8 @@ _SOURCES = Path(__file__).parent
 
 
 def _cache_folder() -> Path:
-    digest = hashlib.sha256(f"numba {numba.__version__}".encode())
+    processor = cpu_target.target_context.codegen().magic_tuple()  # by which numba finds machine code in its files
+    digest = hashlib.sha256(f"numba {numba.__version__}, {sys.implementation.cache_tag}, {processor}".encode())
     for source in sorted(_SOURCES.glob("*.py")):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
@@ -316,7 +320,7 @@ def routine(function: F) -> F:
 
 
 def compile_lock() -> FileLock:
-    """Return the lock for loading machine code from `CACHE_FOLDER` and writing it there.
+    """Return the lock for writing machine code into `CACHE_FOLDER`.
 
     Raises:
         CacheFolderError: the folder cannot be made.

@@ -309,22 +309,30 @@ def is_share_used(store: Store) -> bool:
     return bound(store) < used <= params.scm_most and augmented_bytes(store, used) <= params.aug_max
 
 
-@routine
-def is_unproven(store: Store) -> bool:
-    """Return True if the structure has no room by a share of SCM that no put has confirmed or refuted."""
-    return store.scm[0].bound == 0 and is_share_used(store)
-
-
-@routine
-def on_accepted_put(store: Store) -> bool:
-    """Note that a put for which the structure has no room was accepted; return True if its SCM has more room now.
-
-    With its share used up, the mover has moved on all the same: others leave the structure more. How much nothing says,
-    so SCMMAXSIZE counts from now on, and the mover has done by now what it would have done [assumed].
-    """
-    if not is_share_used(store):
-        return False
+@kernel
+def _has_made_room(store: Store, elements: int) -> bool:
+    """Move messages out until an entry with `elements` elements fits; return True if any was moved."""
     use = store.scm[0]
+    prestaged, free_at = use.prestaged, use.free_at
+    if use.enrolled == 1:
+        while not pools.has_room(store, elements) and pools.exceeds(store, PRESTAGE_ABOVE):
+            if _prestage(store, 0) != MOVED:
+                break
+        use.free_at = free_at  # the movement under way
+    return bool(use.prestaged > prestaged)
+
+
+@routine
+def on_accepted_put(store: Store, elements: int) -> bool:
+    """Note that a put for which the structure has no room was accepted; return True if the structure has more room now.
+
+    The mover has made room: the puts of a count came one by one within its interval. With its share used up, it has
+    moved on all the same: others leave the structure more. How much nothing says, so SCMMAXSIZE counts from now on, and
+    the mover has done by now what it would have done [assumed].
+    """
+    use = store.scm[0]
+    if not is_share_used(store):
+        return _has_made_room(store, elements)
     use.bound = _ALL_OF_IT
     while pools.exceeds(store, PRESTAGE_ABOVE) and _prestage(store, 0) == MOVED:
         pass

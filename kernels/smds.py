@@ -130,13 +130,6 @@ def _grown(total: int, limit: int) -> int:
 
 
 @kernel
-def is_full(store: Store, dataset: int) -> bool:
-    """Return True if no block is free and the block being filled has no page left."""
-    data = store.datasets[dataset]
-    return data.room == 0 and blocks_in_use(store, dataset) >= data.blocks_total
-
-
-@kernel
 def max_rows(store: Store, length: int, count: int) -> int:
     """Return the maximum of rows of `blocks` that `count` messages of `length` bytes take.
 

@@ -31,7 +31,7 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
     length = message.length
     place, elements = offload.placement(store, length)
     fits_pools = pools.has_room(store, elements)
-    if not fits_pools and scm.on_accepted_put(store):
+    if not fits_pools and scm.on_accepted_put(store, elements):
         place, elements = offload.placement(store, length)
         fits_pools = pools.has_room(store, elements)
     overfull = not fits_pools or not offload.can_be_put(store, length)

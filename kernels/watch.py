@@ -1,6 +1,7 @@
-"""Conditions that are reported at once, not at the next tick: thresholds reached, stores full.
+"""Conditions that are reported at once, not at the next tick: thresholds reached, stores that refuse puts.
 
-A condition fires once and is then disarmed. The twin arms it again when it clears the alert. Sources: [IBM: z/OS MVS
+A condition fires once and is then disarmed. The twin arms it again when it clears the alert. A put that was accepted
+shows that there was room, however full the model is: only a refused one fires `full`. Sources: [IBM: z/OS MVS
 System Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC 2192]; [assumed] (thresholds
 of data sets, page sets and queue files); docs/alerts.md#conditions.
 """
@@ -135,18 +136,6 @@ def _fire_full_of_structure(store: Store, qmgr: int, length: int) -> None:
 
 
 @kernel
-def entries_exhausted(store: Store) -> bool:
-    """Return True if no entry is left."""
-    return pools.entries_in_use(store) >= store.params[0].ents_max
-
-
-@kernel
-def elements_exhausted(store: Store) -> bool:
-    """Return True if not even the smallest message has its elements left."""
-    return pools.elements_in_use(store) + pools.SMALLEST_ELEMENTS > store.params[0].elems_max
-
-
-@kernel
 def is_dataset_above_threshold(store: Store, dataset: int) -> bool:
     """Return True if more than 90 % of the blocks of a data set are in use."""
     total = store.datasets[dataset].blocks_total
@@ -172,8 +161,6 @@ def _look_at_pages(store: Store) -> bool:
         _fire(store, THRESHOLD)
         if use.status != NORMAL:
             _fire(store, CANNOT_EXPAND)
-    if page_set.is_full(store):
-        _fire(store, FULL)
     return store.scalars[0].fired != 0
 
 
@@ -182,8 +169,6 @@ def _look_at_file(store: Store) -> bool:
     used = queue_file.overflow(store)
     if used * 100 > queue_file.WARN_ABOVE * store.params[0].file_max:
         _fire(store, THRESHOLD)
-    if queue_file.is_full(store):
-        _fire(store, FULL)
     return store.scalars[0].fired != 0
 
 
@@ -210,18 +195,10 @@ def _look_at_structure(store: Store, dataset: int) -> bool:
             _fire(store, THRESHOLD_ENTRIES)
         if elements * 100 >= params.full_threshold * params.elems_max:
             _fire(store, THRESHOLD_ELEMENTS)
-    no_entries, no_elements = entries_exhausted(store), elements_exhausted(store)
-    if (no_entries or no_elements) and not scm.is_unproven(store):
-        if no_entries:
-            _fire(store, FULL_ENTRIES)
-        if no_elements:
-            _fire(store, FULL_ELEMENTS)
     data = store.datasets[dataset]
     if data.messages > 0 or data.base_blocks > 0:
         if is_dataset_above_threshold(store, dataset):
             _fire_dataset(store, dataset, DATASET_THRESHOLD)
             if data.status != NORMAL:
                 _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)
-        if smds.is_full(store, dataset):
-            _fire_dataset(store, dataset, DATASET_FULL)
     return scalars.fired != 0 or data.fired != 0

@@ -37,11 +37,12 @@ def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
 _PASSING = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO, errno.ESTALE),
+        errno.EFBIG,  # a limit of the process, which its administrator raises
     }
 )
 _PASSING_TEXT = re.compile(  # of Java and of `tempfile`, which pass on no number
-    r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|Input/output error"
-    r"|OutOfMemoryError|No usable temporary directory",
+    r"No space left on device|Disk quota exceeded|File too large|Cannot allocate memory|Too many open files"
+    r"|Input/output error|OutOfMemoryError|No usable temporary directory",
     re.IGNORECASE,
 )
 

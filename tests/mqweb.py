@@ -4,7 +4,8 @@ It follows [IBM: MQ 9.3, POST /admin/action/qmgr/{qmgrName}/mqsc; REST API error
 messages]: MQWB0100E without the CSRF header, MQWB0104E without credentials, MQWB0112E for a token that has expired,
 MQWB0108E without a role, MQWB0009E for an unknown queue manager, 3008 where a command fails. Not seen anywhere, so
 assumed: status and text of a timeout, of a command that the JSON form refuses, of an unknown version and of a queue
-manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`; of answers see `tests.support.queue_managers`.
+manager that does not run, 400 with MQWB0120E, CMDSCOPE in `parameters`, reason 4 of its first reply set as
+reasonCode; of answers see `tests.support.queue_managers`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ _LOGIN = re.compile(r"/ibmmq/rest/(v[0-9]+)/login")
 _RAW = re.compile(r"[./]")  # characters that have to be encoded in the name of a queue manager
 _TIMED_OUT = (500, "MQWB0003E", "An unexpected MQ related exception occurred: no reply within the timeout.", 2, 2033)
 _NOT_IN_JSON = (400, "MQWB0119E", "The command is not supported in JSON format.", 0, 0)
+_MORE = 4  # reason of a first reply set: more follow
 _POLL_S = 0.02  # between two looks at whether a request is still waited for
 _MAX_REQUESTS = 1000  # requests
 
@@ -154,6 +156,7 @@ class MqwebServer:
         users: by name; None: no security at all.
         versions: versions of the interface that exist.
         gateway: queue manager through which all are reached; None: they are of the server's own.
+        reaches: queue managers that the server reaches, those of its LPAR; None: all.
         certificates: those of HTTPS; None: HTTP.
         token_s: seconds for which a token is valid.
         timeout_s: mqRestRequestTimeout, which is 30 s in IBM's.
@@ -175,6 +178,7 @@ class MqwebServer:
         users: Mapping[str, User] | None = None,
         versions: tuple[str, ...] = ("v1", "v2", "v3"),
         gateway: str | None = None,
+        reaches: frozenset[str] | None = None,
         certificates: Certificates | None = None,
         token_s: float = 7200.0,
         timeout_s: float = 30.0,
@@ -191,6 +195,7 @@ class MqwebServer:
         self.users = users
         self.versions = versions
         self.gateway = gateway
+        self.reaches = reaches
         self.timeout_s = timeout_s
         self.token_s = token_s
         self._clock = clock
@@ -463,6 +468,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(403, "MQWB0108E", text)
         gateway = self.headers.get("ibm-mq-rest-gateway-qmgr")
         unknown = _RAW.search(raw) is not None or mqweb.system.qmgr(qmgr) is None
+        unknown = unknown or (mqweb.reaches is not None and qmgr not in mqweb.reaches)
         if unknown or (gateway or mqweb.gateway) != mqweb.gateway:
             text = f"Could not query the queue manager '{qmgr}'."
             raise _RefusedError(404, "MQWB0009E", text, 2, 2058)
@@ -635,10 +641,11 @@ def _responses(system: System, qmgr: str, command: Command, *, is_json: bool, is
         raise CommandError(3008, "CSQN206I the command server is stopping")
     if command.verb != "DISPLAY":
         raise CommandError(2035, "the user may only display")
+    sent = [{**done, "reasonCode": _MORE, "text": lines} for lines in system.sent(qmgr, command)]
     if is_json:
         rows = system.rows(qmgr, command)
-        return [{**done, "parameters": {word.lower(): row[word] for word in row}} for row in rows]
-    return [{**done, "text": lines} for lines in system.texts(qmgr, command)]
+        return [*sent, *({**done, "parameters": {word.lower(): row[word] for word in row}} for row in rows)]
+    return [*sent, *({**done, "text": lines} for lines in system.texts(qmgr, command))]
 
 
 def _words(command: Command) -> str:

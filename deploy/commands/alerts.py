@@ -11,8 +11,9 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from deploy.bridge import AlertCommand
-from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions
+from deploy.options.common import MAX_SECONDS, Flag, KafkaOptions, parse_zone
 from deploy.show.alerts import alert_block, alert_line, incident_block, incident_line, is_shown
+from deploy.show.document import ZONE
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topic_reader import AlertReader, read_alerts
 from streams.kafka.topics import Topics
@@ -28,6 +29,7 @@ def alerts(
     from_beginning: Flag = False,
     until_idle: Annotated[float | None, Parameter(validator=Number(gt=0, lte=MAX_SECONDS))] = None,
     exec: Annotated[str | None, Parameter(negative="")] = None,  # noqa: A002 -- the name of the option
+    zone: str | None = None,
 ) -> int:
     """Print the incidents of stores as they change, until Ctrl-C or SIGTERM: what is wrong, its parts below it.
 
@@ -41,8 +43,12 @@ def alerts(
         until_idle: Stop after this many seconds without an alert.
         exec: Command to run when an incident becomes a page, gets worse, when puts succeed again and when it is over,
             with the alert as JSON on standard input and its brief in MQTWIN_BRIEF; retried if it fails.
+        zone: Zone of the times that are printed: Europe/Berlin, or +01:00. Default: UTC. Those in causes are in the
+            zone of the job's estate.
     """
     command = None if exec is None else AlertCommand(exec)
+    if zone is not None:
+        ZONE.set(parse_zone(zone))
     configure_logging()
     topics = Topics(kafka.topic_prefix)
     with AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader:

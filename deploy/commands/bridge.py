@@ -9,8 +9,8 @@ import structlog
 from cyclopts import App, Parameter
 
 from deploy.bridge import AlertmanagerBridge
-from deploy.options.common import KafkaOptions
-from deploy.options.files import InputFile
+from deploy.options.common import Flag, KafkaOptions
+from deploy.options.files import SecretFile
 from streams.collecting.http import bearer, check_url
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.latest import Latest
@@ -30,7 +30,9 @@ def alertmanager(
     *,
     kafka: KafkaOptions,
     url: Annotated[tuple[str, ...], Parameter(negative="")],
-    token_file: InputFile | None = None,
+    site: str = "",
+    token_file: SecretFile | None = None,
+    allow_http: Flag = False,
     log: Literal["auto", "text", "json"] = "auto",
 ) -> None:
     """Keep Alertmanager informed of the open incidents, one alert each, until Ctrl-C or SIGTERM.
@@ -41,13 +43,16 @@ def alertmanager(
     Args:
         kafka: Kafka connection.
         url: Base URL of Alertmanager; repeat it for every peer of a cluster.
+        site: Name of the site, as the label `site` of every alert: where several send to one Alertmanager.
         token_file: File with a bearer token.
+        allow_http: Send the token by http, too, in clear to another machine.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
     """
-    urls = [check_url(address, "--token-file").rstrip("/") for address in url]
+    has_secret = token_file is not None and not allow_http
+    urls = [check_url(address, "--token-file", has_secret=has_secret).rstrip("/") for address in url]
     headers = {} if token_file is None else bearer(token_file)
     configure_logging(json_lines=None if log == "auto" else log == "json")
-    with AlertmanagerBridge(urls, headers) as sender:
+    with AlertmanagerBridge(urls, headers, site=site) as sender:
         _follow(kafka, sender, urls)
 
 

@@ -14,7 +14,7 @@ from deploy.java.class_archives import find_spark_java
 from deploy.options.common import Flag
 from deploy.options.files import InputFolder, KeptFolder
 from deploy.show.document import Document, Table
-from deploy.show.terminal import emit, print_warnings
+from deploy.show.terminal import emit, print_warnings, printable
 from streams.checkpoint.files import DamagedFileError, Offsets
 from streams.checkpoint.guard import open_stopped
 from streams.checkpoint.local_files import CheckpointFiles
@@ -40,11 +40,13 @@ def check(directory: InputFolder, /) -> int:
     warn_of_job(directory)
     findings = files.check(thorough=True)
     for finding in findings:
-        print(finding)
+        print(printable(str(finding)))
     if findings:
         return 1
     last = "no batch yet" if files.last_batch is None else f"last batch {files.last_batch}"
     print(f"sound: {last}, {files.size():,} bytes")
+    if unverified := files.unverified():
+        print(printable(f"not looked at, as they have no checksum: {', '.join(unverified)}"))
     return 0
 
 

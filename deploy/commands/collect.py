@@ -15,6 +15,7 @@ from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, KeptFile
 from deploy.options.server import ServerOptions
 from deploy.show.summaries import ComplaintPrinter, print_intake, print_not_understood
+from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.feeds import FORMATS, Intake, make_feed
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
 _TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
-_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}
-_PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
+_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}  # rest: at least
+_PROMETHEUS_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
 
 
 _SERVER_DEFAULTS = ServerOptions()
@@ -78,77 +79,80 @@ def collect(
     from streams.collecting.collect import EventWriter, Statistics
     from streams.collecting.collect import collect as run
     from streams.collecting.growing import FollowedFile, StandardInput
-    from streams.collecting.sources import load_position
+    from streams.collecting.sources import load_position, locked_position
     from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
+    from streams.log import configure_logging
     from twin.stores.warm_up import warm
 
-    _check_format(format_name)
+    configure_logging(level="warning")
+    _check_format(format_name, has_counts=counts is not None)
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
     options = spans.complete(choices.feed_options(queue=queue, flows=flows))
     if format_name == "rest":  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)
-    if counts is not None and format_name != "otlp":
-        raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
-    source: Source
-    if standard_input is not None:
-        _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
-        if position is not None:
-            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
-        source = StandardInput(feed)
-    elif position is None:
-        raise UsageError("--position is missing; expected: a file that keeps the position")
-    elif follow is not None:
-        _check_bytes(format_name, {"--follow": follow, "--topic": topic})
-        source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
-    else:
-        source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
-    statistics, printer = None, ComplaintPrinter()
-    if counts is not None:
-        known = {} if position is None else load_position(position, source.name).coverage
-        statistics = Statistics(counts, loaded_estate, known, _say)
-    warm()
-    try:
-        topics = Topics(kafka.topic_prefix)
-        with (
-            stop_requests() as stop,
-            Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
-        ):
-            letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
-            print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
-            run(
-                source,
-                feed,
-                intake,
-                EventWriter(sender, letters, loaded_estate),
-                position,
-                statistics=statistics,
-                stop=stop.is_set,
-                leaving=stop.leaving,
-                on_complaint=printer,
-            )
-    finally:
-        source.close()
-    print_intake(intake, printer.printed)
-    place = "standard input has no position" if position is None else f"position in {position}"
-    print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
-    print_not_understood(intake)
+    with locked_position(position):
+        source: Source
+        if standard_input is not None:
+            _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
+            if position is not None:
+                raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
+            source = StandardInput(feed)
+        elif position is None:
+            raise UsageError("--position is missing; expected: a file that keeps the position")
+        elif follow is not None:
+            _check_bytes(format_name, {"--follow": follow, "--topic": topic})
+            source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
+        else:
+            source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
+        statistics, printer = None, ComplaintPrinter()
+        if counts is not None:
+            known = {} if position is None else load_position(position, source.name).coverage
+            statistics = Statistics(counts, loaded_estate, known, _say)
+        warm()
+        try:
+            topics = Topics(kafka.topic_prefix)
+            with (
+                stop_requests() as stop,
+                Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
+            ):
+                letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
+                print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
+                run(
+                    source,
+                    feed,
+                    intake,
+                    EventWriter(sender, letters, loaded_estate),
+                    position,
+                    statistics=statistics,
+                    stop=stop.is_set,
+                    leaving=stop.leaving,
+                    on_complaint=printer,
+                )
+        finally:
+            source.close()
+        print_intake(intake, printer.printed)
+        place = "standard input has no position" if position is None else f"position in {position}"
+        print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
+        print_not_understood(intake)
 
 
 def _say(text: str) -> None:
-    print(f"mqtwin: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: {text}"), file=sys.stderr)
 
 
-def _check_format(name: str) -> None:
-    """Raise UsageError if there is no such format, or none that is live."""
+def _check_format(name: str, *, has_counts: bool) -> None:
+    """Raise UsageError if there is no such format, none that is live, or none with spans that --counts scales."""
     live = sorted(known for known, form in FORMATS.items() if form.is_live)
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
     if name not in live:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
+    if has_counts and name != "otlp":
+        raise UsageError(f"--counts scales spans; expected: format otlp, not {name}")
 
 
 def _check_bytes(name: str, sources: Mapping[str, object]) -> None:
@@ -171,7 +175,6 @@ def _open_source(
 ) -> Source:
     """Return the source of a format at its position."""
     from streams.collecting import sources
-    from streams.collecting.http import check_url
     from streams.collecting.mqweb import MqwebSource
     from streams.collecting.sources import load_position
 
@@ -180,14 +183,14 @@ def _open_source(
         if name is None:
             others = ", --follow or -" if FORMATS[format_name].is_file else ""
             raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to{others}")
-        return sources.TopicSource(kafka.client(), name, load_position(position, name))
+        return sources.TopicSource(kafka.client(), name, load_position(position, name), intake.complain)
     if server.url is None:
         raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
-    url = check_url(server.url)
-    interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "rest":
-        mqweb = server.mqweb(url, qmgr, intake.estate, intake.complain, _say)
-        return MqwebSource(mqweb, interval_s, load_position(position, mqweb.name))
+        mqweb = server.mqweb(server.url, qmgr, intake.estate, intake.complain, _say)
+        return MqwebSource(mqweb, server.interval_s, load_position(position, mqweb.name))
+    url = server.address(server.url)
+    interval_s = server.interval_s or _INTERVALS_S[format_name]
     if format_name == "dds":
         if server.sysplex is None:
             raise UsageError("dds has reports of a sysplex; expected: --sysplex")

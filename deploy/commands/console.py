@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import webbrowser
+from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import tzinfo
 from pathlib import Path
 
 from deploy.console.live import LiveTwins, NoteTaker, TopicFeed
@@ -13,8 +15,8 @@ from deploy.console.model import ConsoleModel
 from deploy.console.past import LivePast, PastTwins, mark_of
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.java.class_archives import find_spark_java
-from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address
-from deploy.options.files import EstateFile, InputFile, InputFolder
+from deploy.options.common import Flag, KafkaOptions, Repeated, open_estate, parse_address, parse_zone
+from deploy.options.files import EstateFile, InputFile, InputFolder, SecretFile
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.terminal import print_warnings
 from streams.checkpoint.guard import open_stopped
@@ -24,7 +26,7 @@ from streams.log import configure_logging
 from streams.query.past import JobPast
 from streams.query.status import stopped_text
 from twin.errors import UsageError
-from twin.estate import load_estate
+from twin.estate import Estate, load_estate
 from twin.playback.timeline import Timeline
 from twin.recordings.files import Chunk
 
@@ -39,10 +41,11 @@ def console(
     listen: str = f"127.0.0.1:{DEFAULT_PORT}",
     token_file: InputFile | None = None,
     tls_certificate: InputFile | None = None,
-    tls_key: InputFile | None = None,
+    tls_key: SecretFile | None = None,
     behind_proxy: Flag = False,
     allowed_host: Repeated = (),
     open_: Flag = False,
+    zone: str | None = None,
 ) -> None:
     """Serve a page about every store, until Ctrl-C or SIGTERM: what fills, when, why, and what to do.
 
@@ -64,6 +67,7 @@ def console(
         behind_proxy: A proxy in front ends TLS.
         allowed_host: A further name by which browsers may call the console; may be repeated.
         open_: Open the page in the browser of this machine.
+        zone: Zone of the times on the page, where no estate is given: Europe/Berlin, or +01:00. Default: UTC.
     """
     if (kafka is None) == (recording is None):
         raise UsageError("expected one of --bootstrap-servers HOST:PORT and --recording FILE")
@@ -75,6 +79,8 @@ def console(
         open_stopped(checkpoint)
     if status_file is not None and kafka is None:
         raise UsageError(f"--status-file {status_file}; expected: with --bootstrap-servers")
+    if zone is not None and estate is not None:
+        raise UsageError(f"--zone {zone} with --estate; expected: [site] zone in {estate}")
     host, port = parse_address(listen)
     served = Listen(
         host=host,
@@ -85,18 +91,30 @@ def console(
         behind_proxy=behind_proxy,
         allowed_hosts=allowed_host,
     )
+
+    def open_server(parts: ExitStack) -> ConsoleServer:
+        if recording is not None and estate is not None:
+            return server_of(play_recording(recording, open_estate(estate)), served)
+        assert kafka is not None
+        return _live(kafka, estate, checkpoint, status_file, served, parts, parse_zone(zone or ""))
+
+    serve(open_server, opens=open_)
+
+
+def serve(open_server: Callable[[ExitStack], ConsoleServer], *, opens: bool) -> None:
+    """Serve the page until Ctrl-C or SIGTERM.
+
+    Args:
+        open_server: returns the server; gets what takes its parts.
+        opens: open the page in the browser of this machine.
+    """
     configure_logging()
     try:
         with raise_on_stop(), ExitStack() as parts:
-            if recording is not None and estate is not None:
-                server = _past(recording, estate, served)
-            else:
-                assert kafka is not None
-                server = _live(kafka, estate, checkpoint, status_file, served, parts)
-            parts.enter_context(server)
+            server = parts.enter_context(open_server(parts))
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
-            if open_:
+            if opens:
                 webbrowser.open(server.address)
             server.wait()
     except StopRequestedError:
@@ -110,17 +128,20 @@ def _live(
     status_file: Path | None,
     listen: Listen,
     parts: ExitStack,
+    zone: tzinfo,
 ) -> ConsoleServer:
-    """Return the server of the present. parts: gets what reads the topics."""
+    """Return the server of the present. parts: gets what reads the topics; zone: zone of a page without an estate."""
     topics, client = Topics(kafka.topic_prefix), kafka.client()
+    loaded_estate = None if estate is None else load_estate(estate)
     model = ConsoleModel(
-        topics, job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time())
+        topics,
+        job_problem=str if status_file is None else lambda: stopped_text(status_file, time.time()),
+        zone=zone if loaded_estate is None else loaded_estate.site.clock,
     )
     parts.enter_context(TopicFeed(client, topics, model))
     take_note = NoteTaker(client, topics, model).take
-    if estate is None:
+    if loaded_estate is None:
         return ConsoleServer(model, listen, take_note=take_note)
-    loaded_estate = load_estate(estate)
     source = JobPast(
         kafka=client,
         topics=topics,
@@ -134,9 +155,8 @@ def _live(
     return ConsoleServer(model, listen, past, past, take_note)
 
 
-def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
-    """Return the server of a recording."""
-    loaded_estate = open_estate(estate)
+def play_recording(recording: Path, estate: Estate) -> Timeline:
+    """Return a recording, played with its progress shown."""
     wrong_estate = WrongEstate(recording)
     with show_progress("replay", recording) as advance:
 
@@ -144,5 +164,10 @@ def _past(recording: Path, estate: Path, listen: Listen) -> ConsoleServer:
             wrong_estate.check(events)
             advance(chunk, events)
 
-        past = PastTwins(Timeline(recording, loaded_estate, note_chunk, wrong_estate.note))
+        return Timeline(recording, estate, note_chunk, wrong_estate.note)
+
+
+def server_of(timeline: Timeline, listen: Listen) -> ConsoleServer:
+    """Return the server of a recording."""
+    past = PastTwins(timeline)
     return ConsoleServer(past.model_at(past.moments.first), listen, past, past)

@@ -12,7 +12,7 @@ from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import EstateFile, FileUse, OutputFile
 from deploy.show.document import Table
 from deploy.show.summaries import print_complaints, print_inputs, print_not_understood
-from deploy.show.terminal import print_line, print_warnings, show
+from deploy.show.terminal import print_line, print_warnings, printable, show
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
@@ -96,7 +96,7 @@ def import_(
         return None
     lines = list(differences(intake.facts, existing))
     for line in lines:
-        print(line)
+        print(printable(line))
     print_not_understood(intake)
     return 1 if lines else None
 

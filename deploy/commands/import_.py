@@ -11,6 +11,7 @@ from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.options.files import EstateFile, InputFile, OutputFile
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_intake, print_not_understood
+from deploy.show.terminal import printable
 from twin.feeds.importing import import_files
 from twin.units import as_count
 
@@ -65,7 +66,7 @@ def import_(
         )
     print_intake(intake)
     for line in intake.notes:
-        print(line)
+        print(printable(line))
     if intake.events:
         print(f"{as_count(intake.events, 'event')} in {output}")
     else:

@@ -7,36 +7,52 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from deploy.commands.console import console
+from deploy.commands.console import play_recording, serve, server_of
 from deploy.console.server import DEFAULT_PORT, Listen
 from deploy.options.common import TOKENS, Flag, KafkaOptions, Repeated, parse_address, parse_settings, words_of
 from deploy.options.feeds import FeedChoices, parse_groups
 from deploy.options.files import FileUse, OutputFolder
 from deploy.options.server import MqwebOptions, qmgr_names
-from deploy.show.document import Text
+from deploy.show.answer import Answer, StoreAnswer, answer_document, store_answers, what_next
+from deploy.show.document import ZONE, Text
 from deploy.show.progress import show_progress
 from deploy.show.summaries import print_complaints, print_intake, print_not_understood, print_usage, unread_lines
-from deploy.show.terminal import kinds, print_command, print_line, print_warnings, printable, show
+from deploy.show.terminal import emit, kinds, print_command, print_line, print_warnings, printable, show
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, EstateError, MessageStoreConfig, PageSet, StoreConfig, Structure, load_estate
+from twin.estate.sources import toml_string
 from twin.feeds.estate_import import CFRM, REST
 from twin.feeds.importing import feed_events, recorded, sort_key
 from twin.feeds.intake import Intake
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
-from twin.feeds.site import MQSC, RECORDING, MissingGroup, SiteFile, recognise, record_site, see_estate, site_file
+from twin.feeds.site import (
+    MQSC,
+    RECORDING,
+    MissingGroup,
+    SiteFile,
+    SiteRecording,
+    UnknownFileError,
+    recognise,
+    record_site,
+    see_estate,
+    site_file,
+)
 from twin.forecast.extension import MIN_LEVELS
-from twin.outputs import OwnFolder, is_same_file
+from twin.outputs import OwnFolder, is_same_file, locked
 from twin.playback.replays import replay
+from twin.playback.timeline import Timeline
 from twin.recordings.files import RecordingWriter
-from twin.units import as_count
+from twin.records import read_state_record
+from twin.units import as_count, as_text
 
 if TYPE_CHECKING:
     from deploy.live import Kafka
@@ -44,6 +60,7 @@ if TYPE_CHECKING:
 _DEFAULTS, _SERVER_DEFAULTS = FeedChoices(), MqwebOptions()
 _FOLDER = Path("mqtwin-site")
 _ESTATE, _RECORDING, _MISSING = "estate.toml", "recording.arrow", "missing.txt"
+_LOCK = ".live.lock"
 _RISK = "risk: "  # of an estate's warning about something that is known
 _WRONG_USE = 2
 
@@ -66,19 +83,21 @@ def start(
     no_console: Flag = False,
     open_: Flag = False,
     flows: Literal["statistics", "accounting"] = "statistics",
-    live: str | None = None,
+    live: Repeated = (),
     once: Flag = False,
     no_resync: Flag = False,
+    json_: Flag = False,
     kafka: KafkaOptions | None = None,
     server: MqwebOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
-    """Make an estate and a recording of files that a site has, say what is missing, and show them in the console.
+    """Read files that a site has, print what fills next, when, why and what to do first, and show it in the console.
 
-    Without files it asks for them. Each is recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE
-    whose definitions a file of MQSC has, and a file .toml is an estate to use instead of the one that the data show.
-    A file of the folder that it did not write, or that was changed since, stays: the new one is estate.new.toml. With
-    --live queue managers are asked instead, and a live twin runs until Ctrl-C: docs/live.md.
+    An estate and a recording are made of them, and what is missing is said; a file that is not read is a line. Each is
+    recognised by its content; FORMAT:FILE says what it is, mqsc:OWNER=FILE whose definitions a file of MQSC has, and a
+    file .toml is an estate to use instead of the one that the data show. Without files it asks for them. A file of the
+    folder that it did not write, or that was changed since, stays: the new one is estate.new.toml. With --live queue
+    managers are asked instead, and a live twin runs until Ctrl-C: docs/live.md.
 
     Args:
         files: Files: SMF, job logs with DISPLAYs, CFRM policies, MQSC, statistics, an estate.
@@ -88,16 +107,18 @@ def start(
         no_console: Do not serve the page for a browser: end when the files are written.
         open_: Open the page in the browser of this machine.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
-        live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run.
+        live: URL of the REST interface (mqweb) of the queue managers of --qmgr, whose live twin is to run; may be
+            repeated, for one of each system.
         once: Ask once and print the stores, without Kafka and Spark.
         no_resync: Measurements test the live twin, as another feed reports puts and gets.
+        json_: Print the answer as JSON, and end.
         kafka: Kafka connection of the live twin. Default: an embedded broker, which keeps its data in the folder.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
     """
     options = choices.feed_options(flows=flows)
-    if live is not None:
-        own = _Live(live, tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
+    if live:
+        own = _Live(",".join(live), tuple(files), output or _FOLDER, parse_groups(group), choices, server, kafka)
         if once:
             return _ask_once(own)
         return _run_live(own, None if no_console else listen, opens=open_, has_resync=not no_resync)
@@ -107,30 +128,77 @@ def start(
     again = TOKENS.get() or ("start", *names)
     if not files:
         again = (*again, *names, *(() if output else ("-o", str(path))))
-    described, recording = _read_files(names, path, options, parse_groups(group), again)
-    if recording is None:
-        return _WRONG_USE
-    if not no_console:
-        console(recording=recording, estate=described, listen=listen, open_=open_)
+    with redirect_stdout(sys.stderr) if json_ else nullcontext():
+        read = _read_files(names, path, options, choices.site_zone, parse_groups(group), again)
+        if read is None:
+            return _WRONG_USE
+        timeline = (
+            None if read.recording is None or read.estate is None else play_recording(read.recording, read.estate)
+        )
+    emit(answer_document(_answer(read, timeline, choices.site_zone)), as_json=json_)
+    if timeline is not None and not (no_console or json_):
+        host, port = parse_address(listen)
+        serve(lambda _: server_of(timeline, Listen(host=host, port=port)), opens=open_)
     return None
 
 
+class _Read(NamedTuple):
+    """What was read of files. estate, recording: None: there is none, and it was said."""
+
+    described: Path
+    files: list[SiteFile]
+    not_read: list[UnknownFileError]
+    estate: Estate | None = None
+    recording: Path | None = None
+    clocks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def _answer(read: _Read, timeline: Timeline | None, zone: str) -> Answer:
+    """Return the answer."""
+    stores, others = list[StoreAnswer](), 0
+    if timeline is not None:
+        ZONE.set(timeline.estate.site.clock)
+        states = map(read_state_record, timeline.states(timeline.times[-1]).values())
+        stores, others = store_answers(states, timeline.alerts)
+    return Answer(
+        time=None if timeline is None else as_text(timeline.times[-1]),
+        zone=zone if timeline is None else timeline.estate.site.zone,
+        stores=tuple(stores),
+        others=others,
+        estate=str(read.described),
+        recording=None if read.recording is None else str(read.recording),
+        not_read=tuple(map(str, read.not_read)),
+        clocks=read.clocks,
+        missing=read.missing,
+        next=tuple(what_next(read.files, read.not_read)),
+    )
+
+
 def _read_files(
-    names: Sequence[str], path: Path, options: FeedOptions, groups: Mapping[str, Sequence[str]], again: Sequence[str]
-) -> tuple[Path, Path | None]:
-    """Return the estate of files and their recording; None: there is none, and what to do was printed.
+    names: Sequence[str],
+    path: Path,
+    options: FeedOptions,
+    zone: str,
+    groups: Mapping[str, Sequence[str]],
+    again: Sequence[str],
+) -> _Read | None:
+    """Return what was read of files; None: the user has to add something, which was said.
 
     Args:
         names: Files, as on the command line.
         path: Folder to write to.
         options: Facts that the data lack.
+        zone: Zone of the site; "": it is not known.
         groups: Queue managers by queue-sharing group.
         again: Arguments of this command.
     """
     estates = [Path(name) for name in names if name.endswith(".toml")]
     if len(estates) > 1:
         raise UsageError(f"{', '.join(map(str, estates))}: several estates; expected: at most one file .toml")
-    site_files = _site_files(names, options)
+    site_files, not_read = _site_files(names, options)
+    if not site_files and not estates:
+        return _Read(path / _ESTATE, site_files, not_read)
     folder = OwnFolder(path, [*(own.path for own in site_files), *estates])
     lines: tuple[str, ...] = ()
     if estates:
@@ -139,8 +207,9 @@ def _read_files(
         seen = see_estate(site_files, path, options, groups)
         _say_causes(seen.groups, again)
         if any(own.is_needed for own in seen.groups):
-            return path / _ESTATE, None
-        described, lines = _write(folder, _ESTATE, seen.text), seen.missing
+            return None
+        text = f"{seen.text}\n[site]\nzone = {toml_string(zone)}\n" if zone else seen.text
+        described, lines = _write(folder, _ESTATE, text), seen.missing
         if described.name != _ESTATE:
             print_line("mqtwin: to use the one that stays, run")
             print_command((*again, str(path / _ESTATE)))
@@ -151,9 +220,16 @@ def _read_files(
             print_line(f"mqtwin: {message}")
         print_line(f"mqtwin: correct {described}, then run")
         print_command(again if estates else (*again, str(described)))
-        return described, None
-    recording = _record(site_files, folder, estate, options, lines)
-    return described, recording
+        return None
+    read = _Read(described, site_files, not_read, estate)
+    if not _with_events(site_files):
+        missing = (*lines, *estate.warnings)
+        not_known = _say_missing(folder, missing)
+        print(printable(f"{as_count(len(estate.stores), 'store')} in {described}; {not_known}"))
+        print_line("mqtwin: no file shows what they hold: add a job log with DISPLAYs, SMF, or statistics")
+        return read._replace(missing=missing)
+    recording, clocks, missing = _record(site_files, folder, estate, options, lines)
+    return read._replace(recording=recording, clocks=clocks, missing=missing)
 
 
 def _say_causes(groups: Sequence[MissingGroup], again: Sequence[str]) -> None:
@@ -176,20 +252,39 @@ def _say_kept(folder: OwnFolder, name: str, path: Path) -> None:
         print_line(f"mqtwin: {folder.path / name} is read, or not as `mqtwin start` wrote it: it stays; see {path}")
 
 
-def _site_files(names: Sequence[str], options: FeedOptions, *, has_events: bool = True) -> list[SiteFile]:
-    """Return the files that are no estate, and print what each is. UsageError: none of them has events."""
-    files = [_site_file(name, options) for name in names if not name.endswith(".toml")]
+def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFile], list[UnknownFileError]]:
+    """Return the files that are no estate and are read, and the others; print what each is or seems to be.
+
+    Raises:
+        UsageError: none is read or of MQ, or one is missing.
+    """
+    files, unknown = list[SiteFile](), list[UnknownFileError]()
+    for name in names:
+        try:
+            if not name.endswith(".toml"):
+                files.append(_site_file(name, options))
+        except UnknownFileError as error:
+            unknown.append(error)
+    if unknown and not files and not any(error.instead for error in unknown):
+        raise UsageError("; ".join(map(str, unknown)))
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
-    if has_events and not any(own.format_name in (RECORDING, *FORMATS) for own in files):
-        raise UsageError(f"{', '.join(names)}: no file has events; expected: one of {RECORDING}, {', '.join(FORMATS)}")
-    return files
+    for reason in unknown:
+        print_line(f"mqtwin: not read: {reason}")
+    return files, unknown
+
+
+def _with_events(files: Iterable[SiteFile]) -> list[Path]:
+    """Return the paths of the files that show what stores hold."""
+    return [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
 
 
 def _record(
     files: Sequence[SiteFile], folder: OwnFolder, estate: Estate, options: FeedOptions, lines: tuple[str, ...]
-) -> Path:
-    """Write recording.arrow and missing.txt, and say what is in them; return the recording.
+) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
+    """Write recording.arrow and missing.txt, and say what is in them.
+
+    Return the recording, clocks that do not fit, and what is missing.
 
     Args:
         files: the files.
@@ -201,34 +296,38 @@ def _record(
     Raises:
         MqtwinError: no event was made.
     """
-    with_events = [own.path for own in files if own.format_name in (RECORDING, *FORMATS)]
+    with_events = _with_events(files)
     if len(with_events) == 1 and is_same_file(with_events[0], folder.path / _RECORDING):
         recording = with_events[0]
-        intakes, events = list[Intake](), sum(1 for _ in recorded(recording))
+        written = SiteRecording([], sum(1 for _ in recorded(recording)))
     else:
         recording = folder.free(_RECORDING)
         with show_progress("import") as advance:
-            intakes, events = record_site(files, recording, estate, options, lambda events: advance(None, events))
-        if events:
+            written = record_site(files, recording, estate, options, lambda events: advance(None, events))
+        if written.events:
             folder.note_written(recording)
             _say_kept(folder, _RECORDING, recording)
+    intakes, events, clocks = written
+    for line in clocks:
+        print_line(f"mqtwin: warning: {line}")
     for intake in intakes:
         print_intake(intake, printed=len(intake.complaints))
         lines += (*map(str, intake.complaints), *intake.notes)
     few = _lacking_levels(recording) if events else []
-    not_known = _say_missing(folder, (*lines, *few, *estate.warnings))
+    missing = (*lines, *few, *estate.warnings)
+    not_known = _say_missing(folder, missing)
     if not events:
         print_not_understood(*intakes)
         raise MqtwinError(f"{', '.join(map(str, with_events))}: no event was made; the lines above say why")
     print(printable(f"{as_count(events, 'event')} in {recording}; {not_known}"))
     print_not_understood(*intakes)
-    return recording
+    return recording, clocks, tuple(dict.fromkeys(missing))
 
 
 def _say_missing(folder: OwnFolder, lines: Sequence[str]) -> str:
     """Write missing.txt and print each kind of its lines; return how many lines are where."""
     missing = tuple(dict.fromkeys(lines))
-    place = _write(folder, _MISSING, "".join(f"{line}\n" for line in missing))
+    place = _write(folder, _MISSING, "".join(f"{printable(line)}\n" for line in missing))
     for line in kinds(missing):
         print_line(f"mqtwin: {line}" if line.startswith(_RISK) else f"mqtwin: not known: {line}")
     return f"{as_count(len(missing), 'line')} about what is not known in {place}"
@@ -276,7 +375,7 @@ def _ask(output: Path | None) -> tuple[tuple[str, ...], Path]:
 class _Live(NamedTuple):
     """A live twin as the command line describes it."""
 
-    url: str
+    url: str  # several with commas
     files: tuple[str, ...]
     output: Path
     groups: dict[str, list[str]]
@@ -291,11 +390,12 @@ class _Live(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Answers of the definitions and of one round, why others are missing, and who did not answer at all."""
+    """Answers of the definitions and of one round, why others are missing, who did not answer at all, and the cost."""
 
     answers: list[Page]
     failures: list[str]
     silent: list[str]
+    cost: tuple[int, int]  # requests, and bytes of answers, of the round
 
     def error(self) -> MqtwinError:
         """Return the error where there is no answer."""
@@ -320,6 +420,7 @@ def _ask_once(live: _Live) -> int | None:
     print_complaints(intake)
     print_usage(states.values(), has_forecast=False)
     show(*map(Text, unread_lines(events)))
+    _say_cost(live, asked, estate, lambda line: print_line(f"mqtwin: {line}"))
     print_line(f"mqtwin: a forecast needs {MIN_LEVELS} rounds; for a live twin run")
     print_command(word for word in TOKENS.get() if word != "--once")
     return None
@@ -335,23 +436,28 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
         host, port = parse_address(listen)
         Listen(host=host, port=port)
         listen = free_address(host, port) if port == DEFAULT_PORT else listen
-    estate = _live_estate(live, _ask_queue_managers(live))
-    if estate is None:
-        return _WRONG_USE
-    say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
-    _begin_anew(live.output / POSITION, live.url, say)
-    _prepare(live, say)
-    resync = ("--resync",) if has_resync else ()
-    settings = LiveSettings(
-        folder=live.output,
-        estate=Path(estate.source),
-        stores=len(estate.stores),
-        collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
-        kafka=kafka,
-        listen=listen,
-        opens=opens,
-    )
-    LiveTwin(settings, say, began_s).run()
+    asked = None if live.output.exists() else _ask_queue_managers(live)  # then no twin runs in it
+    OwnFolder(live.output).make()
+    with locked(live.output / _LOCK, f"{live.output}: a live twin runs in it", "another folder, or its end"):
+        asked = asked or _ask_queue_managers(live)
+        estate = _live_estate(live, asked)
+        if estate is None:
+            return _WRONG_USE
+        say(f"{estate.source}: {_numbers_of(estate.stores.values())}")
+        _say_cost(live, asked, estate, say)
+        _begin_anew(live.output / POSITION, live.url, say)
+        _prepare(live, say)
+        resync = ("--resync",) if has_resync else ()
+        settings = LiveSettings(
+            folder=live.output,
+            estate=Path(estate.source),
+            stores=len(estate.stores),
+            collect=("rest", f"--url={live.url}", *words_of(live.server), *words_of(live.choices), *resync),
+            kafka=kafka,
+            listen=listen,
+            opens=opens,
+        )
+        LiveTwin(settings, say, began_s).run()
     say("stopped; to continue, run")
     print_command(TOKENS.get())
     return None
@@ -360,15 +466,20 @@ def _run_live(live: _Live, listen: str | None, *, opens: bool, has_resync: bool)
 def _ask_queue_managers(live: _Live) -> _Asked:
     """Ask for the definitions and for one round; again where answers name other members of a group."""
     names = qmgr_names(live.choices.qmgr)
-    answers, failures = _round(live, None)
+    answers, failures, cost = _round(live, None)
     estate = _provisional(live, answers) if answers else None
     if estate is not None and not estate.queue_managers.keys() <= {*names, *_answering(answers)}:
-        answers, failures = _round(live, estate)
-    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)])
+        answers, failures, cost = _round(live, estate)
+    return _Asked(answers, failures, [name for name in names if name not in _answering(answers)], cost)
 
 
-def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
-    """Return the answers about definitions and levels, and why others are missing. estate: names members of groups."""
+def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str], tuple[int, int]]:
+    """Return the answers about definitions and levels, why others are missing, and the cost of levels.
+
+    Args:
+        live: the command line.
+        estate: names members of groups.
+    """
     failures: list[str] = []
     mqweb = live.server.mqweb(
         live.url, live.choices.qmgr, estate, lambda _code, place, text: failures.append(f"{place}: {text}")
@@ -376,9 +487,20 @@ def _round(live: _Live, estate: Estate | None) -> tuple[list[Page], list[str]]:
     if estate is None:
         print_line(f"mqtwin: asking {live.choices.qmgr} at {live.url}")
     try:
-        return [*mqweb.definitions(), *mqweb.levels()], failures
+        return [*mqweb.definitions(), *mqweb.levels()], failures, mqweb.cost
     finally:
         mqweb.close()
+
+
+def _say_cost(live: _Live, asked: _Asked, estate: Estate, say: Callable[[str], None]) -> None:
+    """Say what the live twin will ask of the queue managers in a minute."""
+    mqweb = live.server.mqweb(live.url, live.choices.qmgr, estate, lambda *_: None)
+    interval_s = live.server.interval_s or mqweb.usual_interval_s
+    commands, size = (number * 60 / interval_s for number in asked.cost)
+    say(
+        f"live, a round each {interval_s:g} s (--interval-s): this will be {commands:,.0f} commands and"
+        f" {size / 1e6:,.1f} MB a minute; --max-commands-per-minute bounds it"
+    )
 
 
 def _answering(answers: Iterable[Page]) -> set[str]:
@@ -386,10 +508,14 @@ def _answering(answers: Iterable[Page]) -> set[str]:
 
 
 def _provisional(live: _Live, answers: Sequence[Page], files: Sequence[SiteFile] = ()) -> Estate | None:
-    """Return the estate that answers and files show, without writing it; None if it cannot be read."""
+    """Return the estate that answers and files show, without writing it; None if it cannot be read.
+
+    Answers about the state of queues are left out where there are others: most of all, they show queue files alone.
+    """
+    defining = [page for page in answers if "QSTATUS" not in page.headers.get("mqweb.command", "")] or answers
     with tempfile.TemporaryDirectory(prefix="mqtwin-start-") as folder:
         path = Path(folder) / _ESTATE
-        path.write_text(see_estate(files, Path(folder), live.options, live.groups, answers).text, encoding="utf-8")
+        path.write_text(see_estate(files, Path(folder), live.options, live.groups, defining).text, encoding="utf-8")
         try:
             return load_estate(path)
         except EstateError:
@@ -406,7 +532,7 @@ def _live_estate(live: _Live, asked: _Asked) -> Estate | None:
         UsageError: No store was found.
     """
     described, written = live.output / _ESTATE, None
-    site_files = _site_files(live.files, live.choices.feed_options(), has_events=False)
+    site_files, _ = _site_files(live.files, live.choices.feed_options())
     folder = OwnFolder(live.output, [own.path for own in site_files])
     missing: tuple[str, ...] = ()
     lacking = _lacking(live, asked, site_files) if described.is_file() else []

@@ -20,9 +20,9 @@ from streams.checkpoint.snapshots import HOURS
 from streams.log import configure_logging
 from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
-from streams.query.session import MASTER, is_local
+from streams.query.session import MASTER, check_classic, is_local
 from streams.query.status import check_replaceable
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.feeds import FeedOptions
 
 _SPAN_DEFAULTS = SpanChoices()
@@ -85,6 +85,7 @@ def stream(
     _check_starting_offsets(starting_offsets)
     skipped = tuple(map(Place.parse, skip))
     check_restart(restart)
+    check_classic(master, parse_settings("--conf", conf))
     if not (snapshot_hours == 0 or _MIN_SNAPSHOT_HOURS <= snapshot_hours <= MAX_HOURS):
         raise UsageError(
             f"--snapshot-hours {snapshot_hours:g}; expected: 0, or from {_MIN_SNAPSHOT_HOURS:g} to {MAX_HOURS:g}"
@@ -137,7 +138,7 @@ def _check_starting_offsets(text: str) -> None:
         return
     try:
         offsets = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         offsets = None
     if not isinstance(offsets, dict):
         raise UsageError(

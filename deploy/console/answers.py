@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from datetime import tzinfo
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -20,7 +21,7 @@ from twin.planning.advise import Promise, advise, sizes
 from twin.planning.proof import Hindsight
 from twin.planning.whatif import DEFAULT_HORIZON_S, FillOutcome, Moment, Traffic, missing_gets_per_s, what_if
 from twin.stores.message_store import MessageStore
-from twin.units import FIRST_SECOND, LAST_SECOND, as_rate, as_text
+from twin.units import FIRST_SECOND, LAST_SECOND, as_local, as_rate
 
 _MIB = 1024 * 1024
 _Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970
@@ -168,8 +169,8 @@ class Answers(ABC):
                     answer = what_if(moment, request.set, request.traffic, request.horizon_s)
             except ArithmeticError as error:
                 raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
-            sliders = _sliders(moment.twin)
-        moment_text = f"As of {_clock(answer.time)}, if the traffic of the last minutes continues as set here."
+            sliders, zone = _sliders(moment.twin), moment.twin.estate.site.clock
+        moment_text = f"As of {_clock(answer.time, zone)}, if the traffic of the last minutes continues as set here."
         return WhatIfAnswer(
             time=answer.time,
             attributes=sliders,
@@ -185,13 +186,15 @@ class Answers(ABC):
         with self.moment(request.store, request.time) as moment:
             advice = advise(moment, promise, request.traffic)
             gets = missing_gets_per_s(moment, request.traffic)
+            zone = moment.twin.estate.site.clock
+        when = f"As of {_clock(advice.time, zone)}"
         promised = f"not full within {promise.hours:g} h in {100 * promise.confidence:g} % of all futures"
         if advice.is_kept:
-            note = f"As of {_clock(advice.time)} nothing has to change: {promised}."
+            note = f"{when} nothing has to change: {promised}."
         elif advice.plans:
-            note = f"As of {_clock(advice.time)}{_first(gets)}; with each of these: {promised}."
+            note = f"{when}{_first(gets)}; with each of these: {promised}."
         else:
-            note = f"As of {_clock(advice.time)}{_first(gets)}; no change of sizes or rules is enough for: {promised}."
+            note = f"{when}{_first(gets)}; no change of sizes or rules is enough for: {promised}."
         plans = [
             PagePlan(
                 title=plan.title,
@@ -217,18 +220,19 @@ def _first(gets_per_s: float) -> str:
     return f": {as_rate(gets_per_s)} gets/s more, and it grows no more" if gets_per_s > 0 else ""
 
 
-def hindsight_answer(result: Hindsight) -> HindsightAnswer:
-    """Return a hindsight as the page shows it."""
+def hindsight_answer(result: Hindsight, zone: tzinfo) -> HindsightAnswer:
+    """Return a hindsight as the page shows it. zone: the zone of the site."""
     before, after = result.before, result.after
-    until = "no later event" if not after.times else f"the events until {_clock(as_text(round(after.times[-1] * 1e6)))}"
-    if after.refused:
+    until = "no later event" if not after.times else f"the events until {_clock(round(after.times[-1] * 1e6), zone)}"
+    if after.refused and after.first_full is not None:
         what = (
-            f"{after.refused:,} of {after.puts:,} puts would have been refused, from {_clock(after.first_full or '')}"
+            f"{after.refused:,} of {after.puts:,} puts would have been refused, from {_clock(after.first_full, zone)}"
         )
         full = ", ".join(Resource.parse(name).label for name in after.full)
         what += f" ({full})" if full else ""
     else:
         what = f"it would have held: none of {after.puts:,} puts refused, at most {after.peak_pct:.1f} % in use"
+    begin = _clock(result.time, zone)
     return HindsightAnswer(
         time=result.time,
         puts=after.puts,
@@ -236,12 +240,12 @@ def hindsight_answer(result: Hindsight) -> HindsightAnswer:
         refused_after=after.refused,
         first_full=after.first_full,
         peak_pct=after.peak_pct,
-        note=f"With these settings from {_clock(result.time)} on, over {until}: {what}; {before.recorded:,} were.",
+        note=f"With these settings from {begin} on, over {until}: {what}; {before.recorded:,} were.",
     )
 
 
-def _clock(time: str) -> str:
-    return time[:19].replace("T", " ")
+def _clock(time: int | str, zone: tzinfo) -> str:
+    return as_local(time, zone, seconds=True)
 
 
 def _outcome(outcome: FillOutcome, horizon_s: float) -> PageOutcome:

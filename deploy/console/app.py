@@ -33,7 +33,7 @@ from deploy.console.answers import Answers
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
 from deploy.java.jars import CONSOLE, ensure_jars
-from twin.errors import MqtwinError, UsageError
+from twin.errors import UNREADABLE, MqtwinError, UsageError
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
@@ -424,7 +424,7 @@ async def _asked(request: Request, answer: Answer | None) -> Response:
         content = msgspec.json.decode(await _body(request))
     except _BodyError as error:
         return _problem(error.status, str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         return _problem(400, f"the body is not JSON: {error}")
     return await _answered(answer, content)
 

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from operator import itemgetter
 from typing import Any
 
@@ -25,6 +25,7 @@ from streams.kafka.topics import Topics
 from twin.alerts.texts import is_full_now
 from twin.conditions import CRITICAL, FULL, INFO, OPENED, PAGE, WARNING, Condition, Resource, full_reason
 from twin.records import (
+    LIKELY,
     AlertData,
     AlertRecord,
     Incident,
@@ -37,8 +38,10 @@ from twin.records import (
     read_note,
     read_state_record,
     resources_of,
+    rise_text,
     urgency_of,
 )
+from twin.units import zone_periods
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
@@ -50,8 +53,7 @@ MAX_REASONS = 100
 MAX_LETTER_CHARACTERS = 600
 _RATE_SECONDS = 60.0  # over which the rates of the job are measured
 _LETTER_HEADERS = ("reason", "detail", "topic", "partition", "offset", "index")
-_LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
-_POSSIBLE = 0.3  # the same while its alert is open: below it no time until full is said
+_POSSIBLE = 0.3  # probability from which a forecast counts while its alert is open
 _DAY_S = 86_400.0
 _REFUSES_FROM_PCT = 98.0  # a resource that was full counts as full from this usage on
 
@@ -186,18 +188,25 @@ class ConsoleModel:
     Args:
         topics: names of the topics whose records are folded.
         clock: the time of day, seconds since 1970.
+        job_problem: returns why the job has stopped, or "".
+        zone: the zone in which the page shows times.
 
     Attributes:
         epoch: id of this model; versions of another one mean nothing here.
     """
 
     def __init__(
-        self, topics: Topics, clock: Callable[[], float] = time.time, job_problem: Callable[[], str] = str
+        self,
+        topics: Topics,
+        clock: Callable[[], float] = time.time,
+        job_problem: Callable[[], str] = str,
+        zone: tzinfo = UTC,
     ) -> None:
         self.epoch = uuid.uuid4().hex[:12]
         self._topics = topics
         self._clock = clock
         self._job_problem = job_problem
+        self._zone = zone
         self._lock = threading.RLock()
         self._version = 0
         self._stores: dict[str, _Entry] = {}
@@ -404,8 +413,16 @@ class ConsoleModel:
             "fields": {key: value for key, value in msgspec.structs.asdict(state).items() if key not in drop},
         }
         falls = {name: since for name, since in falling.items() if since is not None}
-        not_known = state.lacks_levels if first is None else ""
-        rare = {"is_filling": is_filling, "is_foreseen": is_foreseen, "falling": falls, "not_known": not_known}
+        not_known = state.lacks_levels_in(self._zone) if first is None else ""
+        if first is None and state.first is not None and state.lacks_limits:  # nothing fills, up to limits assumed
+            not_known = f"not known, {state.lacks_limits}"
+        rare = {
+            "is_filling": is_filling,
+            "is_foreseen": is_foreseen,
+            "rises": "" if first is not None and first.resource in falls else rise_text(first),
+            "falling": falls,
+            "not_known": not_known,
+        }
         return _Entry(content | {key: value for key, value in rare.items() if value}, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------
@@ -487,6 +504,7 @@ class ConsoleModel:
             **self._source,
             "job_problem": self._job_problem(),
             "as_of": max(times, default=None),
+            "zone": zone_periods(self._zone, round(now // _DAY_S)),
             "age_s": round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None,
             "stores": len(self._stores),
             "state_records": self._records,
@@ -564,7 +582,7 @@ def _outlook(
         return False, False
     if falling.get(first.resource) is not None and not _is_full_now(first):
         return False, False
-    is_filling = first.full_probability >= _LIKELY
+    is_filling = first.full_probability >= LIKELY
     alerts = [alert.data for incident in incidents for alert in incident.alerts.values()]
     is_said = any(
         data.condition == Condition.FULL_FORECAST

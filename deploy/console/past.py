@@ -185,7 +185,8 @@ class PastTwins(Past):
         """Return what settings from a moment on would have changed. UsageError: as `twin.hindsight`."""
         time = self._timeline.sample_before(round(request.time * SECOND))
         self._twin(request.store, time)
-        return hindsight_answer(hindsight(self._timeline, request.store, time, request.set))
+        answer = hindsight(self._timeline, request.store, time, request.set)
+        return hindsight_answer(answer, self._timeline.estate.site.clock)
 
     def _twin(self, store: str, time_us: int) -> Twin:
         if store not in self._timeline.estate.stores:
@@ -202,7 +203,7 @@ class PastTwins(Past):
     def _folded(self, time: int, *, everything: bool) -> ConsoleModel:
         """Return the model of a moment, microseconds; everything: with all samples until then, for the history."""
         timeline, topics = self._timeline, self._topics
-        model = ConsoleModel(topics, clock=lambda: time / SECOND)
+        model = ConsoleModel(topics, clock=lambda: time / SECOND, zone=timeline.estate.site.clock)
         states = (
             [(sampled, record) for sampled, _, record in timeline.samples() if sampled <= time]
             if everything

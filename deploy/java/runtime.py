@@ -142,7 +142,8 @@ def _java(home: Path, release: str, origin: str) -> Java | None:
 def _with_launcher(java: Java) -> Java:
     """Return the same Java, behind a launcher if it lacks the module that Spark asks for."""
     try:
-        modules = re.search(r'^MODULES="([^"]*)"', (java.home / "release").read_text(encoding="utf-8"), re.MULTILINE)
+        text = (java.home / "release").read_text(encoding="utf-8", errors="replace")
+        modules = re.search(r'^MODULES="([^"]*)"', text, re.MULTILINE)
     except OSError:
         modules = None
     if modules and SPARK_MODULE in modules.group(1).split():

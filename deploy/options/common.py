@@ -7,16 +7,18 @@ import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from deploy.options.files import InputFile, option_name
-from deploy.show.terminal import command_line, print_warnings
-from streams.kafka.settings import read_kafka_file
+from deploy.options.files import SecretFile, option_name
+from deploy.show.document import ZONE
+from deploy.show.terminal import command_line, print_warnings, printable
+from streams.kafka.settings import foreign_settings, read_kafka_file
 from twin.errors import UsageError
-from twin.units import event_time
+from twin.units import event_time, zone_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,12 +34,24 @@ MAX_SECONDS = 3600 * MAX_HOURS
 
 
 def open_estate(path: Path) -> Estate:
-    """Return the estate of a file, and print its warnings. UsageError: the file or a text that it imports is wrong."""
+    """Return the estate of a file, and print its warnings; what follows is printed in the zone of its site.
+
+    UsageError: the file or a text that it imports is wrong.
+    """
     from twin.estate import load_estate
 
     estate = load_estate(path)
+    ZONE.set(estate.site.clock)
     print_warnings(estate.warnings)
     return estate
+
+
+def parse_zone(text: str) -> tzinfo:
+    """Return the zone of --zone. UsageError: there is none of that name."""
+    try:
+        return zone_of(text)
+    except ValueError as error:
+        raise UsageError(f"--zone {error}") from None
 
 
 def words_of(options: DataclassInstance) -> tuple[str, ...]:
@@ -114,7 +128,7 @@ class KafkaOptions:
         Parameter(help="Kafka client setting, KEY=VALUE; may be repeated.", negative="", show_default=False),
     ] = ()
     kafka_file: Annotated[
-        InputFile | None,
+        SecretFile | None,
         Parameter(help="Properties file with Kafka client settings, for secrets; --kafka overrides it."),
     ] = None
 
@@ -149,6 +163,9 @@ class KafkaOptions:
     @staticmethod
     def _check_file(path: Path) -> None:
         read_kafka_file(path)
+        passed = foreign_settings(path)
+        if passed:
+            _warn(f"--kafka-file {path}: passed over are settings of other clients: {', '.join(passed)}")
         mode = path.stat().st_mode & 0o777
         if mode & 0o044:
             right = command_line(["chmod", "600", str(path)])
@@ -166,4 +183,4 @@ def record_events(kafka: KafkaOptions, folder: Path) -> Path:
 
 
 def _warn(text: str) -> None:
-    print(f"mqtwin: warning: {text}", file=sys.stderr)
+    print(printable(f"mqtwin: warning: {text}"), file=sys.stderr)

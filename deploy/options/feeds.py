@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from datetime import date, timedelta, timezone, tzinfo
+from datetime import date
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.options.common import parse_settings
+from deploy.options.common import parse_settings, parse_zone
 from twin.errors import UsageError
 from twin.feeds.protocol import FeedOptions
 
 FACTS = Group("Facts that the data lack", sort_key=2)
-_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 
 SPANS = Group("OpenTelemetry spans", sort_key=3)
 
@@ -30,7 +27,15 @@ class FeedChoices:
         UsageError: a value is wrong.
     """
 
-    zone: Annotated[str | None, Parameter(help="Zone of local times: Europe/Berlin, or +01:00. Default: UTC.")] = None
+    zone: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Zone of local times: Europe/Berlin, or +01:00; that of one file: FILE=ZONE; may be repeated. Default:"
+            " UTC.",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
     date: Annotated[str | None, Parameter(help="Date of the first time of day, YYYY-MM-DD.")] = None
     qmgr: Annotated[
         str | None, Parameter(help="Queue manager of data that name none. Of rest those to ask live: QM01,QM02.")
@@ -49,6 +54,14 @@ class FeedChoices:
         ),
     ] = None
 
+    @property
+    def site_zone(self) -> str:
+        """The zone of all files that have none of their own; "": none is given. UsageError: several are."""
+        zones = [zone for name, _, zone in map(_split, self.zone) if not name]
+        if len(zones) > 1:
+            raise UsageError(f"--zone {zones[0]} --zone {zones[1]}; expected: one, and --zone FILE=ZONE of other files")
+        return zones[0] if zones else ""
+
     def feed_options(self, *, queue: str | None = None, flows: str = "statistics") -> FeedOptions:
         """Return the options of a feed.
 
@@ -60,7 +73,8 @@ class FeedChoices:
             raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
         return FeedOptions(
             slice_s=self.slice_s,
-            zone=None if self.zone is None else _zone(self.zone),
+            zone=None if not self.site_zone else parse_zone(self.site_zone),
+            zones={name: parse_zone(zone) for name, _, zone in map(_split, self.zone) if name},
             date=None if self.date is None else _date(self.date),
             qmgr=self.qmgr,
             prefixes=parse_settings("--prefix", self.prefix),
@@ -80,17 +94,9 @@ def parse_groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
     return groups
 
 
-def _zone(text: str) -> tzinfo:
-    match = _OFFSET.fullmatch(text)
-    if match is not None and int(match[2]) < 24 and int(match[3]) < 60:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(offset if match[1] == "+" else -offset)
-    try:
-        return ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(
-            f"--zone {text}; expected: a name such as Europe/Berlin, or an offset such as +01:00"
-        ) from None
+def _split(zone: str) -> tuple[str, str, str]:
+    """Return file, = and zone of a value of --zone; without a file "", "" and the zone."""
+    return zone.rpartition("=")
 
 
 def _date(text: str) -> str:

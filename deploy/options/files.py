@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -17,6 +19,8 @@ from cyclopts import Parameter
 from twin.errors import UsageError
 from twin.outputs import is_same_file, is_stream
 
+_READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileUse:
@@ -25,12 +29,14 @@ class FileUse:
     Attributes:
         is_written: The command writes it; otherwise it reads it.
         is_folder: It is a folder.
+        is_secret: It has a password, a token or a key: nobody else should read it.
         path_of: Path in the value of the option; None: the value names no file.
         parts_of: Further files that are read with it.
     """
 
     is_written: bool = False
     is_folder: bool = False
+    is_secret: bool = False
     path_of: Callable[[Any], Path | None] = Path
     parts_of: Callable[[Path], tuple[Path, ...]] = lambda _: ()
 
@@ -64,6 +70,7 @@ def _unless_hyphen(value: str) -> Path | None:
 
 
 InputFile = Annotated[Path, FileUse()]
+SecretFile = Annotated[Path, FileUse(is_secret=True)]
 InputFolder = Annotated[Path, FileUse(is_folder=True)]
 EstateFile = Annotated[Path, FileUse(parts_of=texts_of)]
 OutputFile = Annotated[Path, FileUse(is_written=True)]  # written by `twin.outputs`, so that it stays on failure
@@ -102,6 +109,18 @@ def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
             if is_same_file(output.path, other.path):
                 options = f"{other.option} and {output.option}"
                 raise UsageError(f"{options} {output.path}: two outputs in one file; expected: a file for each")
+
+
+def open_secrets(command: Callable[..., Any], arguments: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each file of secrets that others may read. Arguments as of `check_files`."""
+    warnings = []
+    for own in named_files(command, arguments):
+        with suppress(OSError):  # whoever reads it reports that
+            mode = stat.S_IMODE(own.path.stat().st_mode) if own.use.is_secret else 0
+            if mode & _READ_BY_OTHERS:
+                text = f"{own.option} {own.path} can be read by others (mode {mode:o})"
+                warnings.append(f"{text}; expected: chmod 600 {own.path}")
+    return warnings
 
 
 def named_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> Iterator[NamedFile]:

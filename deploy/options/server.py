@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from typing_extensions import override
 
 from deploy.options.common import MAX_SECONDS
-from deploy.options.files import InputFile
+from deploy.options.files import InputFile, SecretFile
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,17 +43,23 @@ class MqwebOptions:
     interval_s: Annotated[
         float | None,
         Parameter(
-            help="Seconds between two requests. Default: 60; 30 for prometheus and rest.",
+            help="Seconds between two requests. Default: 60; 30 for prometheus; rest: 30 to 300, by the site's size.",
             validator=Number(gte=0.1, lte=MAX_SECONDS),
         ),
     ] = None
+    max_commands_per_minute: Annotated[
+        int | None, Parameter(help="Ceiling of requests in any minute, for rest.", validator=Number(gte=1, lte=100_000))
+    ] = None
     user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
-    password_file: Annotated[InputFile | None, Parameter(help="File with the password in its first line.")] = None
+    password_file: Annotated[SecretFile | None, Parameter(help="File with the password in its first line.")] = None
     token_login: Annotated[
         bool, Parameter(help="Log in for a token, instead of sending the password each time, for rest.", negative="")
     ] = False
+    allow_http: Annotated[
+        bool, Parameter(help="Send a password or a token by http, too, in clear to another machine.", negative="")
+    ] = False
     client_cert: Annotated[InputFile | None, Parameter(help="Certificate of this client (PEM).")] = None
-    client_key: Annotated[InputFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
+    client_key: Annotated[SecretFile | None, Parameter(help="Its private key (PEM), not encrypted.")] = None
     ca_file: Annotated[InputFile | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
 
     def client(self) -> HttpClient:
@@ -68,6 +74,12 @@ class MqwebOptions:
             client_key=self.client_key,
         )
 
+    def address(self, url: str) -> str:
+        """Return the address of a server. UsageError: it is none, or a secret would be sent there in clear."""
+        from streams.collecting.http import check_url
+
+        return check_url(url, has_secret=not self.allow_http and self.client().has_secret)
+
     def mqweb(
         self,
         url: str,
@@ -79,7 +91,7 @@ class MqwebOptions:
         """Return the client of queue managers.
 
         Args:
-            url: address of the server.
+            url: addresses of the servers, with commas.
             qmgr: names of the queue managers, with commas.
             estate: the estate, if there is one.
             complain: called with the code, place and text of a failure.
@@ -88,11 +100,10 @@ class MqwebOptions:
         Raises:
             UsageError: an option is wrong.
         """
-        from streams.collecting.http import check_url
         from streams.collecting.mqweb import Mqweb
 
         return Mqweb(
-            check_url(url),
+            [self.address(own) for own in url.split(",")],
             qmgr_names(qmgr),
             self.client(),
             estate,
@@ -100,6 +111,7 @@ class MqwebOptions:
             queues=self.queues,
             gateway=self.gateway,
             has_token=self.token_login,
+            max_per_minute=self.max_commands_per_minute,
             say=say,
         )
 
@@ -114,7 +126,7 @@ class ServerOptions(MqwebOptions):
     query_range: Annotated[
         bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
     ] = False
-    token_file: Annotated[InputFile | None, Parameter(help="File with a bearer token in its first line.")] = None
+    token_file: Annotated[SecretFile | None, Parameter(help="File with a bearer token in its first line.")] = None
 
     @override
     def client(self) -> HttpClient:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 
 from rich.cells import cell_len
 from rich.text import Text
 
+from deploy.show.document import ZONE, site_time
 from deploy.show.terminal import fill, printable
 from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, PAGE, UPDATED, WARNING, WATCH
 from twin.records import ROOT, AlertData, AlertRecord, Change, Filler, IncidentChange
@@ -33,7 +35,7 @@ def alert_line(alert: AlertRecord) -> str:
     data = alert.data
     fillers = _fillers_text(data.fillers)
     fields = [
-        data.time,
+        _when(data),
         f"{alert.change:<7}",
         f"{_word(alert):<8}",
         data.store,
@@ -43,6 +45,11 @@ def alert_line(alert: AlertRecord) -> str:
         data.cause,
     ]
     return printable("  ".join(fields) + (f"  [{fillers}]" if fillers else ""))
+
+
+def _when(data: AlertData) -> str:
+    """Return the time of an alert: at the site, or as in the record where the zone of the site is not known."""
+    return data.time if ZONE.get() is UTC else site_time(data.time, seconds=True)
 
 
 def is_shown(change: IncidentChange) -> bool:
@@ -115,10 +122,10 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
         for line in others:
             indented = f"{_INDENT}{printable(line)}"
             text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)), "bold")
-        heading = [(f"{_INDENT}{data.time}", "dim"), *names]
+        heading = [(f"{_INDENT}{_when(data)}", "dim"), *names]
         text.append("\n")
     else:
-        heading = [(f"{data.time} ", "dim"), tag, *names]
+        heading = [(f"{_when(data)} ", "dim"), tag, *names]
     text.append_text(_fold([(printable(piece), piece_style) for piece, piece_style in heading], width))
     lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):

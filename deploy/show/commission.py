@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deploy.show.document import PAGE, TERMINAL, Curve, Curves, Document, Heading, Items, Part, Table, Text
+from deploy.show.document import (
+    PAGE,
+    TERMINAL,
+    ZONE,
+    Curve,
+    Curves,
+    Document,
+    Heading,
+    Items,
+    Part,
+    Table,
+    Text,
+    site_time,
+)
 from kernels.clock import SECOND
 from twin.playback.commission import Commission
 from twin.playback.fidelity import DriftPoint, ResourceFidelity
 from twin.playback.verdicts import Fitness, NotShown, StoreCommission
-from twin.units import as_count, as_seconds, as_span, as_text
+from twin.units import as_count, as_seconds, as_span, in_zone
 
 _WIDTH = max(len(verdict) for verdict in Fitness)
 _SUBJECT_WIDTH = 9
@@ -76,12 +89,12 @@ def _scope(report: Commission) -> str:
     stores = as_count(len(report.stores), "store")
     if report.begin is None or report.end is None:
         return f"{stores}, no event"
-    begin, end = (text[:16].replace("T", " ") for text in (report.begin, report.end))
-    return f"{stores}, {begin} to {end} UTC"
+    return f"{stores}, {site_time(report.begin)} to {site_time(report.end)}"
 
 
 def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
     alignment, lag_s = resource.alignment, resource.lag_s
+    hours = (f"{in_zone(hour.hour, ZONE.get()):%H:%M}" for hour in resource.apart[:8])
     return [
         store.store,
         resource.resource,
@@ -90,7 +103,7 @@ def _cells(store: StoreCommission, resource: ResourceFidelity) -> list[str]:
         f"{100 * alignment.matched / resource.measurements:.1f} %",
         "" if alignment.distance_pct is None else f"{alignment.distance_pct:.2f} %",
         "" if not lag_s else f"{as_span(abs(lag_s))} {'late' if lag_s > 0 else 'early'}",
-        ", ".join(hour.hour[11:16] for hour in resource.apart[:8]) + (" ..." if len(resource.apart) > 8 else ""),
+        ", ".join(hours) + (" ..." if len(resource.apart) > 8 else ""),
     ]
 
 
@@ -111,8 +124,8 @@ def _drift_rows(report: Commission) -> list[list[str]]:
             f"{resource.points[-1].measured:,.0f}",
             f"{resource.points[-1].pct:+.2f}",
             f"{resource.worst.pct:+.2f}",
-            as_text(resource.points[0].time)[:19],
-            as_text(resource.points[-1].time)[:19],
+            site_time(resource.points[0].time, seconds=True),
+            site_time(resource.points[-1].time, seconds=True),
             bars(resource.points, store.tolerance_pct or 0.0),
         ]
         for store in report.stores

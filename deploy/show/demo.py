@@ -119,11 +119,11 @@ def _store_panel(name: str, state: StructureState) -> Panel:
     clock = f"{state.time[11:16]}  " if state.time else ""
     held = f"messages {NOT_MEASURED}" if messages is None else f"{messages:,} message{'' if messages == 1 else 's'}"
     title = f"{name}  {clock}{held}, {rule}{refused}"
-    content = Group(rows, _forecast_line(state.first, state.lacks_levels))
+    content = Group(rows, _forecast_line(state.first, state.lacks_levels, state.lacks_limits))
     return Panel(content, title=title, title_align="left", border_style="red" if state.full_puts else "blue")
 
 
-def _forecast_line(first: ResourceForecast | None, lacking: str) -> Text:
+def _forecast_line(first: ResourceForecast | None, lacking: str, assumed: str) -> Text:
     """Return the line of the forecast. It is there without a forecast too, so that the picture does not jump."""
     line = Text("forecast   ", style="bold", no_wrap=True, overflow="ellipsis")
     if first is None:
@@ -131,7 +131,9 @@ def _forecast_line(first: ResourceForecast | None, lacking: str) -> Text:
     times = first.time_to_full_s
     is_likely = times is not None and first.full_probability >= _MIN_PROBABILITY
     is_near = times is not None and is_likely and times.p50 <= _NEAR_S
-    return line.append(forecast_text(first), "bold red" if is_near else "yellow" if is_likely else "not bold")
+    return line.append(
+        forecast_text(first, assumed=assumed), "bold red" if is_near else "yellow" if is_likely else "not bold"
+    )
 
 
 def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:

@@ -7,12 +7,22 @@ A command makes one `Document` and gives it to `deploy.show.terminal.emit`. `dep
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any, Literal, NamedTuple
 
+from twin.units import as_local
+
+ZONE: ContextVar[tzinfo] = ContextVar("ZONE", default=UTC)  # of the site whose estate a command has opened
 Medium = Literal["terminal", "page"]
 TERMINAL: Medium = "terminal"
 PAGE: Medium = "page"
+
+
+def site_time(time: int | str, beside: int | str | None = None, *, seconds: bool = False) -> str:
+    """Return a time as a reader at the site has it; arguments as of `twin.units.as_local`."""
+    return as_local(time, ZONE.get(), beside, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

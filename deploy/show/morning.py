@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from deploy.show.document import (
     PAGE,
     TERMINAL,
+    ZONE,
     Bar,
     BarStyle,
     Curve,
@@ -17,10 +18,11 @@ from deploy.show.document import (
     Part,
     Table,
     Text,
+    site_time,
 )
 from twin.playback.pages import TWIN
 from twin.reporting.records import EndedRise, Growth, IncidentReport, Report, SeenAction, StoreReport
-from twin.units import as_count, as_seconds, as_span
+from twin.units import as_count, as_seconds, as_span, in_zone
 
 _STORES = ("store", "highest", "resource", "at", "now", "min of 2192", "room at this growth", "within interval")
 _CALLERS = ("who calls", "pages", "in time", "late", "false", "undecided", "fillings missed")
@@ -67,8 +69,9 @@ def _list(heading: str, lines: Sequence[str]) -> list[Part]:
 
 
 def _title(report: Report) -> str:
-    begin, end = (f"{text[:10]} {text[11:16]}" for text in (report.since, report.until))
-    return f"Report of {begin} to {end if begin[:10] != end[:10] else end[11:]} UTC"
+    begin, end = site_time(report.since), site_time(report.until, report.since)
+    day_and_clock, _, zone = begin.rpartition(" ")  # said once, unless it changes in between
+    return f"Report of {day_and_clock if end.endswith(zone) else begin} to {end}"
 
 
 def _summary(report: Report) -> str:
@@ -89,7 +92,8 @@ def _summary(report: Report) -> str:
 
 def _clock(time: str, report: Report) -> str:
     """Return a time of day, with its date where the period has several days, or is of another one."""
-    return time[11:16] if report.since[:10] == report.until[:10] == time[:10] else f"{time[5:10]} {time[11:16]}"
+    own, since, until = (in_zone(text, ZONE.get()) for text in (time, report.since, report.until))
+    return f"{own:%H:%M}" if since.date() == until.date() == own.date() else f"{own:%m-%d %H:%M}"
 
 
 # --- incidents -------------------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from html import escape
 from math import ceil, floor
 
-from deploy.show.document import PAGE, Code, Curves, Document, Heading, Items, Part, Ranges, Table, Text
+from deploy.show.document import PAGE, ZONE, Code, Curves, Document, Heading, Items, Part, Ranges, Table, Text
 
 _WIDTH, _RIGHT, _TOP = 760, 36, 16  # of a picture, and what is free at its right and above it
 _LEFT, _BOTTOM, _BARS = 56, 34, 14  # of curves: what labels take, and bars below them
@@ -177,8 +177,10 @@ def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
     if step is None:
         step = _DAY_S * ceil((end - begin) / _DAY_S / _MARKS)
     form = "%H:%M" if step < _DAY_S else "%m-%d"
-    times = range(ceil(begin / step) * step, floor(end) + 1, step)
-    return [(time_s, datetime.fromtimestamp(time_s, UTC).strftime(form)) for time_s in times]
+    zone = ZONE.get()
+    ahead = round((datetime.fromtimestamp(begin, zone).utcoffset() or timedelta()).total_seconds())
+    times = range(ceil((begin + ahead) / step) * step - ahead, floor(end) + 1, step)
+    return [(time_s, datetime.fromtimestamp(time_s, zone).strftime(form)) for time_s in times]
 
 
 def _legend(names: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from deploy.show.document import (
     Ranges,
     Table,
     Text,
+    site_time,
 )
 from twin.alerts.texts import is_full_now
 from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
@@ -50,7 +51,8 @@ _NO_MEMBER = (
 
 def answer_document(answer: Answer) -> Document:
     """Return an answer: the moment, the table that compares it as it is with the question, and why alerts differ."""
-    title = f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic continues"
+    place = f"{answer.store} at {site_time(answer.time, seconds=True)}"
+    title = f"{place}, {as_span(answer.horizon_s)} ahead, if the traffic continues"
     rows = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
     beside = beside_alert(answer).strip()
     parts = [Text(title, only=TERMINAL), Table(_HEADINGS, rows, _RIGHT), *([Text(beside)] if beside else [])]
@@ -136,7 +138,7 @@ def draw_answer(path: Path, answer: Answer) -> None:
         xlim=(0, end),
         xlabel=f"{unit} until full (p10, p50, p90)",
     )
-    axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic continues", fontsize=10)
+    axes.set_title(f"{answer.store} at {site_time(answer.time)}, if the traffic continues", fontsize=10)
     with Draft(path) as draft:
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(draft.file, format=path.suffix[1:], metadata=metadata, dpi=130)
@@ -171,7 +173,7 @@ def advice_document(
     pool = Resource.parse(outcome.resource or "").pool
     no_member = not advice.is_kept and pool in (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)
     parts: list[Part] = [
-        Text(f"{advice.store} at {advice.time[:19]}Z{required}: {expected(outcome, promise)}."),
+        Text(f"{advice.store} at {site_time(advice.time, seconds=True)}{required}: {expected(outcome, promise)}."),
         *([Text(alone)] if alone else []),
         Text(_promise_text(advice), only=PAGE),
         *([] if advice.plans or is_kept else [Text(no_plan)]),
@@ -249,7 +251,7 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str, reason: int
         (
             name,
             f"{proof.refused:,}",
-            "none" if proof.first_full is None else f"{proof.first_full[:16].replace('T', ' ')}",
+            "none" if proof.first_full is None else site_time(proof.first_full),
             f"{proof.peak_pct:.1f} %",
         )
         for name, proof in zip(names, proofs, strict=True)
@@ -288,7 +290,9 @@ def _name(advice: Advice, proof: Proof) -> str:
 def members_document(advice: MemberAdvice) -> Document:
     """Return how many members carry the load, and what to do."""
     rates = f"{advice.load_per_s:,.0f} messages/s to carry, {advice.active} active members carry"
-    parts: list[Part] = [Text(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")]
+    parts: list[Part] = [
+        Text(f"{advice.store} at {site_time(advice.time, seconds=True)}: {rates} {advice.carried_per_s:,.0f}.")
+    ]
     if advice.is_enough:
         spare = advice.active - advice.members
         parts.append(Text(f"That is enough{f'. {spare} fewer would do' if spare else ', and none could be spared'}."))

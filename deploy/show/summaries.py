@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.show.document import Table, Text
-from deploy.show.terminal import show
+from deploy.show.document import ZONE, Table, Text, site_time
+from deploy.show.terminal import printable, show
 from twin.alerts.texts import is_full_now
 from twin.conditions import Pool, Resource, full_reasons
 from twin.events import Event
@@ -22,8 +22,9 @@ from twin.records import (
     TimeToFull,
     fullest_of,
     resources_of,
+    rise_text,
 )
-from twin.units import as_count, as_estimate, as_span, as_text
+from twin.units import as_count, as_estimate, as_span
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
@@ -32,7 +33,6 @@ if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from twin.simulation import Outcome
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
-_UNLIKELY = 0.3  # a probability below which no time is said
 _MAX_LINES = 20  # of each kind
 _COVERAGE = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "missing", "puts", "gets", "peak ±")
 
@@ -66,10 +66,15 @@ def _line(state: StateRecord, fullest: ResourceUsage | None) -> Sequence[str]:
     messages = NOT_MEASURED if state.messages is None else f"{state.messages:,}"
     row = (state.store, state.kind.replace("_", " "), messages)
     if fullest is None:
-        return (*row, "", "", "", "", forecast_text(state.first, state.lacks_levels))
+        return (*row, "", "", "", "", _forecast_of(state))
     used = "" if fullest.used is None else f"{fullest.used:,.0f}"
+    total = f"{fullest.total:,.0f}" if fullest.total else ""
     usage = fullest.text.replace(" in use", "", 1)  # `unit` says what it can grow to
-    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), usage, forecast_text(state.first, state.lacks_levels))
+    return (*row, used, total, _unit(fullest), usage, _forecast_of(state))
+
+
+def _forecast_of(state: StateRecord) -> str:
+    return forecast_text(state.first, state.lacks_levels_in(ZONE.get()), state.lacks_limits)
 
 
 def _unit(resource: ResourceUsage) -> str:
@@ -106,7 +111,7 @@ def usage_notes(states: Iterable[StateRecord], *, has_forecast: bool = True) -> 
         if isinstance(state, QueueManagerState) and state.records_to_replay is not None:
             notes.append(f"{name}: {state.records_to_replay:,} log records since its last checkpoint")
         if has_forecast and state.lacks_levels and state.first is None:
-            notes.append(f"{name}: time to full {state.lacks_levels}")
+            notes.append(f"{name}: time to full {state.lacks_levels_in(ZONE.get())}")
         if state.messages_estimated:
             more = f"{state.messages_estimated:,} more messages, one a page or block"
             notes.append(f"{name}: an estimated {more}, as only these were measured")
@@ -117,24 +122,26 @@ def usage_notes(states: Iterable[StateRecord], *, has_forecast: bool = True) -> 
     return notes
 
 
-def forecast_text(first: ResourceForecast | None, lacking: str = "") -> str:
+def forecast_text(first: ResourceForecast | None, lacking: str = "", assumed: str = "") -> str:
     """Return the forecast for the resource that is full first, "" where nothing rises.
 
-    Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
+    Examples: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`, and of what is less likely than not
+    `smds/QM01: rises, 18 min at this rate, not sure (31 %)`. docs/state.md describes the fields.
 
     Args:
         first: the forecast; None without one.
         lacking: why there is none, as `StateRecord.lacks_levels`.
+        assumed: which limits are not known, as `StateRecord.lacks_limits`, so that nothing says that they do not fill.
     """
     if first is None:
         return lacking
     times, probability = first.time_to_full_s, first.full_probability
     if times is None:
-        return "nothing full within the horizon"
-    if probability < _UNLIKELY:
-        return f"nothing likely to be full ({first.resource}: probability {100 * probability:.0f} %)"
+        return assumed or "nothing full within the horizon"
     if is_full_now(times.p50):
         return f"{first.resource} full now"
+    if rises := rise_text(first):
+        return "; ".join(filter(None, (assumed, f"{first.resource}: {rises}")))
     return f"{first.resource} full in {full_in(times, probability)}"
 
 
@@ -161,7 +168,7 @@ def print_refusals(refusals: Mapping[str, StoreRefusals], kinds: Iterable[str], 
 
 
 def _refusals(refusals: Refusals) -> tuple[str, str, str]:
-    first = "none" if refusals.first_full is None else as_text(refusals.first_full)[:19] + "Z"
+    first = "none" if refusals.first_full is None else site_time(refusals.first_full, seconds=True)
     return f"{refusals.full:,}", first, f"{refusals.queue_full:,}"
 
 
@@ -178,7 +185,7 @@ def simulated_summary(outcome: Outcome, kinds: Iterable[str]) -> str:
     first_full = f"no {reason}"
     if outcome.first_full is not None:
         time, name = outcome.first_full
-        first_full = f"first {reason} at {as_text(time)[:19]}Z on {name} ({as_count(refused, 'put')} refused)"
+        first_full = f"first {reason} at {site_time(time, seconds=True)} on {name} ({as_count(refused, 'put')} refused)"
     text = f"{as_count(outcome.events, 'event')}, {first_full}"
     if outcome.fullest is not None:
         store = outcome.stores[outcome.fullest]
@@ -252,7 +259,7 @@ class ComplaintPrinter:
     def __call__(self, complaint: Complaint) -> None:
         """Print a complaint."""
         self.printed += 1
-        print(f"mqtwin: warning: {complaint}", file=sys.stderr)
+        _say(f"warning: {complaint}")
 
 
 def print_intake(intake: Intake, printed: int = 0) -> None:
@@ -267,7 +274,7 @@ def print_intake(intake: Intake, printed: int = 0) -> None:
     for store, peak in sorted(intake.peaks.items()):
         text = f"{store}: at least {peak.entries:,} entries and {peak.elements:,} elements were in use"
         full = f", full {peak.full:,} times" if peak.full else ""
-        _say(f"{text}, at the latest {as_text(peak.time)[:19]}Z{full}")
+        _say(f"{text}, at the latest {site_time(peak.time, seconds=True)}{full}")
     if intake.coverage:
         show(Table(_COVERAGE, list(_coverage_rows(intake)), set(_COVERAGE[5:])), stderr=True)
 
@@ -295,7 +302,7 @@ def print_not_understood(*intakes: Intake) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"mqtwin: {line}", file=sys.stderr)
+    print(printable(f"mqtwin: {line}"), file=sys.stderr)
 
 
 def _lines(intake: Intake, printed: int) -> Iterator[str]:
@@ -316,8 +323,8 @@ def _coverage_rows(intake: Intake) -> Iterator[list[str]]:
             cover.source,
             cover.qmgr,
             cover.name,
-            as_text(cover.start)[:19].replace("T", " "),
-            as_text(cover.end)[:19].replace("T", " "),
+            site_time(cover.start, seconds=True),
+            site_time(cover.end, seconds=True),
             f"{cover.intervals:,}",
             as_span(cover.longest_us / 1e6),
             as_span(cover.gaps_us / 1e6),

@@ -19,6 +19,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from twin.errors import UNREADABLE
+
 Offsets = Mapping[str, Mapping[int, int]]  # topic -> partition -> offset of the next record
 _OFFSETS = dict[str, dict[int, int]]
 MANIFEST, LOCK = "mqtwin.json", "mqtwin.lock"
@@ -188,5 +190,5 @@ def decode_json(text: str, kind: type[_T]) -> _T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         raise DamagedFileError(f"has other content than Spark writes: {error}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise DamagedFileError(f"is cut off or damaged: {error}") from None

@@ -5,21 +5,26 @@ A checkpoint on this machine is locked and checked before Spark starts, and befo
 that Kafka holds: Spark notices missing ones only in the middle of a batch. Where retention deleted them, the job can go
 on with the first record that is left, and counts none twice. Where the topic was deleted and created again, or the
 cluster is another one, the offsets refer to other records, which may have been counted already: such a topic is refused
-unless it is empty. For operators: docs/recovery.md, Kafka has lost records.
+unless it is empty. Where another record is at an offset than the one that was read there, Kafka was restored from a
+backup and has grown past the place: that is refused, too. For operators: docs/recovery.md, Kafka has lost records.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streams.checkpoint.files import PARTITIONS, Offsets
+from streams.checkpoint.files import PARTITIONS, BatchLogs, Offsets
+from streams.checkpoint.last_read import changed_records, read_last
 from streams.checkpoint.local_files import CheckpointFiles, drop_uncommitted_state
 from streams.checkpoint.manifest import (
     Guard,
@@ -49,6 +54,8 @@ _NEW = (
     "name another --checkpoint (with --starting-offsets earliest), and send a MEASURE per store when it has caught up"
 )
 
+NOTE_SECONDS = 30.0  # between two looks at what was read
+_NOTE_WAIT_SECONDS = 2.0  # for the answer of Kafka, which may be what the job ends for
 _log = structlog.get_logger("mqtwin.stream")
 
 
@@ -257,6 +264,9 @@ class CheckpointGuard:
         self._client = client
         self._tolerate = tolerate
         self._guard: Guard | None = None
+        self._has_started = False
+        self._noted: Offsets = {}  # the offsets of the last look at what was read
+        self._next_note_s = 0.0
         self.is_local = local_directory(location) is not None
 
     def claim(self) -> None:
@@ -298,6 +308,15 @@ class CheckpointGuard:
             self._client.get("bootstrap.servers", ""),
             tolerate=self._tolerate,
         )
+        changed = changed_records(self._client, manifest.read) if manifest is not None else []
+        if changed and not self._tolerate:
+            raise UsageError(
+                f"checkpoint {self._location}: {', '.join(changed)}: Kafka lost records that were read, as after a "
+                f"restore from a backup, and has others in their places: {_NEW}; --tolerate-data-loss continues at "
+                "the next offset, and what is before it is not read"
+            )
+        for text in changed:
+            _log.warning("data loss", why=text, effect="new records before the next offset are not read")
         for skip in skips:
             _log.warning(
                 "data loss",
@@ -336,7 +355,31 @@ class CheckpointGuard:
                 self._guard.note_estate(self._estate, begin),
             )
         )
+        self._has_started = True
         return partitions
+
+    def note_read(self, *, is_end: bool = False) -> None:
+        """Note in the manifest the last record that was read of each partition, if it is time to.
+
+        A failure leaves what was noted before, which is older and as true.
+
+        Args:
+            is_end: True at the end of the job: note what was read since the last time.
+        """
+        guard, now_s = self._guard, time.monotonic()
+        if guard is None or guard.manifest is None or not self._has_started or guard.taken_by:
+            return
+        if now_s < self._next_note_s and not is_end:
+            return
+        self._next_note_s = now_s + NOTE_SECONDS
+        with suppress(MqtwinError, KafkaException, OSError):
+            offsets = next_offsets(self._location, BatchLogs(guard.files.folder))
+            if offsets == self._noted:
+                return
+            read = read_last(self._client, offsets, _NOTE_WAIT_SECONDS)
+            if read:
+                guard.write(msgspec.structs.replace(guard.manifest, read={**guard.manifest.read, **read}))
+            self._noted = offsets
 
     def note_skipped(self, place: str) -> None:
         """Remember, for readers of the past, a record that the job leaves out. UsageError: it cannot be written."""
@@ -365,6 +408,7 @@ class CheckpointGuard:
     def release(self) -> None:
         """Release the checkpoint for other jobs."""
         if self._guard is not None:
+            self.note_read(is_end=True)
             self._guard.release()
             self._guard = None
 

@@ -6,11 +6,12 @@ of each other. Source: Hadoop, ChecksumFileSystem ("crc", bytes per checksum, CR
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 
-from streams.checkpoint.files import PARTITIONS, BatchLogs, DamagedFileError, decode_json, split_lines
+from streams.checkpoint.files import LOCK, PARTITIONS, BatchLogs, DamagedFileError, decode_json, split_lines
 from twin.outputs import write_draft
 
 _CRC_HEAD = struct.Struct(">3sxI")
 _READ_BYTES = 1 << 20
 _STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
+_NEEDED_FOLDERS = ("state/0/_stateSchema/", "state/0/_metadata/")  # which a query reads at each start
 OPERATORS = "state/0/_metadata/v2"  # folder of Spark's metadata of the stateful operator
 _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
 
@@ -181,9 +183,53 @@ class CheckpointFiles(BatchLogs):
             thorough: read every file; False: those that the next batch needs, and only the size of large ones.
         """
         findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
-        if not any(finding.is_blocking for finding in findings):
+        has_state = not any(
+            finding.is_blocking for finding in findings
+        )  # else which of its files are needed is unknown
+        if has_state:
             findings += self._check_state(thorough=thorough)
+        if thorough:
+            findings += self._check_others({own.path for own in findings}, has_state=has_state)
         return findings
+
+    def unverified(self) -> list[str]:
+        """Return the names of the files of which nothing says what they should hold."""
+        return [
+            name
+            for name, path in self._all_files()
+            if not path.with_name(f".{path.name}.crc").is_file() and path.suffix != ".zip" and not _is_estate(name)
+        ]
+
+    def _all_files(self) -> Iterator[tuple[str, Path]]:
+        """Yield (name, path) of all files but those of checksums and the lock."""
+        for path in sorted(self.directory.rglob("*")):
+            is_checksums = path.name.startswith(".") and path.suffix == ".crc"
+            if path.is_file() and path.name != LOCK and not is_checksums:
+                yield self._name(path), path
+
+    def _check_others(self, known: Collection[str], *, has_state: bool) -> Iterator[Finding]:
+        """Yield the damage of files that no other check reads.
+
+        Args:
+            known: names of those that have a finding.
+            has_state: True: those of the state, too.
+        """
+        for name, path in self._all_files():
+            if name in known or (name.startswith("state/") and not has_state):
+                continue
+            problem = estate_problem(path) if _is_estate(name) else file_problem(path)
+            if not problem or (problem == "is empty" and not path.with_name(f".{path.name}.crc").is_file()):
+                continue
+            if name.startswith(_NEEDED_FOLDERS):
+                yield Finding(name, problem)
+            elif name.startswith("snapshots/"):
+                remedy = f"remove {'/'.join(name.split('/')[:2])}: questions of the past begin with an earlier snapshot"
+                yield Finding(name, problem, remedy, is_blocking=False)
+            elif _is_estate(name):
+                remedy = "remove it: the next start with this estate writes it again"
+                yield Finding(name, problem, remedy, is_blocking=False)
+            else:
+                yield Finding(name, problem, *_consequence(is_needed=False))
 
     def _check_metadata(self) -> Iterator[Finding]:
         path = self.directory / "metadata"
@@ -447,6 +493,22 @@ def _consequence(*, is_needed: bool) -> tuple[str, bool]:
 
 def _path(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path))
+
+
+def _is_estate(name: str) -> bool:
+    """Return True for the name of an estate, which is its digest."""
+    return re.fullmatch(r"estates/[0-9a-f]{64}", name) is not None
+
+
+def estate_problem(path: Path) -> str:
+    """Return the damage of a saved estate, found by its name; empty for none."""
+    try:
+        digest = hashlib.sha256(zlib.decompress(path.read_bytes())).hexdigest()
+    except zlib.error as error:
+        return f"is no saved estate: {error}"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "" if digest == path.name else "is another estate than its name says"
 
 
 def file_problem(path: Path) -> str:

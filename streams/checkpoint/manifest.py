@@ -26,9 +26,10 @@ import structlog
 from typing_extensions import override
 
 from streams.checkpoint.files import LOCK, MANIFEST, PARTITIONS, BatchLogs, DamagedFileError, Folder, Offsets
+from streams.checkpoint.last_read import LastRead
 from streams.checkpoint.local_files import CheckpointFiles, Finding
 from streams.kafka.topics import Topics
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.estate import Estate
 from twin.estate.routes import SavedEstateError, read_saved_estate, save_estate
 from twin.stores.headers import READ_FORMATS, STATE_FORMAT
@@ -169,6 +170,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         written: wall-clock time, ISO 8601.
         estates: those of the job in their order, this one among them; empty in 0.1.0.
         skipped: places of records that were left out by --skip, TOPIC/PARTITION/OFFSET.
+        read: the last record that was read, by topic and partition, as of the last look; empty in 1.0.
         format: version of this record.
     """
 
@@ -185,6 +187,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kinds: dict[str, str] = {}
     estates: tuple[EstateSince, ...] = ()
     skipped: tuple[str, ...] = ()
+    read: LastRead = {}
     format: int = 1
 
     def skipped_of(self, topic: str) -> frozenset[tuple[int, int]]:
@@ -234,6 +237,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             kinds={**kinds, **{name: store.kind for name, store in sorted(estate.stores.items())}},
             estates=tuple(estates),
             skipped=before.skipped if before is not None else (),
+            read=before.read if before is not None else {},
         )
 
 
@@ -254,7 +258,7 @@ def read_manifest(folder: Folder) -> Manifest | None:
         return None
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}; expected: a file that this user can read") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UsageError(
             f"{name}: {error}; remove it if the checkpoint is yours: the next start writes it anew"
         ) from error
@@ -524,7 +528,7 @@ def _lock(directory: Path) -> int:
 def _read_owner(file: int) -> Owner:
     try:
         return msgspec.json.decode(os.pread(file, 4096, 0), type=Owner)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # its owner has just opened it
+    except UNREADABLE:  # its owner has just opened it
         return Owner(0, "unknown host", "a moment ago")
 
 

@@ -21,7 +21,7 @@ from typing_extensions import override
 from streams.checkpoint.files import BatchLogs
 from streams.checkpoint.manifest import Guard, Owner
 from streams.errors import one_line
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -254,7 +254,7 @@ class RemoteGuard(Guard):
                 return msgspec.json.decode(self._system.read(LEASE), type=_Lease)
             except FileNotFoundError:
                 return None
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 time.sleep(_POLL_SECONDS)
         return None
 

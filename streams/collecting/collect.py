@@ -33,6 +33,7 @@ from twin.recordings.files import LinesChunk
 _SAVE_SECONDS = 5.0
 _CHUNK_EVENTS = 10_000
 UNKNOWN_NAME = "unknown-name"  # reason of a name that the estate lacks, once for each
+_OF_OPTIONS = frozenset(("no-zone",))  # codes of what an option lacks: it is said, and no data are lost
 _INTERVAL_S = 60.0  # between two dead letters of a code
 
 
@@ -106,7 +107,7 @@ class ComplaintLetters:
         """
         if self._counts != self._intake.counts:
             for code, count in self._intake.counts.items():
-                if count > self._counts[code] and self._is_due(code):
+                if count > self._counts[code] and code not in _OF_OPTIONS and self._is_due(code):
                     complaint = _with_number(self._intake.latest[code], count)
                     self._send(self._letter(complaint, page))
                     if count > MAX_EXAMPLES:
@@ -121,7 +122,7 @@ class ComplaintLetters:
             text = (
                 f"{name} is not in the estate; expected: {line} there, as mqtwin estate import or mqtwin start --live"
             )
-            text += " writes it, or no such data. A restarted job takes it"
+            text += " writes it, or no such data. A restarted job takes it; a depth that DISPLAY shows counts at once"
             letter = self._letter(Complaint(UNKNOWN_NAME, self._source, text), page)
             # A page may have hundreds of names; it is sent with the first.
             self._send(msgspec.structs.replace(letter, value=b"") if number else letter)
@@ -253,6 +254,7 @@ def collect(
             events = _events(source, feed, intake, pages, letters)
             source.note_events(events)
             writer.write(scaled(events))
+            _note_unsound(intake, is_end=False)
             is_changed = True
             on_events(intake.events)
         for complaint in intake.complaints[reported:]:
@@ -264,8 +266,15 @@ def collect(
     is_end = source.is_ended or position_file is None
     rest = feed.finish() if is_end or not feed.begun_in else ()
     writer.write(scaled(sorted(intake.sift(rest, is_end=True), key=sort_key)))
+    _note_unsound(intake, is_end=True)
     letters.send_new()
     save()
+
+
+def _note_unsound(intake: Intake, *, is_end: bool) -> None:
+    """Complain about what all data so far lack, each once. is_end: no more will come."""
+    for complaint in intake.soundness.complaints(is_end=is_end):
+        intake.complain(complaint.code, complaint.place, complaint.text)
 
 
 def _read(source: Source, leaving: Callable[[], AbstractContextManager[None]]) -> list[Page]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.feeds.mqsc_objects import pairs
 
 NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%"
@@ -78,6 +78,13 @@ QLOCAL = Command(qualifier="QLOCAL", attributes=("MAXDEPTH", "MAXFSIZE"))
 CFSTATUS = Command(qualifier="CFSTATUS", parameters=(("TYPE", "SUMMARY"),))
 CFSTATUS_SMDS = Command(qualifier="CFSTATUS", parameters=(("TYPE", "SMDS"),))
 QSTATUS = Command(qualifier="QSTATUS", parameters=(("TYPE", "QUEUE"),), attributes=_ALL)
+# Of a further member of a group: what differs from the others, whose answers show all of a shared queue. An application
+# may have put or got here alone, so both times are asked for.
+_OF_MEMBER = ("IPPROCS", "OPPROCS", "UNCOM", "LGETDATE", "LGETTIME", "LPUTDATE", "LPUTTIME")
+QSTATUS_MEMBER = Command(qualifier="QSTATUS", parameters=(("TYPE", "QUEUE"),), attributes=_OF_MEMBER)
+QSTATUS_PRIVATE = Command(
+    qualifier="QSTATUS", parameters=(("TYPE", "QUEUE"),), attributes=(*_OF_MEMBER, "CURDEPTH", "MSGAGE")
+)
 USAGE = Command(qualifier="USAGE", is_generic=False, parameters=(("TYPE", "ALL"),), is_text=True)
 QMSTATUS = Command(qualifier="QMSTATUS", is_generic=False, attributes=_ALL)
 
@@ -172,5 +179,5 @@ def decode_answer(data: bytes) -> AnswerBody | None:
     """Return the body of an answer; None if it has not its form."""
     try:
         return _decode(data)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None

@@ -1,11 +1,13 @@
 """Bytes that come one behind the other: a file that grows, and standard input.
 
 They become pages of whole lines or records, so that a position is between two of these. A file that is replaced, as
-logs are rotated, is read to its end before the new one; one that has become shorter is read from its start again.
+logs are rotated, is read to its end before the ones behind it; one whose content is another is read from its start
+again, and what is lost then is said.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import select
 import time
@@ -24,6 +26,8 @@ from twin.feeds import Feed, Page
 _READ_BYTES = 1 << 18
 _MAX_REST = 1 << 20  # bytes without an end of a line or record that wait for it
 _WAIT_S = 0.2
+_MARK_BYTES = 1024  # before a place, by which its content is known again
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".Z")
 _QUIET_READS = 5  # at the end of a file that was replaced, before it is left: its writer may still have it open
 
 
@@ -107,7 +111,8 @@ class FollowedFile(GrowingSource):
     Args:
         path: the file.
         feed: reader of the pages.
-        position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder.
+        position: where to begin. The rest of a file that was replaced since then is read if it is in the same folder,
+            and those that came between. `marks` has of each file a digest of the bytes before what was not read.
         complain: called with the code, place and text of a file that was replaced, or has become shorter.
 
     Raises:
@@ -121,12 +126,17 @@ class FollowedFile(GrowingSource):
         self._read_before = dict(position.read)  # by file: the first byte that no process before has read
         self._passed_before = position.passed
         self._read: dict[str, int] = {}  # by file that was left: its end
+        self._left: set[str] = set()  # files that were left
+        self._marks: dict[str, str] = {}
+        self._tail = b""  # the last bytes before the first that is in no page yet
+        self._written = position.time  # when the file was last written, microseconds since 1970
         self._quiet = 0
         self._file: IO[bytes] = self._open(path)
         self._begin(position.offsets.get(_identity(os.fstat(self._file.fileno())), 0))
         for own, start in position.offsets.items():
             if own != self._own:
-                self._begin_before(own, start)
+                self._begin_before(own, start, position.time)
+        self._check_mark(position.marks.get(self._own, ""), position.read.get(self._own, 0))
 
     @staticmethod
     def _open(path: Path) -> IO[bytes]:
@@ -140,9 +150,16 @@ class FollowedFile(GrowingSource):
     def _begin(self, start: int) -> None:
         self._own = _identity(os.fstat(self._file.fileno()))
         self._start, self._rest, self._quiet = start, b"", 0
+        self._tail = _bytes_before(self._file, start, _MARK_BYTES)
 
-    def _begin_before(self, own: str, start: int) -> None:
-        """Begin with the file that was followed before, or say that it is gone."""
+    def _begin_before(self, own: str, start: int, written: int) -> None:
+        """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it.
+
+        Args:
+            own: identity of that file.
+            start: where to begin in it.
+            written: when it was last written, microseconds since 1970; 0: it is not known.
+        """
         for path in self._path.absolute().parent.iterdir():
             if path.is_file() and _identity(path.stat()) == own:
                 self._file.close()
@@ -150,7 +167,65 @@ class FollowedFile(GrowingSource):
                 self._begin(start)
                 return
         text = f"the file before it, read up to byte {start:,}, is gone; expected: one in the same folder"
-        self._complain("replaced", self.name, text)
+        self._complain("replaced", self.name, f"{text}. What was not read of it is lost")
+        between = self._behind(written * 1000) if written else None
+        if between is not None:
+            self._file.close()
+            self._file = between.open("rb")
+            self._begin(0)
+
+    def _check_mark(self, mark: str, read: int) -> None:
+        """Begin at the start of a file whose content is not that of the position: it was cut, or made again.
+
+        Args:
+            mark: digest of the bytes before `read`, as `_mark` returns it; "": the position has none.
+            read: number of bytes that were read.
+        """
+        size, _, _ = mark.partition(":")
+        if not size.isdecimal() or os.fstat(self._file.fileno()).st_size < self._start:
+            return
+        if mark != _mark(_bytes_before(self._file, read, min(int(size), _MARK_BYTES))):
+            self._begin_again(read)
+
+    def _begin_again(self, read: int) -> None:
+        """Begin at the start of the file, whose content is another than the one of which `read` bytes were read."""
+        text = f"the {read:,} bytes that were read are no longer in it: it was cut, as by copytruncate, or made again"
+        self._complain("replaced", self.name, f"{text}. It is read from its start; what came before that is lost")
+        self._read_before.pop(self._own, None)
+        self._begin(0)
+
+    def _behind(self, written_ns: int) -> Path | None:
+        """Return the first rotated file, of those not read, that was written after a time; None: the followed one is.
+
+        It has the name of the followed file with another end, such as LOG.1 or LOG-20261128. One that is compressed is
+        not read, which is said.
+        """
+        stem, rotated = self._path.name.partition(".")[0], list[tuple[int, int, Path]]()
+        current = self._identity_of(self._path)
+        for path in self._path.absolute().parent.iterdir():
+            rest = path.name.removeprefix(stem)
+            if rest == path.name or (rest and rest[0].isalnum()) or not path.is_file():
+                continue
+            status, own = path.stat(), _identity(path.stat())
+            if status.st_mtime_ns < written_ns or own in {self._own, current, *self._left}:
+                continue
+            if path.suffix in _COMPRESSED:
+                text = (
+                    f"{path.name} was written since the last file that was read; expected: rotated files that are not"
+                )
+                self._complain("replaced", self.name, f"{text} compressed before they are read. What it holds is lost")
+                self._left.add(own)
+                continue
+            rotated.append((status.st_mtime_ns, status.st_ctime_ns, path))
+        return min(rotated)[2] if rotated else None
+
+    @staticmethod
+    def _identity_of(path: Path) -> str:
+        """Return the identity of a file; "": there is none."""
+        try:
+            return _identity(path.stat())
+        except OSError:
+            return ""
 
     @override
     def _more(self) -> tuple[bytes, bool]:
@@ -161,6 +236,9 @@ class FollowedFile(GrowingSource):
             self._read_before.pop(self._own, None)
             self._begin(0)
             place = 0
+        elif size > place and not self._has_same_content(place):
+            self._begin_again(place)
+            place = 0
         again = self._read_before.get(self._own, 0) - place  # bytes up to where new ones begin
         self._file.seek(place)
         data = self._file.read(min(_READ_BYTES, again) if again > 0 else _READ_BYTES)
@@ -168,6 +246,18 @@ class FollowedFile(GrowingSource):
             self._quiet = 0
             return data, len(data) == again
         return b"", self._is_left()
+
+    def _has_same_content(self, place: int) -> bool:
+        """Return True if the last bytes before a place are those that were read."""
+        read = (self._tail + self._rest)[-_MARK_BYTES:]
+        return read == _bytes_before(self._file, place, len(read))
+
+    @override
+    def read(self) -> list[Page]:
+        pages = super().read()
+        for page in pages:
+            self._tail = (self._tail + bytes(page.data[-_MARK_BYTES:]))[-_MARK_BYTES:]
+        return pages
 
     def _is_left(self) -> bool:
         """Wait at the end of the file; go to the one that has replaced it once nothing of the old is in the rest."""
@@ -181,12 +271,16 @@ class FollowedFile(GrowingSource):
             return False
         if self._rest:
             return True
+        path = self._behind(os.fstat(self._file.fileno()).st_mtime_ns) or self._path
         try:
-            file = self._path.open("rb")
+            file = path.open("rb")
         except OSError:
             return False
-        self._complain("replaced", self.name, f"the file before it ends at byte {self._start:,}; the new one follows")
+        new = "the new one" if path == self._path else path.name
+        self._complain("replaced", self.name, f"the file before it ends at byte {self._start:,}; {new} follows")
         self._read[self._own] = self._start
+        self._marks[self._own] = _mark(self._tail)
+        self._left.add(self._own)
         self._file.close()
         self._file = file
         self._begin(0)
@@ -194,7 +288,8 @@ class FollowedFile(GrowingSource):
 
     @override
     def _time(self) -> int:
-        return os.fstat(self._file.fileno()).st_mtime_ns // 1000
+        self._written = os.fstat(self._file.fileno()).st_mtime_ns // 1000
+        return self._written
 
     @override
     def _before(self) -> int:
@@ -205,8 +300,14 @@ class FollowedFile(GrowingSource):
         own, start = self._held.first(feed) or (self._own, self._start)
         if own == self._own:
             self._read.clear()
+            self._marks.clear()
         return Position(
-            source=self.name, offsets={own: start}, read={**self._read, self._own: self._start}, passed=feed.passed
+            source=self.name,
+            offsets={own: start},
+            read={**self._read, self._own: self._start},
+            marks={**self._marks, self._own: _mark(self._tail)},
+            passed=feed.passed,
+            time=self._written,
         )
 
     @override
@@ -216,3 +317,14 @@ class FollowedFile(GrowingSource):
 
 def _identity(status: os.stat_result) -> str:
     return f"{status.st_dev}:{status.st_ino}"
+
+
+def _bytes_before(file: IO[bytes], place: int, number: int) -> bytes:
+    """Return a number of bytes of a file before a place, or as many as there are."""
+    first = max(0, place - number)
+    return os.pread(file.fileno(), place - first, first)
+
+
+def _mark(before: bytes) -> str:
+    """Return by how many bytes before a place, and by which digest, the content of a file is known again."""
+    return f"{len(before)}:{hashlib.sha256(before).hexdigest()}"

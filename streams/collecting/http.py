@@ -6,6 +6,7 @@ A server may send a byte now and then, or without end: neither holds up a reques
 from __future__ import annotations
 
 import base64
+import ipaddress
 import math
 import ssl
 import time
@@ -325,6 +326,11 @@ class HttpClient:
             raise RequestError(f"{place} does not answer as a whole: {answer.problem}")
         return answer.body, answer.header("content-type")
 
+    @property
+    def has_secret(self) -> bool:
+        """True if it sends a password or a token."""
+        return self.user is not None or self.token_file is not None
+
     def requester(self, deadline_s: float) -> Requester:
         """Return a client for several requests with these certificates.
 
@@ -357,15 +363,17 @@ def bearer(path: Path) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def check_url(text: str, login: str = "--user and --password-file") -> str:
+def check_url(text: str, login: str = "--user and --password-file", *, has_secret: bool = False) -> str:
     """Return an address.
 
     Args:
         text: the address.
         login: the options for credentials.
+        has_secret: a password or a token is sent there: by https, or within this machine.
 
     Raises:
-        UsageError: it is neither http nor https, or has credentials, which a process list would show.
+        UsageError: it is neither http nor https, or has credentials, which a process list would show, or is http where
+            a secret would be sent in clear.
     """
     try:
         parts = urlsplit(text)
@@ -376,4 +384,13 @@ def check_url(text: str, login: str = "--user and --password-file") -> str:
         raise UsageError(f"--url {text}; expected: http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None or parts.password is not None:
         raise UsageError(f"--url has credentials; expected: {login}")
+    if has_secret and parts.scheme == "http" and not _is_this_machine(parts.hostname or ""):
+        raise UsageError(f"--url {text} would send a secret in clear; expected: https, or --allow-http")
     return text
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -2,12 +2,15 @@
 
 The command server of a queue manager runs one command after another, for other users, too. So one request is made at a
 time; what failed waits longer each time; and after a request without an answer, which may still be running, nothing is
-asked there for as long as the server may take. A round asks what it can and never waits: what is missing comes with a
-later round. Limits of single requests are those of `streams.collecting.mqweb_session`.
+asked there for as long as the server may take. A round asks what it can and never waits, but for its ceiling of
+commands a minute: what is missing comes with a later round. On z/OS a server reaches the queue managers of its own LPAR
+[assumed]: one that it does not reach is asked at the next server, or with CMDSCOPE through another of its group. Limits
+of single requests are those of `streams.collecting.mqweb_session`.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +31,8 @@ from streams.collecting.display_commands import (
     QMGR,
     QMSTATUS,
     QSTATUS,
+    QSTATUS_MEMBER,
+    QSTATUS_PRIVATE,
     STGCLASS,
     USAGE,
     AnswerBody,
@@ -51,7 +56,7 @@ from streams.collecting.mqweb_session import (
 from streams.collecting.sources import Position, Source
 from streams.host.signals import StopRequestedError
 from twin.errors import UsageError
-from twin.estate import Estate, Structure
+from twin.estate import Estate, MessageStoreConfig, PageSet, Structure
 from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.units import as_count
@@ -61,16 +66,34 @@ MAX_PATTERNS = 2_000  # into which the names of one command are cut
 FIRST_WAIT_S = 10.0  # after a first failure; doubled with each further one
 MAX_WAIT_S = 300.0
 DEFINITIONS_S = 3600.0  # between two rounds of definitions
+NEW_QUEUES_S = 300.0  # the same where a queue has come up that the estate lacks
+USUAL_S = 30.0  # between two rounds of levels, of a site of usual size
+MAX_USUAL_S = 300.0
+_USUAL_COMMANDS, _USUAL_QUEUES = 60, 10_000  # of a round each 30 s: of twice as many a round each 60 s [assumed]
+_CONNECTION_ROUNDS = 10  # in which the connections to data sets are asked for once: DISPLAY CFSTATUS shows their state
 _MAX_TEXT = 300  # characters of the messages of a command
 _READ_SECONDS = 0.2
 _MAX_LATE = 2  # requests in a row without an answer, before a command is cut
+_MINUTE_US = 60_000_000
 _SAY_US = 3_600_000_000  # between two lines about rounds of a kind
 _HOURLY = "DISPLAY QLOCAL"  # what is learnt of it is of use an hour later
 _OF_QUEUES = frozenset(("QSTATUS", "QLOCAL"))
 
 ZOS, DISTRIBUTED = "zos", "distributed"
 
-_Key = tuple[str, ...]  # () the server, (queue manager,), (queue manager, command)
+_Key = tuple[str, ...]  # () the login, (server,), (queue manager,), (queue manager, command)
+_Way = tuple[str, str]  # server, and queue manager there that is asked
+
+
+class _Keys(NamedTuple):
+    """Keys of what a request needs: the failure of each keeps others from being made."""
+
+    login: _Key
+    server: _Key
+    asked: _Key  # the queue manager asked
+    way: _Key  # that at the server
+    member: _Key  # the one that is shown
+    command: _Key  # the command there
 
 
 def microseconds() -> int:
@@ -80,11 +103,16 @@ def microseconds() -> int:
 
 @dataclass
 class _Pause:
-    """A time without requests after failures: their number, its start and end, microseconds; the last complaint."""
+    """A time without requests after failures: their number, its start and end, microseconds; the last complaint.
+
+    `is_elsewhere`: another way may lead there meanwhile; `failure`: code and text of the last one.
+    """
 
     count: int = 0
     start: int = 0
     end: int = 0
+    is_elsewhere: bool = False
+    failure: tuple[str, str] = ("", "")
     complaint: tuple[str, str] = ("", "")
 
     def extend(self, now: int, wait_s: float) -> None:
@@ -93,6 +121,17 @@ class _Pause:
 
     def is_on(self, now: int) -> bool:
         return self.start <= now < self.end  # a clock that is set back ends it
+
+
+class _Request(NamedTuple):
+    """A command to a queue manager, in a way."""
+
+    command: Command
+    pattern: str
+    way: _Way
+    member: str  # queue manager whose state is shown, by CMDSCOPE if it is another one than is asked
+    keys: _Keys
+    cut: set[str]  # patterns whose answers are too large
 
 
 @dataclass
@@ -113,10 +152,10 @@ class _About(NamedTuple):
 
 
 class Mqweb:
-    """Rounds of commands to queue managers of one server.
+    """Rounds of commands to queue managers.
 
     Args:
-        url: address of the server, http or https, host and port.
+        urls: addresses of the servers, http or https, host and port; each may reach some of the queue managers.
         qmgrs: names of the queue managers to ask. Other members of their groups, by the estate, are asked through them.
         client: certificates and login.
         estate: platforms and groups before the queue managers say so; None: nothing is known.
@@ -124,6 +163,7 @@ class Mqweb:
         queues: names of queues to ask for, such as `APP*`.
         gateway: gateway queue manager through which the server reaches the others; None: its own.
         has_token: log in for a token instead of sending the password with each request.
+        max_per_minute: ceiling of requests in any minute; None: there is none.
         clock: time, microseconds since 1970.
         say: called with what is worth a line and is no failure.
 
@@ -133,7 +173,7 @@ class Mqweb:
 
     def __init__(
         self,
-        url: str,
+        urls: Sequence[str],
         qmgrs: Sequence[str],
         client: HttpClient,
         estate: Estate | None,
@@ -142,17 +182,25 @@ class Mqweb:
         queues: str = "*",
         gateway: str | None = None,
         has_token: bool = False,
+        max_per_minute: int | None = None,
         clock: Callable[[], int] = microseconds,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.name = url.partition("/ibmmq")[0].rstrip("/")
+        servers = dict.fromkeys(url.partition("/ibmmq")[0].rstrip("/") for url in urls)
+        self.name = ",".join(servers)
         self.clock = clock
         if not qmgrs:
             raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
         self._qmgrs = [check_name("--qmgr", qmgr) for qmgr in dict.fromkeys(qmgrs)]
-        self._session = MqwebSession(self.name, client, gateway=gateway, has_token=has_token, clock=clock)
+        self._sessions = {
+            url: MqwebSession(url, client, gateway=gateway, has_token=has_token, clock=clock, pace=self._pace)
+            for url in servers
+        }
+        self._home: dict[str, str] = {}  # by queue manager: the server that has reached it last
+        self._max_per_minute = max_per_minute
+        self._asked_at: deque[int] = deque()  # times of the requests of the last minute, if there is a ceiling
         self._complain = complain
-        self._say = say
+        self.say = say
         self._queues = check_pattern(queues)
         self._pauses: dict[_Key, _Pause] = {}
         self._busy: dict[str, int] = {}  # by queue manager: until when it may run a command that was not answered
@@ -165,6 +213,8 @@ class Mqweb:
         self._members: dict[str, list[str]] = {}  # by group, of the estate
         self._offloading: dict[str, list[str]] = {}  # by group: structures with SMDS
         self._reported: dict[bool, int] = {}  # by kind of round: when it was worth a line
+        self._connection = 0  # place of the next one to ask for
+        self.cost = (0, 0)  # requests, and bytes of answers, of the last round
         self._line = ""  # about the last round, until its events are known; "": it is not worth a line
         known = self._qmgrs if estate is None else estate.queue_managers
         self._unknown = dict.fromkeys((qmgr for qmgr in self._qmgrs if qmgr not in known), True)  # True: not said yet
@@ -176,6 +226,24 @@ class Mqweb:
             if isinstance(store, Structure) and store.offload == "SMDS":
                 group, _, structure = store.name.partition("/")
                 self._offloading.setdefault(group, []).append(structure)
+        stores = (
+            [] if estate is None else [own for own in estate.stores.values() if isinstance(own, MessageStoreConfig)]
+        )
+        self._queue_count = Counter(name for own in stores for name in own.queue_managers for _ in own.queues)
+        private = {name for own in stores if isinstance(own, PageSet) and own.queues for name in own.queue_managers}
+        self._only_shared = {name for name in self._about if name not in private}
+
+    @property
+    def usual_interval_s(self) -> float:
+        """Seconds between two rounds of levels that suit the number of commands and queues, and the ceiling."""
+        members = self._all_members()
+        commands = 2 * len(self._groups()) + 2 * len(members) + self._connections_a_round(members)
+        queues = sum(self._queue_count[name] for name in members)
+        times = max(1, math.ceil(commands / _USUAL_COMMANDS), math.ceil(queues / _USUAL_QUEUES))
+        usual_s = min(MAX_USUAL_S, USUAL_S * times)
+        if self._max_per_minute is None:
+            return usual_s
+        return max(usual_s, USUAL_S * math.ceil(60.0 * commands / self._max_per_minute / USUAL_S))
 
     def definitions(self) -> list[Page]:
         """Return the answers about definitions, in the order asked."""
@@ -187,21 +255,22 @@ class Mqweb:
 
     def steps(self, *, has_definitions: bool) -> Generator[None, None, list[Page]]:
         """Ask, with a step in front of each request; return the answers of the round, in the order asked."""
-        if self._session.has_new_login() and () in self._pauses:
+        if sum(own.has_new_login() for own in self._sessions.values()) and () in self._pauses:
             self._pauses[()].extend(self.clock(), 0.0)
-        start_s, requests, self._line = time.monotonic(), self._session.request_count, ""
-        with self._session.open() as requester:
+        start_s, requests, self._line = time.monotonic(), self._request_count, ""
+        with next(iter(self._sessions.values())).open() as requester:
             own = _Round(requester, self.clock())
             yield from self._definitions(own) if has_definitions else self._levels(own)
         if own.byte_count <= MAX_ROUND_BYTES:
             self._is_cut_off = False
+        self.cost = self._request_count - requests, own.byte_count
         pages = own.pages
         if pages:
             pages[-1] = replace(pages[-1], headers={**pages[-1].headers, "mqweb.last": "1"})
         if not 0 <= own.start - self._reported.get(has_definitions, -_SAY_US) < _SAY_US:
             self._reported[has_definitions] = own.start
             what = "definitions" if has_definitions else "levels"
-            count = as_count(self._session.request_count - requests, "request")
+            count = as_count(self.cost[0], "request")
             self._line = f"{what} in {time.monotonic() - start_s:.1f} s: {count}, {own.byte_count:,} bytes of answers"
             if not pages:
                 self.say_round(())
@@ -212,12 +281,17 @@ class Mqweb:
         if self._line:
             numbers = Counter(event["op"] for event in events)
             gave = [as_count(number, op) for op, number in sorted(numbers.items())]
-            self._say(f"{self._line}, {', '.join(gave) or 'no event'}")
+            self.say(f"{self._line}, {', '.join(gave) or 'no event'}")
             self._line = ""
 
     def close(self) -> None:
         """Log out."""
-        self._session.close()
+        for session in self._sessions.values():
+            session.close()
+
+    @property
+    def _request_count(self) -> int:
+        return sum(session.request_count for session in self._sessions.values())
 
     @property
     def busy(self) -> dict[str, int]:
@@ -231,7 +305,9 @@ class Mqweb:
         for qmgr, end in busy.items():
             if qmgr in self._qmgrs and end > now:
                 self._busy[qmgr] = end
-                self._pauses.setdefault((qmgr,), _Pause()).extend(now, (end - now) / 1e6)
+                pause = self._pauses.setdefault((qmgr,), _Pause())
+                pause.extend(now, (end - now) / 1e6)
+                pause.is_elsewhere = False
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
@@ -250,10 +326,10 @@ class Mqweb:
                 yield from self._ask_group(own, smds(structure), group)
         for member in self._all_members():
             if self._about[member].platform == ZOS:
-                yield from self._ask_member(own, STGCLASS, member)
+                yield from self._cover(own, STGCLASS, member)
         for member in self._all_members():
             command = QLOCAL_ZOS if self._about[member].platform == ZOS else QLOCAL
-            yield from self._ask_member(own, command, member)
+            yield from self._cover(own, command, member)
 
     def _levels(self, own: _Round) -> Iterator[None]:
         for qmgr in self._qmgrs:
@@ -262,20 +338,35 @@ class Mqweb:
         for command in (CFSTATUS, CFSTATUS_SMDS):
             for group in self._groups():
                 yield from self._ask_group(own, command, group)
+        covered_groups: set[str] = set()  # those of which a member has shown all of their queues
         for is_asked in (True, False):  # one that is asked through another may cost that one's time: it comes last
             members = [name for name in self._all_members() if (name in self._qmgrs) == is_asked]
             for name in members:
-                yield from self._ask_member(own, QSTATUS, name)
+                group = self._about[name].group
+                command = QSTATUS_MEMBER if name in self._only_shared else QSTATUS_PRIVATE
+                is_whole = yield from self._cover(own, command if group in covered_groups else QSTATUS, name)
+                covered_groups |= {group} if group and is_whole else set()
             for name in members:
-                yield from self._ask_member(own, USAGE if self._about[name].platform == ZOS else QMSTATUS, name)
-            for name in members:
-                for structure in self._offloading.get(self._about[name].group, ()):
-                    yield from self._ask_member(own, smds_connections(structure), name)
+                yield from self._cover(own, USAGE if self._about[name].platform == ZOS else QMSTATUS, name)
+        connections = self._connections(self._all_members())
+        for number in range(self._connection, self._connection + self._connections_a_round(self._all_members())):
+            name, structure = connections[number % len(connections)]
+            self._connection = (number + 1) % len(connections)
+            yield from self._cover(own, smds_connections(structure), name)
+
+    def _connections(self, members: Sequence[str]) -> list[tuple[str, str]]:
+        """Return members and the structures with data sets that they may have open."""
+        return [
+            (name, structure) for name in members for structure in self._offloading.get(self._about[name].group, ())
+        ]
+
+    def _connections_a_round(self, members: Sequence[str]) -> int:
+        return -(-len(self._connections(members)) // _CONNECTION_ROUNDS)
 
     def _learn(self, own: _Round, qmgr: str) -> Iterator[None]:
         """Ask a queue manager for its platform and group."""
         number = len(own.pages)
-        yield from self._cover(own, QMGR, qmgr, qmgr)
+        yield from self._cover(own, QMGR, qmgr)
         fields = {word: value for page in own.pages[number:] for each in _objects(page) for word, value in each.items()}
         if "PLATFORM" in fields:
             platform = ZOS if fields["PLATFORM"] in {"MVS", "ZOS"} else DISTRIBUTED
@@ -300,62 +391,108 @@ class Mqweb:
         """Ask one member of a group, beginning with the one that answered last; return False if none answered."""
         members = [qmgr for qmgr in self._known() if self._about[qmgr].group == group]
         for member in sorted(members, key=lambda name: name != self._answering.get(group)):
-            if (yield from self._cover(own, command, member, member)):
+            if (yield from self._cover(own, command, member, is_direct=True)):
                 self._answering[group] = member
                 return True
         return False
 
-    def _ask_member(self, own: _Round, command: Command, member: str) -> Iterator[None]:
-        """Ask a queue manager, or with CMDSCOPE the first member of its group that can be asked."""
-        group = self._about[member].group
-        others = [qmgr for qmgr in self._known() if self._about[qmgr].group == group and not self._is_paused((qmgr,))]
-        qmgr = member if member in self._qmgrs else next(iter(others), None)
-        if qmgr is not None:
-            yield from self._cover(own, command, qmgr, member)
+    def _ways(self, member: str, *, is_direct: bool) -> list[_Way]:
+        """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE.
 
-    def _cover(self, own: _Round, command: Command, qmgr: str, member: str) -> Generator[None, None, bool]:
-        """Ask a queue manager for all names of a command, in parts if need be; return False without a whole answer.
+        Args:
+            member: queue manager whose state is shown.
+            is_direct: without those by CMDSCOPE.
+        """
+        if member in self._qmgrs:
+            direct = self._ways_to(member)
+            ways = [way for way in direct if self._closed(way) is None]
+            if ways or is_direct or any(own is not None and not own.is_elsewhere for own in map(self._closed, direct)):
+                return ways
+        return [
+            way
+            for qmgr in self._others(member)
+            if qmgr in self._qmgrs
+            for way in self._ways_to(qmgr)
+            if self._closed(way) is None
+        ]
+
+    def _ways_to(self, qmgr: str) -> list[_Way]:
+        """Return the servers to ask a queue manager at, that which has reached it last in front."""
+        return [(url, qmgr) for url in sorted(self._sessions, key=lambda url: url != self._home.get(qmgr))]
+
+    def _others(self, member: str) -> list[str]:
+        """Return other queue managers of its group, or if that is not known those that may be."""
+        own = self._about.get(member)
+        if own is None:
+            return [
+                name for name in self._qmgrs if name != member and (name not in self._about or self._about[name].group)
+            ]
+        return [name for name in self._known() if name != member and own.group and self._about[name].group == own.group]
+
+    def _closed(self, way: _Way) -> _Pause | None:
+        """Return why a way is not taken; None if it is."""
+        keys = self._keys(*way, way[1], "")
+        pauses = [self._pauses[key] for key in keys[: _Keys._fields.index("way") + 1] if self._is_paused(key)]
+        return min(pauses, key=lambda pause: pause.is_elsewhere, default=None)
+
+    def _keys(self, url: str, qmgr: str, member: str, words: str) -> _Keys:
+        """Return the keys of a request. Arguments as of `_cover`."""
+        way = qmgr if len(self._sessions) == 1 else f"{qmgr} at {url}"
+        name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
+        return _Keys((), (url,), (qmgr,), (way,), (name,), (name, words))
+
+    def _cover(
+        self, own: _Round, command: Command, member: str, *, is_direct: bool = False
+    ) -> Generator[None, None, bool]:
+        """Ask for all names of a command, in parts if need be; return False without a whole answer.
 
         Args:
             own: the round.
             command: the command.
-            qmgr: queue manager to ask.
-            member: queue manager whose state is shown, by CMDSCOPE if it is another one.
+            member: queue manager whose state is shown.
+            is_direct: ask only itself.
         """
-        cut = self._cut.setdefault((qmgr, member, command.words("*")), set())
         patterns = deque([self._queues if command.qualifier in _OF_QUEUES else "*"])
         is_whole = True
         while patterns:
             pattern = patterns.popleft()
-            if pattern in cut:
+            request = self._request(command, pattern, member, is_direct=is_direct)
+            if request is not None and pattern in request.cut:
                 patterns.extendleft(reversed(parts(pattern)))
                 continue
-            keys = _keys(qmgr, member, command.words(pattern))
-            if self._is_over(own) or any(map(self._is_paused, keys)):
+            if request is None or self._is_over(own) or any(map(self._is_paused, request.keys)):
                 is_whole = False
                 continue
-            yield
+            yield from self._wait()
             try:
-                with self._busy_at_stop(qmgr):
-                    self._take(own, command, pattern, qmgr, member)
+                with self._busy_at_stop(request.way[1]):
+                    self._take(own, request)
             except TooLargeError:
-                if command.is_generic and pattern.endswith("*") and len(cut) + len(patterns) < MAX_PATTERNS:
-                    cut.add(pattern)
-                    patterns.appendleft(pattern)
-                    continue
-                text = f"an answer of more than {MAX_ANSWER_BYTES:,} bytes; expected: --queues with fewer names"
-                self._fail(FailedRequestError("too-large", text), keys)
-                is_whole = False
+                is_again = self._note_too_large(request, len(patterns))
             except FailedRequestError as failure:
-                if failure.may_run and command.qualifier in _OF_QUEUES and pattern.endswith("*"):
-                    self._note_late(keys[-1], cut, pattern)
-                self._fail(failure, keys)
-                is_whole = False
+                is_again = self._note_failure(failure, request, is_direct=is_direct)
             else:
-                self._late.pop(keys[-1], None)
-                for key in keys:
-                    self._succeed(key)
+                self._note_success(request)
+                continue
+            if is_again:
+                patterns.appendleft(pattern)
+            is_whole = is_whole and is_again
         return is_whole
+
+    def _request(self, command: Command, pattern: str, member: str, *, is_direct: bool) -> _Request | None:
+        """Return the request for a pattern in the best way; None if there is no way. Arguments as of `_cover`."""
+        way = next(iter(self._ways(member, is_direct=is_direct)), None)
+        if way is None:
+            return None
+        cut = self._cut.setdefault((way[1], member, command.words("*")), set())
+        return _Request(command, pattern, way, member, self._keys(*way, member, command.words(pattern)), cut)
+
+    def _wait(self) -> Iterator[None]:
+        """Wait in steps until a request may be made under the ceiling; the last step is the request's."""
+        while (wait_s := self._wait_s()) > 0:
+            yield
+            time.sleep(min(wait_s, _READ_SECONDS))
+        yield
 
     @contextmanager
     def _busy_at_stop(self, qmgr: str) -> Iterator[None]:
@@ -372,20 +509,22 @@ class Mqweb:
         if self._late[key] >= _MAX_LATE and len(cut) < MAX_PATTERNS // len(NAME_CHARACTERS):
             del self._late[key]
             cut.add(pattern)
-            self._say(f"{_label(key)}: {_MAX_LATE} requests in a row without an answer; it is asked in parts")
+            self.say(f"{self._label(key)}: {_MAX_LATE} requests in a row without an answer; it is asked in parts")
 
-    def _take(self, own: _Round, command: Command, pattern: str, qmgr: str, member: str) -> None:
+    def _take(self, own: _Round, request: _Request) -> None:
         """Add the answer to a command to the round. Raise FailedRequestError or TooLargeError."""
+        command, pattern, (url, qmgr), member, *_ = request
+        session = self._sessions[url]
         scope = "" if member == qmgr else member
         form = (qmgr, command.qualifier)
         is_text = command.is_text or form in self._refused_forms
-        url, answer = self._session.post(own.requester, qmgr, command.body(pattern, scope, is_text=is_text))
+        address, answer = session.post(own.requester, qmgr, command.body(pattern, scope, is_text=is_text))
         if answer.status == HTTPStatus.BAD_REQUEST and not is_text:
             refusal = reason_of(answer)
-            url, answer = self._session.post(own.requester, qmgr, command.body(pattern, scope, is_text=True))
+            address, answer = session.post(own.requester, qmgr, command.body(pattern, scope, is_text=True))
             if answer.status == HTTPStatus.OK:
                 self._refused_forms.add(form)
-                self._say(f"{qmgr}: DISPLAY {command.qualifier} as text, because its JSON form is refused: {refusal}")
+                self.say(f"{qmgr}: DISPLAY {command.qualifier} as text, because its JSON form is refused: {refusal}")
         if answer.status != HTTPStatus.OK:
             raise FailedRequestError("command-failed", f"{reason_of(answer)}; expected: status 200")
         own.byte_count += len(answer.body)
@@ -405,7 +544,7 @@ class Mqweb:
             "mqweb.command": command.words(pattern),
             "mqweb.qmgr": member,
         }
-        own.pages.append(Page(answer.body, url, self.clock(), headers))
+        own.pages.append(Page(answer.body, address, self.clock(), headers))
 
     # --- failures ----------------------------------------------------------------------------------------------------
 
@@ -423,25 +562,121 @@ class Mqweb:
         pause = self._pauses.get(key)
         return pause is not None and pause.is_on(self.clock())
 
-    def _fail(self, failure: FailedRequestError, keys: Sequence[_Key]) -> None:
-        """Wait after a failure, and complain if it is another one than before. keys: see `_keys`."""
-        server, asked, member, command = keys
+    def _note_too_large(self, request: _Request, patterns: int) -> bool:
+        """Cut a pattern whose answer is too large and return True; complain if it cannot be cut.
+
+        Args:
+            request: what was asked.
+            patterns: number of patterns that are still to be asked for.
+        """
+        is_cut = request.command.is_generic and request.pattern.endswith("*")
+        if is_cut and len(request.cut) + patterns < MAX_PATTERNS:
+            request.cut.add(request.pattern)
+            return True
+        text = f"an answer of more than {MAX_ANSWER_BYTES:,} bytes; expected: --queues with fewer names"
+        return self._note_failure(FailedRequestError("too-large", text), request, is_direct=True)
+
+    def _note_failure(self, failure: FailedRequestError, request: _Request, *, is_direct: bool) -> bool:
+        """Wait after a failure and return True if there is another way; else complain of what is new.
+
+        Args:
+            failure: the failure.
+            request: what was asked.
+            is_direct: there are no ways by CMDSCOPE; where the server does not reach it, another member is asked.
+        """
+        if failure.may_run and request.command.qualifier in _OF_QUEUES and request.pattern.endswith("*"):
+            self._note_late(request.keys.command, request.cut, request.pattern)
+        texts = [self._pauses[own].complaint for own in self._unreached(request.member)]
+        has_worked = any(text and not code for code, text in texts)
+        is_vain = request.way[1] != request.member and bool(texts) and not has_worked
+        key = self._pause(failure, request.keys, is_vain=is_vain)
+        is_of_way = key == request.keys.way and failure.is_elsewhere
+        if not is_of_way and not is_vain:
+            self._say_once(key, failure.code, str(failure))
+        if failure.is_elsewhere and self._ways(request.member, is_direct=is_direct):
+            return True
+        if not is_direct:
+            further = "" if failure.is_elsewhere else f"; {self._label(key)}: {failure}"
+            for own in self._unreached(request.member):
+                code, text = self._pauses[own].failure
+                self._say_once(own, code, f"{text}{further if is_vain else ''}")
+        return False
+
+    def _note_success(self, request: _Request) -> None:
+        """End the waits of a request that was answered; say that it went by CMDSCOPE because no server reaches it."""
+        url, qmgr = request.way
+        self._home[qmgr] = url
+        self._late.pop(request.keys.command, None)
+        for key in request.keys:
+            self._succeed(key)
+        for key in self._unreached(request.member) if qmgr != request.member else ():
+            how = f"{self._label(request.keys.member)}, through {self._label(request.keys.way)}"
+            self._say_once(key, "", f"{self._pauses[key].failure[1]}. It is asked otherwise: {how}")
+
+    def _unreached(self, member: str) -> list[_Key]:
+        """Return the keys of the ways to a queue manager itself at servers that do not reach it."""
+        keys = [self._keys(*way, member, "").way for way in self._ways_to(member)] if member in self._qmgrs else []
+        return [key for key in keys if key in self._pauses and self._pauses[key].is_elsewhere]
+
+    def _pause(self, failure: FailedRequestError, keys: _Keys, *, is_vain: bool) -> _Key:
+        """Wait after a failure; return the key of what waits.
+
+        Args:
+            failure: the failure.
+            keys: those of its request.
+            is_vain: no server reaches the member, and it has not answered by CMDSCOPE yet: probably it does not run.
+        """
         now = self.clock()
         if failure.may_run:  # it is the queue manager asked that runs the command, or waits for the member
-            self.set_busy({asked[0]: now + round(failure.wait_s * 1e6)})
-        key = {"server": server, "queue manager": member, "command": command}[failure.reach]
+            self.set_busy({keys.asked[0]: now + round(failure.wait_s * 1e6)})
+        own = keys.way if failure.is_elsewhere else keys.member
+        command = keys.member if is_vain else keys.command
+        key = {"login": keys.login, "server": keys.server, "queue manager": own, "command": command}[failure.reach]
         pause = self._pauses.setdefault(key, _Pause())
         pause.count += 1
+        pause.is_elsewhere, pause.failure = failure.is_elsewhere, (failure.code, str(failure))
         pause.extend(now, max(failure.wait_s, min(FIRST_WAIT_S * 2 ** min(pause.count - 1, 20), MAX_WAIT_S)))
-        complaint = (failure.code, f"{_label(key)}: {failure}")
-        if complaint != pause.complaint:
-            pause.complaint = complaint
-            self._complain(failure.code, self.name, complaint[1])
+        return key
+
+    def _say_once(self, key: _Key, code: str, text: str) -> None:
+        """Complain of a failure, or say with code "" how it is helped, if that is another text than before."""
+        line = f"{self._label(key)}: {text}"
+        pause = self._pauses.setdefault(key, _Pause())
+        if (code, line) == pause.complaint:
+            return
+        pause.complaint = (code, line)
+        if code:
+            self._complain(code, self.name, line)
+        else:
+            self.say(line)
+
+    def _wait_s(self) -> float:
+        """Return the seconds until a request may be made under the ceiling."""
+        if self._max_per_minute is None:
+            return 0.0
+        now = self.clock()
+        while self._asked_at and not 0 <= now - self._asked_at[0] < _MINUTE_US:
+            self._asked_at.popleft()
+        if len(self._asked_at) < self._max_per_minute:
+            return 0.0
+        return (self._asked_at[0] + _MINUTE_US - now) / 1e6
+
+    def _pace(self) -> None:
+        """Wait until a request may be made, and count it."""
+        while (wait_s := self._wait_s()) > 0:
+            time.sleep(min(wait_s, _READ_SECONDS))
+        if self._max_per_minute is not None:
+            self._asked_at.append(self.clock())
+
+    def _label(self, key: _Key) -> str:
+        if not key or key[0] in self._sessions:
+            return "the server" if not key or len(self._sessions) == 1 else f"the server {key[0]}"
+        return ", ".join(key)
 
     def _succeed(self, key: _Key) -> None:
         pause = self._pauses.pop(key, None)
         if pause is not None and pause.count:
-            self._say(f"{_label(key)}: answers again")
+            self.say(f"{self._label(key)}: answers again")
 
 
 class MqwebSource(Source):
@@ -449,20 +684,27 @@ class MqwebSource(Source):
 
     Args:
         mqweb: the client.
-        interval_s: seconds between the starts of two rounds.
+        interval_s: seconds between the starts of two rounds; None: by the size of the site.
         position: that of an earlier process, of which it takes who may be busy; what was missed is not asked for.
     """
 
     is_asked = True
 
-    def __init__(self, mqweb: Mqweb, interval_s: float, position: Position | None = None) -> None:
+    def __init__(self, mqweb: Mqweb, interval_s: float | None, position: Position | None = None) -> None:
         self.name = mqweb.name
         self._mqweb = mqweb
         mqweb.set_busy({} if position is None else position.busy)
-        self._interval = round(interval_s * 1e6)
+        self._interval = round((mqweb.usual_interval_s if interval_s is None else interval_s) * 1e6)
         self._steps: Generator[None, None, list[Page]] | None = None
         self._started: int | None = None  # the last round of levels
         self._defined: int | None = None  # the last round of definitions
+        self._unplaced = 0  # queues without a definition, as of that round
+        self._wants_definitions = False
+        self._began: int | None = None  # the round of levels that runs
+        self._said_long = -_SAY_US  # the last line about a round that took longer than its interval
+        if interval_s is None and self._interval > USUAL_S * 1e6:
+            text = "by the number of commands and queues, and the ceiling"
+            mqweb.say(f"a round each {self._interval / 1e6:.0f} s, {text}; --interval-s sets another")
 
     @override
     def read(self) -> list[Page]:
@@ -475,26 +717,41 @@ class MqwebSource(Source):
             next(self._steps)
         except StopIteration as end:
             self._steps = None
+            self._say_long()
             pages: list[Page] = end.value
             return pages
         return []
 
+    def _say_long(self) -> None:
+        """Say that a round took longer than its interval, at most once an hour: the next ones begin late."""
+        now = self._mqweb.clock()
+        took, self._began = 0 if self._began is None else now - self._began, None
+        if took > self._interval and not 0 <= now - self._said_long < _SAY_US:
+            self._said_long = now
+            requests, size = self._mqweb.cost
+            what = f"a round took {took / 1e6:.0f} s, longer than its interval of {self._interval / 1e6:.0f} s"
+            expected = f"expected: --interval-s {-(-took // 10_000_000) * 10} or more, or --queues with fewer names"
+            self._mqweb.say(f"{what}: {as_count(requests, 'request')}, {size:,} bytes of answers; {expected}")
+
     def _next_round(self) -> Generator[None, None, list[Page]] | None:
         """Return the round that is due; None after a wait."""
         now = self._mqweb.clock()
-        if self._defined is None or not 0 <= now - self._defined < DEFINITIONS_S * 1e6:
-            self._defined = now
+        wait_s = NEW_QUEUES_S if self._wants_definitions else DEFINITIONS_S
+        if self._defined is None or not 0 <= now - self._defined < wait_s * 1e6:
+            self._defined, self._wants_definitions = now, False
             return self._mqweb.steps(has_definitions=True)
         if self._started is None or not 0 <= now - self._started < self._interval:
             late = 0 if self._started is None else (now - self._started) % self._interval
-            self._started = now - late
+            self._began, self._started = now, now - late
             return self._mqweb.steps(has_definitions=False)
         time.sleep(min((self._started + self._interval - now) / 1e6, _READ_SECONDS))
         return None
 
     @override
     def note_taken(self, page: Page, feed: Feed) -> None:
-        pass
+        """Ask for definitions sooner where queues have come up that the estate lacks: their stores are not known."""
+        if len(feed.intake.unplaced) > self._unplaced:
+            self._unplaced, self._wants_definitions = len(feed.intake.unplaced), True
 
     @override
     def note_events(self, events: Iterable[Event]) -> None:
@@ -527,12 +784,6 @@ def _objects(page: Page) -> Iterator[dict[str, str]]:
     yield from (AnswerBody() if body is None else body).objects()
 
 
-def _keys(qmgr: str, member: str, words: str) -> tuple[_Key, _Key, _Key, _Key]:
-    """Return what a request needs: the server, the queue manager asked, the one that is shown, the command there."""
-    name = qmgr if member == qmgr else f"{member} by CMDSCOPE"
-    return (), (qmgr,), (name,), (name, words)
-
-
 def _unknown_text(qmgr: str, about: _About) -> str:
     """Return the complaint about a queue manager that the estate lacks, with its line there."""
     line = f"{qmgr} in the queue_managers of [queue_sharing_group.{about.group}]"
@@ -540,7 +791,3 @@ def _unknown_text(qmgr: str, about: _About) -> str:
         line = f'[queue_manager."{qmgr}"]' + (f' platform = "{DISTRIBUTED}"' if about.platform == DISTRIBUTED else "")
     expected = f"expected: {line} there, as mqtwin start --live writes it, and a restart of job and collector"
     return f"{qmgr} is not in the estate, so only its definition is asked for; {expected}"
-
-
-def _label(key: _Key) -> str:
-    return ", ".join(key) or "the server"

@@ -29,7 +29,7 @@ REFUSED_S = 3600.0  # after 401, unless the password changes: more attempts woul
 _LOG_OUT_S = 1.0
 _MAX_ERROR = 300  # characters of an error of the server
 
-Reach = Literal["server", "queue manager", "command"]
+Reach = Literal["login", "server", "queue manager", "command"]
 
 
 class FailedRequestError(Exception):
@@ -41,16 +41,25 @@ class FailedRequestError(Exception):
         reach: whose requests will probably fail, too.
         wait_s: seconds without such requests, at least.
         may_run: True if the queue manager may still run the command.
+        is_elsewhere: True if the queue manager may be reached in another way: this server does not reach it.
     """
 
     def __init__(
-        self, code: str, text: str, reach: Reach = "command", *, wait_s: float = 0.0, may_run: bool = False
+        self,
+        code: str,
+        text: str,
+        reach: Reach = "command",
+        *,
+        wait_s: float = 0.0,
+        may_run: bool = False,
+        is_elsewhere: bool = False,
     ) -> None:
         super().__init__(text)
         self.code = code
         self.reach = reach
         self.wait_s = wait_s
         self.may_run = may_run
+        self.is_elsewhere = is_elsewhere
 
 
 class TooLargeError(Exception):
@@ -66,13 +75,21 @@ class MqwebSession:
         gateway: gateway queue manager through which the server reaches the others; None: its own.
         has_token: log in for a token instead of sending the password with each request.
         clock: time, microseconds since 1970.
+        pace: called before each request; returns when it may be made.
 
     Raises:
         UsageError: a login by token without user, or the gateway is no name.
     """
 
     def __init__(
-        self, url: str, client: HttpClient, *, gateway: str | None, has_token: bool, clock: Callable[[], int]
+        self,
+        url: str,
+        client: HttpClient,
+        *,
+        gateway: str | None,
+        has_token: bool,
+        clock: Callable[[], int],
+        pace: Callable[[], None] = lambda: None,
     ) -> None:
         if has_token and client.user is None:
             raise UsageError("--token-login needs a user; expected: --user and --password-file")
@@ -81,6 +98,7 @@ class MqwebSession:
         self._client = client
         self._has_token = has_token
         self._clock = clock
+        self._pace = pace
         self._headers = {
             "Content-Type": "application/json;charset=utf-8",
             "Accept": "application/json",
@@ -147,11 +165,19 @@ class MqwebSession:
             raise FailedRequestError("not-authorised", text, "queue manager")
         if status == HTTPStatus.NOT_FOUND:
             text = f"{reason}; expected: a queue manager of this server, which has the administrative REST interface"
-            raise FailedRequestError("not-found", text, "queue manager")
+            raise FailedRequestError("not-found", text, "queue manager", is_elsewhere=True)
         wait_s = _retry_after_s(answer.header("retry-after"), self._clock())
         may_run = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
+        is_elsewhere = status == HTTPStatus.SERVICE_UNAVAILABLE and not wait_s  # it does not run where this server is
         wait_s = max(wait_s, DEADLINE_S) if may_run else wait_s
-        raise FailedRequestError("no-answer", f"answers {reason}", "queue manager", wait_s=wait_s, may_run=may_run)
+        raise FailedRequestError(
+            "no-answer",
+            f"answers {reason}",
+            "queue manager",
+            wait_s=wait_s,
+            may_run=may_run,
+            is_elsewhere=is_elsewhere,
+        )
 
     def _logged_in(self, requester: Requester, version: int, url: str, content: bytes) -> Answer:
         """Return the answer to a request behind a login, which is repeated once where the token has expired."""
@@ -171,9 +197,9 @@ class MqwebSession:
                 text = str(error)
                 raise FailedRequestError("no-answer", text, "queue manager", wait_s=DEADLINE_S, may_run=True) from None
             self._version = None  # after an upgrade there may be a newer one
-            raise FailedRequestError("no-answer", str(error), "server") from None
+            raise FailedRequestError("no-answer", str(error), "server", is_elsewhere=True) from None
         except UsageError as error:  # a file of secrets that was replaced
-            raise FailedRequestError("not-authorised", str(error), "server") from None
+            raise FailedRequestError("not-authorised", str(error), "login") from None
         return answer
 
     def _log_in(self, requester: Requester, version: int) -> Answer:
@@ -189,10 +215,11 @@ class MqwebSession:
         self._cookie = "; ".join(cookie for cookie in cookies if cookie.startswith("LtpaToken2"))
         if not self._cookie:
             text = f"the login answers {reason_of(answer)} without a token; expected: a cookie LtpaToken2"
-            raise FailedRequestError("not-authorised", text, "server")
+            raise FailedRequestError("not-authorised", text, "login")
         return answer
 
     def _ask(self, requester: Requester, method: str, url: str, content: bytes | None) -> Answer:
+        self._pace()
         self.request_count += 1
         login = {"Cookie": self._cookie} if self._has_token else self._client.authorisation()
         headers = {name: value for name, value in {**self._headers, **login}.items() if value}
@@ -205,7 +232,9 @@ class MqwebSession:
         """Return the failure of a login, which is not repeated with the same password."""
         self._refused = self._secret()
         text = f"the login fails: {reason}; expected: the user and the password of a role of the server"
-        return FailedRequestError("not-authorised", text, "server", wait_s=0.0 if self._refused is None else REFUSED_S)
+        if self._refused is not None:
+            text += f". No further attempt for {REFUSED_S / 60:.0f} minutes unless the password changes"
+        return FailedRequestError("not-authorised", text, "login", wait_s=0.0 if self._refused is None else REFUSED_S)
 
     def _secret(self) -> str | None:
         """Return what the login rests on; None without user and token."""

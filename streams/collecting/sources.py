@@ -9,22 +9,26 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 from typing_extensions import override
 
 from streams.collecting.http import HttpClient, RequestError
-from streams.kafka.clients import LastError, check, new_consumer, partitions_of
-from twin.errors import MqtwinError, UsageError
+from streams.errors import is_passing
+from streams.kafka.admin import topic_id
+from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
+from twin.errors import UNREADABLE, MqtwinError, UsageError
 from twin.events import Event
 from twin.feeds import Feed, Page
-from twin.outputs import replace_file
+from twin.feeds.connect import APPEND_TIME
+from twin.outputs import locked, replace_file
 
 _BATCH = 500  # records per read
 _READ_SECONDS = 0.2
@@ -34,12 +38,17 @@ _MAX_WAITING = 1_000_000  # records whose events may be held back
 DDS_REPORTS = ("CFACT", "CFOVER")
 
 
+Place = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
 class Position(msgspec.Struct, kw_only=True):
     """Position in a source."""
 
     source: str  # topic or address; a position of another source is refused
-    offsets: dict[str, int] = {}  # by partition of a topic, as text: the first record to read again
-    read: dict[str, int] = {}  # by partition: the first record that was never read
+    topic_id: str = ""  # Kafka's id of the topic; one that was made again has another one
+    offsets: dict[str, Place] = {}  # by partition of a topic, as text: the first record to read again
+    read: dict[str, Place] = {}  # by partition: the first record that was never read
+    marks: dict[str, str] = {}  # by file: see `streams.collecting.growing.FollowedFile`
     passed: int = 0  # microseconds; events of records before `read` up to this time were published
     time: int = 0  # microseconds; the end of what was asked of a server
     busy: dict[str, int] = {}  # microseconds, by queue manager: until then it may run a command that was not answered
@@ -61,7 +70,7 @@ def load_position(path: Path, source: str) -> Position:
         position = msgspec.json.decode(path.read_bytes(), type=Position)
     except FileNotFoundError:
         return Position(source=source)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, *UNREADABLE) as error:
         raise UsageError(f"--position {path}: {error}; expected: a file that mqtwin collect wrote, or none") from None
     if position.source != source:
         raise UsageError(f"--position {path} is of {position.source}; expected: {source}, or another file")
@@ -69,13 +78,36 @@ def load_position(path: Path, source: str) -> Position:
 
 
 def save_position(path: Path, position: Position) -> None:
-    """Replace the file. UsageError: it cannot be written."""
+    """Replace the file.
+
+    Raises:
+        UsageError: it cannot be written.
+        MqtwinError: the disk is full, or the like, which may pass.
+    """
     try:
         replace_file(path, msgspec.json.encode(position) + b"\n")
     except OSError as error:
-        raise UsageError(
-            f"--position {path} cannot be written: {error.strerror}; expected: a file in a folder"
-        ) from None
+        text = f"--position {path} cannot be written: {error.strerror}"
+        if is_passing(error):
+            raise MqtwinError(f"{text}; expected: a disk with room") from error
+        raise UsageError(f"{text}; expected: a file in a folder") from None
+
+
+@contextmanager
+def locked_position(path: Path | None) -> Iterator[None]:
+    """Lock a position file, so that no second collector publishes the same again. None: there is none.
+
+    The lock is on a file beside it, which stays: the position file itself is replaced again and again.
+
+    Raises:
+        UsageError: another process holds the lock, or the file beside it cannot be written.
+    """
+    if path is None:
+        yield
+        return
+    busy = f"--position {path}: another mqtwin collect uses it"
+    with locked(path.with_name(f".{path.name}.lock"), busy, "a file of its own for each collector"):
+        yield
 
 
 _Place = TypeVar("_Place")
@@ -138,28 +170,66 @@ class TopicSource(Source):
         kafka: client settings, `bootstrap.servers` among them.
         topic: its name.
         position: where to begin; partitions that it lacks are read from their beginning.
+        complain: called with the code, place and text of records that are gone before they were read.
         from_end: read partitions that it lacks from their end.
 
     Raises:
         MqtwinError: no Kafka answers, or there is no such topic.
     """
 
-    def __init__(self, kafka: Mapping[str, str], topic: str, position: Position, *, from_end: bool = False) -> None:
+    def __init__(
+        self,
+        kafka: Mapping[str, str],
+        topic: str,
+        position: Position,
+        complain: Callable[[str, str, str], None] = lambda _code, _place, _text: None,
+        *,
+        from_end: bool = False,
+    ) -> None:
         self.name = topic
+        self._complain = complain
         self._last_error = LastError()
         self._consumer: Any = new_consumer(kafka, _SETTINGS, self._last_error)
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             self._consumer.close()
             raise MqtwinError(f"there is no topic {topic}; expected: the topic that the data are written to")
+        self._topic_id = topic_id(kafka, topic)
+        if position.topic_id and position.topic_id != self._topic_id:
+            text = f"the topic was made again (id {self._topic_id}, before {position.topic_id}); what it held before"
+            complain("lost", topic, f"{text} and was not read is lost, and it is read from its beginning")
+            position = Position(source=topic)
         start = OFFSET_END if from_end else OFFSET_BEGINNING
-        begins = {number: position.offsets.get(str(number), start) for number in numbers}
+        begins = {number: self._begin_of(number, position, start) for number in numbers}
+        self._next = {number: begin for number, begin in begins.items() if begin >= 0}
         self._consumer.assign([TopicPartition(topic, number, begin) for number, begin in begins.items()])
         self._read_before = dict(position.read)
         self._passed_before = position.passed
         self._read = dict(position.read)
         self._held: dict[str, HeldPages[int]] = {}  # by partition; places are offsets
         self._places: deque[tuple[str, int]] = deque()  # of the pages returned, not yet taken
+
+    def _begin_of(self, number: int, position: Position, start: int) -> int:
+        """Return the first offset to read of a partition; complain about records that are gone."""
+        begin = position.offsets.get(str(number))
+        if begin is None:
+            return start
+        low, high = offset_range(self._consumer, self.name, number)
+        if begin > high:
+            text = f"it ends at offset {high:,}, {begin:,} records were read; expected: the topic of the position"
+            self._complain("lost", f"{self.name}/{number}", f"{text}. It is read from its beginning")
+            position.read.pop(str(number), None)
+            return OFFSET_BEGINNING
+        self._note_lost(number, begin, low)
+        return max(begin, low)
+
+    def _note_lost(self, number: int, expected: int, low: int) -> None:
+        """Complain where a partition begins behind the next record to read."""
+        if low > expected:
+            text = (
+                f"{low - expected:,} records, offsets {expected:,} to {low - 1:,}, were removed before they were read"
+            )
+            self._complain("lost", f"{self.name}/{number}", f"{text}; expected: a retention longer than any stop")
 
     @override
     def read(self) -> list[Page]:
@@ -170,13 +240,21 @@ class TopicSource(Source):
         ]
 
     def _page(self, message: Message) -> Page:
-        number, offset = str(message.partition()), message.offset() or 0
+        partition = message.partition() or 0
+        number, offset = str(partition), message.offset() or 0
+        expected = self._next.get(partition, offset)
+        if offset > expected + 1:  # one is the mark of a transaction; compaction, too, leaves gaps
+            low, _ = offset_range(self._consumer, self.name, partition)
+            self._note_lost(partition, expected, min(low, offset))
+        self._next[partition] = offset + 1
         self._places.append((number, offset))
         headers: Any = message.headers() or ()
         key = _text(message.key())
         texts = {name.lower(): _text(value) for name, value in headers}
         place = {"kafka.topic": self.name, "kafka.partition": number, "kafka.offset": str(offset)}
-        _, created = message.timestamp()
+        kind, created = message.timestamp()
+        if kind == TIMESTAMP_LOG_APPEND_TIME:
+            place[APPEND_TIME] = "1"
         return Page(
             message.value() or b"",
             f"{self.name}/{number}@{offset}",
@@ -199,7 +277,13 @@ class TopicSource(Source):
             held = self._held.get(number)
             first = None if held is None else held.first(feed)
             offsets[number] = read if first is None else first
-        return Position(source=self.name, offsets=offsets, read=dict(self._read), passed=feed.passed)
+        return Position(
+            source=self.name,
+            topic_id=self._topic_id,
+            offsets=offsets,
+            read=dict(self._read),
+            passed=feed.passed,
+        )
 
     @override
     def close(self) -> None:

@@ -29,8 +29,11 @@ VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
 # be that far ahead of the broker's clock:
 MAX_AHEAD_MS = 1 << 52
 NOTES_KEPT_MS = 400 * 86_400_000  # reports of a month, a year ago
+_POLICY = "cleanup.policy"
 _TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 _APPENDED = "LogAppendTime"
+_RETENTION = "retention.ms"
+SHORT_RETENTION_MS = 86_400_000  # a day: the job may be down for a night
 _NO_LEADER = (
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -104,7 +107,10 @@ def prepare_topics(
     _create(admin, missing, topics, partitions, replication)
     _create_notes(admin, topics, kafka, replication)
     for name in topics.read:
-        _warn_of_any_time(name, _topic_settings(admin, name))
+        settings = _topic_settings(admin, name)
+        _warn_of_any_time(name, settings)
+        if name == topics.events:
+            check_event_log(name, settings)
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
@@ -132,7 +138,8 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
         create: create it if it is missing.
 
     Raises:
-        UsageError: the topic is missing and `create` is False, or the user may not write there.
+        UsageError: the topic is missing and `create` is False, the user may not write there, or it is compacted and has
+            events.
         MqtwinError: no broker answers, or it refuses.
     """
     admin = admin_client(kafka)
@@ -143,6 +150,8 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
                 "which creates it, or --create-topics"
             )
         _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+    if name == topics.events:
+        check_event_log(name, _topic_settings(admin, name))
     return max_message_bytes(admin, [name])[name]
 
 
@@ -247,6 +256,33 @@ def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
     return retrying(ask)
 
 
+def check_event_log(name: str, settings: Mapping[str, str]) -> None:
+    """Check that a topic keeps each event until the job has read it; log a retention that may be too short.
+
+    Args:
+        name: its name.
+        settings: its settings; none if the user may not read them.
+
+    Raises:
+        UsageError: it is compacted: of the events of a store only the last would stay.
+    """
+    alter = f"kafka-configs.sh --alter --topic {name} --add-config"
+    if "compact" in settings.get(_POLICY, ""):
+        raise UsageError(
+            f"topic {name} has {_POLICY}={settings[_POLICY]}: of the events of a store only the last ones stay; "
+            f"expected: {_POLICY}=delete, by {alter} {_POLICY}=delete"
+        )
+    kept_ms = int(settings.get(_RETENTION, -1))
+    if 0 <= kept_ms < SHORT_RETENTION_MS:
+        _log.warning(
+            "a topic keeps events for a short time",
+            topic=name,
+            kept=f"{kept_ms / 1000:g} s",
+            effect="events that the job has not read by then are lost, as after a stop",
+            remedy=f"{alter} {_RETENTION}={7 * SHORT_RETENTION_MS}",
+        )
+
+
 def _warn_of_any_time(name: str, settings: Mapping[str, str]) -> None:
     """Log that producers may give records times that Spark cannot read. settings: settings of the topic."""
     is_appended = settings.get(_TIME_TYPE, _APPENDED) == _APPENDED
@@ -279,8 +315,9 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     if not names:
         return
     bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
-    settings = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
-    settings[topics.notes] = {"cleanup.policy": "delete", "retention.ms": str(NOTES_KEPT_MS)}
+    settings = {name: {_POLICY: "delete"} for name in topics.read}  # whatever the cluster's default is
+    settings |= {name: {_POLICY: "compact"} for name in (topics.state, topics.alerts)}
+    settings[topics.notes] = {_POLICY: "delete", "retention.ms": str(NOTES_KEPT_MS)}
     new_topics = [
         NewTopic(name, partitions if name == topics.events else 1, replication, config=bounded | settings.get(name, {}))
         for name in names

@@ -9,14 +9,14 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.kafka.admin import missing_right, no_answer, reason_of
-from streams.kafka.settings import for_librdkafka
+from streams.kafka.settings import FOR_JAVA, for_librdkafka
 from streams.kafka.topics import READ
 from twin.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
 _RETRY_SECONDS = 0.1
 # `for_librdkafka` translates the settings of a connection. Of these prefixes only its results may reach librdkafka.
-_TRANSLATED = ("sasl.", "ssl.", "config.providers")
+_TRANSLATED = ("sasl.", "ssl.", "config.providers", FOR_JAVA)
 # Errors of a broker that is away for a while: librdkafka reconnects by itself.
 _TRANSIENT = frozenset(
     {

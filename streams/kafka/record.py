@@ -29,7 +29,7 @@ from streams.kafka.event_range import merged_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
-from twin.errors import MqtwinError, UsageError
+from twin.errors import UNREADABLE, MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Decoder, Reason, content_type
 from twin.events.values import read_streams
 from twin.outputs import replace_file
@@ -194,7 +194,7 @@ class GrowingRecording(_RecordingFile):
             raise UsageError(f"{self.path} exists, and an .arrow recording cannot be continued; expected: a new name")
         try:
             position = msgspec.json.decode(self._position_file.read_bytes(), type=Position)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *UNREADABLE):
             raise UsageError(
                 f"{self.path} exists, and no {self._position_file.name} beside it says where it ended; "
                 "expected: a new name"
@@ -221,7 +221,7 @@ def _free_name(path: Path) -> Path:
     number = 1
     while True:
         name = path.with_name(f"{stem}.part{number if number > 1 else ''}{suffix}")
-        if not name.exists():
+        if not os.path.lexists(name):
             return name
         number += 1
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from twin.errors import UsageError
@@ -23,7 +24,7 @@ _SECRET = re.compile(
     r"|(ssl\.keystore|ssl\.key|ssl\.truststore)\.(key|pem)|basic\.auth|oauthbearer\.(config|extensions)$",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|[^\s;]+)")
+_LOGIN = re.compile(r"(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s;]+)")
 _LOGIN_MODULE = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -53,6 +54,21 @@ _CONNECTION = (
     "broker.address.",
     "config.providers",
 )
+# What mqtwin decides itself; of these Spark refuses most.
+_OURS = frozenset(
+    (
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "interceptor.classes",
+        "isolation.level",
+        "key.deserializer",
+        "key.serializer",
+        "transactional.id",
+        "value.deserializer",
+        "value.serializer",
+    )
+)
+FOR_JAVA = "java:"  # begins names of a properties file that librdkafka does not have
 PROVIDER = "mqtwin"  # the name under which Kafka's FileConfigProvider is configured
 _PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
 _REFERENCE = re.compile(r"\$\{\w+:(?P<path>[^:}]+):(?P<key>[^}]+)\}")
@@ -77,14 +93,50 @@ def read_kafka_file(path: Path) -> dict[str, str]:
     Raises:
         UsageError: see `read_properties`.
     """
-    properties = read_properties(path)
+    properties = {key: value for key, value in read_properties(path).items() if not _is_ours(key)}
     settings = {
-        key.removeprefix("kafka."): reference(path, key) if is_secret(key) else value
+        _marked(key.removeprefix("kafka.")): reference(path, key) if is_secret(key) else value
         for key, value in properties.items()
     }
     if any(map(is_secret, properties)):
         settings |= provider_settings(path, settings)
     return settings
+
+
+def foreign_settings(path: Path) -> list[str]:
+    """Return what is passed over in a properties file, name and line: of other clients, or what mqtwin sets itself.
+
+    Files that are handed out for copying have names of schema registries, serializers and consumers. Kafka's own client
+    passes over what it does not know, and so gets them.
+
+    Raises:
+        UsageError: see `read_properties`.
+    """
+    lines = _lines_of_properties(path)
+    foreign = [key for key in lines if _is_ours(key) or _is_unknown(key.removeprefix("kafka."))]
+    return [f"{key} (line {lines[key]})" for key in foreign]
+
+
+def _marked(name: str) -> str:
+    return FOR_JAVA + name if _is_unknown(name) else name
+
+
+def _is_ours(key: str) -> bool:
+    return key.removeprefix("kafka.") in _OURS
+
+
+@cache
+def _is_unknown(name: str) -> bool:
+    """Return True for the name of a setting that librdkafka does not have, and that is not translated for it."""
+    if name.startswith((*_JAVA_ONLY, "sasl.", "ssl.")):
+        return False
+    from confluent_kafka import KafkaException, Producer
+
+    try:
+        Producer({name: "", "log_level": "none"})  # the second one is wrong, so that there is an error in any case
+    except KafkaException as error:
+        return "No such configuration property" in str(error)
+    return False
 
 
 def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
@@ -93,7 +145,7 @@ def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
     Raises:
         UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
     """
-    java = {key.removeprefix("kafka."): value for key, value in settings.items()}
+    java = {key.removeprefix("kafka.").removeprefix(FOR_JAVA): value for key, value in settings.items()}
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
     java.setdefault("sasl.mechanism", java.pop("sasl.mechanisms", "")) or java.pop("sasl.mechanism")
     if username is not None:
@@ -158,7 +210,7 @@ def _quoted(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith(('"', "'")) else text
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -168,19 +220,30 @@ def read_properties(path: Path) -> dict[str, str]:
         UsageError: the file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of
             the file.
     """
+    return {
+        _unescaped(parts["key"], path, number): _unescaped(parts["value"], path, number)
+        for number, parts in _properties(path)
+    }
+
+
+def _lines_of_properties(path: Path) -> dict[str, int]:
+    """Return the number of the line of each key. UsageError: see `read_properties`."""
+    return {_unescaped(parts["key"], path, number): number for number, parts in _properties(path)}
+
+
+def _properties(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield the number of the line, key and value, as they are written. UsageError: see `read_properties`."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; expected: a readable properties file") from error
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8; expected: a properties file, lines of KEY=VALUE") from None
-    properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
         parts = _KEY.fullmatch(line)
         if parts is None or not parts["key"]:
             raise UsageError(f"{path}:{number}: no key; expected: KEY=VALUE")
-        properties[_unescaped(parts["key"], path, number)] = _unescaped(parts["value"], path, number)
-    return properties
+        yield number, parts
 
 
 def reference(path: Path, key: str) -> str:

@@ -308,6 +308,7 @@ class OutputBuffer:
 
     def _add_block(self, partition: int, offsets: npt.NDArray[np.int64], block: EventBlock) -> None:
         record, index = block.first
+        block.places = {row: (int(offsets[record]), index) for row, (record, index) in block.places.items()}
         entry = self._stores.get((block.store, partition))
         if entry is None:
             entry = self._stores[block.store, partition] = _Blocks(int(offsets[record]), index)
@@ -364,8 +365,10 @@ def join_blocks(blocks: list[EventBlock]) -> EventBlock:
     if len(blocks) == 1:
         return blocks[0]
     extras: dict[int, bytes] = {}
+    places: dict[int, tuple[int, int]] = {}
     start = 0
     for block in blocks:
         extras |= {start + row: text for row, text in block.extras.items()}
+        places |= {start + row: place for row, place in block.places.items()}
         start += len(block)
-    return EventBlock(blocks[0].store, join_rows([block.events for block in blocks]), extras, blocks[0].first)
+    return EventBlock(blocks[0].store, join_rows([block.events for block in blocks]), extras, blocks[0].first, places)

@@ -320,6 +320,7 @@ class Job:
             self._batches.warn_if_slow(lambda: bool(self.query.status["isTriggerActive"]))
             if self._guard is not None:
                 self._guard.check_held()
+                self._guard.note_read()
         if self.query.isActive:
             self._finish_batch()
         failure = self.query.exception()

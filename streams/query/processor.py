@@ -8,7 +8,7 @@ state record, dead letters and the reports of the store itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -43,9 +43,11 @@ from streams.query.worker import exemptions, prepare_worker
 from streams.state.pages import MAX_STORES, StoreState
 from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
+from twin.events.refusals import DETAIL_CHARACTERS
 from twin.records import StateRecord
 from twin.stores.message_store import MessageStore
-from twin.stores.open import Twin
+from twin.stores.open import Twin, open_store
+from twin.stores.refusing import OF_THE_MACHINE, Refused, apply_others, event_text, refused_at_once, without
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 
@@ -201,6 +203,8 @@ class TwinProcessor(StatefulProcessor):
     def _advance(self, store: str, items: Sequence[ReadItem], saved: SavedState | None, output: Output) -> None:
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
 
+        An event at which the twin raises becomes a dead letter, the others are applied.
+
         Args:
             store: its name.
             items: its items, in the order of the topic.
@@ -208,9 +212,64 @@ class TwinProcessor(StatefulProcessor):
             output: takes the output.
         """
         self._state.select(store)
-        blocks, reports, caught_up, spans = _unpacked(items)
-        if spans:
-            blocks += self._order(store, spans, output)
+        inputs = _unpacked(items)
+        if inputs.spans:
+            inputs.blocks += self._order(store, inputs.spans, output)
+        estate = self._packed.unpack().estate
+        self._refuse(inputs, [refused_at_once(estate, block) for block in inputs.blocks], output)
+        try:
+            self._apply(store, inputs, saved, output)
+        except _RaisedError as raised:
+            refused = self._find_refused(store, inputs.blocks, saved)
+            if not any(refused):
+                raise raised.error from None
+            self._refuse(inputs, refused, output)
+            self._apply(store, inputs, saved, output)
+
+    def _find_refused(self, store: str, blocks: Sequence[EventBlock], saved: SavedState | None) -> list[list[Refused]]:
+        """Return the events of each batch at which a twin of the saved state raises."""
+        estate = self._packed.unpack().estate
+        pages = self._state.pages() if saved is not None else ()
+        twin = open_store(estate, store, None, saved.header if saved is not None else None, pages)
+        if not isinstance(twin, MessageStore):
+            return []
+        refused = []
+        for block in blocks:
+            twin, _, own = apply_others(twin, estate, block)
+            refused.append(own)
+        return refused
+
+    def _refuse(self, inputs: _Inputs, refused: Sequence[Sequence[Refused]], output: Output) -> None:
+        """Take refused events out of the event batches, and output a dead letter of each."""
+        if not any(refused):
+            return
+        plan = self._packed.unpack()
+        for number, own in enumerate(refused):
+            block = inputs.blocks[number]
+            is_of_events = number < len(inputs.partitions)
+            for event in own:
+                value = event_text(block, event.row, plan.estate)
+                offset, index = block.place_of(event.row) if is_of_events else (-1, 0)
+                letter = DeadLetter(
+                    reason=str(event.reason),
+                    detail=event.detail[:DETAIL_CHARACTERS],
+                    topic=plan.topics.events if is_of_events else plan.topics.otlp or "",
+                    partition=inputs.partitions[number] if is_of_events else -1,
+                    offset=offset,
+                    index=index,
+                    value=value[: plan.limits.dlq],
+                    length=len(value),
+                )
+                output.add_letter(letter)
+            inputs.blocks[number] = without(block, own)
+
+    def _apply(self, store: str, inputs: _Inputs, saved: SavedState | None, output: Output) -> None:
+        """Apply the inputs to the twin of a store, and write the changed pages to the state store.
+
+        Raises:
+            _RaisedError: the twin raised at an event; nothing was written.
+        """
+        blocks, reports, caught_up = inputs.blocks, inputs.reports, inputs.caught_up
         started = time.perf_counter_ns()
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._state.pages) as lease:
             opened = time.perf_counter_ns()
@@ -219,9 +278,8 @@ class TwinProcessor(StatefulProcessor):
                 exemptions.note_opened()
             if seams.ACTIVE is not None:
                 seams.ACTIVE.reach(seams.APPLYING)
-            for block in blocks:
-                for alert in lease.twin.apply(block):
-                    output.add_alert(alert)
+            for alert in _applied(lease.twin, blocks):
+                output.add_alert(alert)
             shared = lease.twin if isinstance(lease.twin, SharedStore) else None
             if shared is not None and (reports or caught_up is not None):
                 for alert in shared.take(reports, caught_up=caught_up):
@@ -257,15 +315,53 @@ def _batched(stores: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield stores[start : start + size]
 
 
-def _unpacked(
-    items: Sequence[ReadItem],
-) -> tuple[list[EventBlock], list[Report], bool | None, list[StoreSpans]]:
-    """Return event batches, reports, what the last mark says (None: there is none), and spans by record."""
-    blocks = [EventBlock.unpack(item.payload) for item in items if item.kind == BLOCK]
+class _RaisedError(Exception):
+    """Error that a twin raised as it applied events."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """The content of a batch for a store.
+
+    Args:
+        blocks: event batches; those that spans gave are behind those of the events topic.
+        partitions: partition of the events topic of each of its event batches.
+        reports: reports of other stores.
+        caught_up: what the last mark says; None: there is none.
+        spans: spans by record.
+    """
+
+    blocks: list[EventBlock]
+    partitions: list[int]
+    reports: list[Report]
+    caught_up: bool | None
+    spans: list[StoreSpans]
+
+
+def _applied(twin: Twin, blocks: Iterable[EventBlock]) -> list[Alert]:
+    """Apply event batches; return the alerts. _RaisedError: the twin raised at an event."""
+    try:
+        return [alert for block in blocks for alert in twin.apply(block)]
+    except OF_THE_MACHINE:
+        raise
+    except Exception as error:
+        raise _RaisedError(error) from error
+
+
+def _unpacked(items: Sequence[ReadItem]) -> _Inputs:
+    """Return the content of items."""
+    batches = [item for item in items if item.kind == BLOCK]
+    blocks = [EventBlock.unpack(item.payload) for item in batches]
+    for block, item in zip(blocks, batches, strict=True):
+        block.first = item.offset, item.index
     reports = [report for item in items if item.kind == REPORT for report in unpack_reports(item.payload)]
     marks = [item.payload == CAUGHT_UP for item in items if item.kind == MARK]
     spans = [record for item in items if item.kind == SPANS for record in unpack_spans(item.payload)]
-    return blocks, reports, marks[-1] if marks else None, spans
+    return _Inputs(blocks, [item.partition for item in batches], reports, marks[-1] if marks else None, spans)
 
 
 def _duplicates(twin: Twin) -> int:

@@ -19,7 +19,7 @@ import structlog
 from streams.kafka.clients import deliver
 from streams.kafka.topics import Topics
 from streams.query.observed import BatchReport
-from twin.errors import MqtwinError
+from twin.errors import UNREADABLE, MqtwinError
 from twin.estate import Estate
 from twin.stores.reports import Report, Tick, Values
 
@@ -116,7 +116,7 @@ def read_record(value: bytes | None, estate: Estate) -> list[Report] | ReadMark:
     try:
         is_mark = _any_decoder.decode(value or b"").caught_up is not None
         mark = _mark_decoder.decode(value or b"") if is_mark else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ReportError(f"{error}; {_EXPECTED}") from None
     if mark is None:
         return read_reports(value, estate)
@@ -143,7 +143,7 @@ def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
     """
     try:
         record = _decoder.decode(value or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise ReportError(f"{error}; {_EXPECTED}") from None
     _check_shared(record.store, estate)
     source = estate.stores.get(record.source)

@@ -116,6 +116,7 @@ def open_session(
         UsageError: Spark does not start on this machine; the message is one line with the cause.
         MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
     """
+    check_classic(master, conf or {})
     java = java or SparkJava()
     if java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)
@@ -141,6 +142,28 @@ def open_session(
             raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {explain_stop(error)}") from error
         raise UsageError(f"Spark does not start: {one_line(error)}; {DOCTOR}") from error
     return session
+
+
+def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
+    """Raise UsageError for Spark Connect, by `sc://` or by what a shell or a session of before has left behind.
+
+    Args:
+        master: Spark's master, if it is given.
+        conf: settings of Spark.
+    """
+    remotes = {
+        "SPARK_REMOTE": os.environ.get("SPARK_REMOTE", ""),
+        "SPARK_CONNECT_MODE_ENABLED": os.environ.get("SPARK_CONNECT_MODE_ENABLED", ""),
+        "spark.remote": conf.get("spark.remote", ""),
+        "spark.master": conf.get("spark.master", "") if conf.get("spark.master", "").startswith("sc://") else "",
+        "--master": (master or "") if (master or "").startswith("sc://") else "",
+    }
+    requests = [f"{name}={value}" for name, value in remotes.items() if value]
+    if requests:
+        raise UsageError(
+            f"{', '.join(requests)}: Spark Connect is not supported, as the job starts Spark itself; expected: "
+            "--master local[*], spark://HOST:PORT, yarn or k8s://..., and neither SPARK_REMOTE nor spark.remote"
+        )
 
 
 def check_master(master: str) -> None:

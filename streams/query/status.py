@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, UsageError
 from twin.outputs import replace_file
 from twin.units import as_span
 
@@ -122,7 +122,7 @@ def check_replaceable(path: Path) -> None:
     try:
         content = path.read_bytes() if path.is_file() else b""
         is_own = not content or isinstance(msgspec.json.decode(content), dict)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, *UNREADABLE):
         is_own = False
     if not is_own:
         raise UsageError(f"--status-file {path} has something else; expected: a file of mqtwin stream, or a new name")
@@ -162,5 +162,5 @@ def read_status(path: Path) -> JobStatus | None:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.read(_MAX_BYTES), type=JobStatus)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, *UNREADABLE):
         return None

@@ -38,7 +38,7 @@ import numpy.typing as npt
 import psutil
 
 from streams.host.scratch import base_of
-from twin.errors import MqtwinError
+from twin.errors import UNREADABLE, MqtwinError
 from twin.state.arrays import LARGE_BYTES, Array, Size, copy_bytes, room
 
 ABANDONED_SECONDS = 3600.0  # the next query on the host removes mirrors unused for this long
@@ -416,7 +416,7 @@ class Mirror:
         content = os.pread(self._file, _HEAD_BYTES - _EXTENTS_OFFSET, _EXTENTS_OFFSET)
         try:
             entries = _extents_decoder.decode(content[4 : 4 + int.from_bytes(content[:4])])
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise AttachError(f"mirror {self._path.name}: its table of arrays cannot be read: {error}") from error
         offsets = {name: offset for name, _, _, offset in entries}
         expected = {name: (dtype.itemsize, rows) for name, (dtype, rows) in sizes.items()}

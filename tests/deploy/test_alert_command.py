@@ -56,7 +56,7 @@ def test_the_command_gets_the_alert_as_one_line_of_json(tmp_path: Path) -> None:
 def test_the_command_has_the_brief_in_its_environment(tmp_path: Path) -> None:
     run, _ = command(tmp_path, "import os, sys; open(sys.argv[1], 'w').write(os.environ['MQTWIN_BRIEF'])")
     brief = (
-        "full ~02:01 (in 20 min): SMDS blocks of QM01",
+        "full ~02:01 UTC (in 20 min): SMDS blocks of QM01",
         "ORDERS: no get for 71 min\0",
         "DISPLAY QSTATUS(ORDERS) ALL",
     )
@@ -193,8 +193,8 @@ def test_the_mail_of_the_page_is_sent_once_an_incident_and_escalation(
     assert run_alerts(outage, "--exec", f"{sys.executable} {tmp_path}/mail_alert.py") == 0
     subjects, threads = zip(*(line.split(" | ") for line in mails.read_text().splitlines()), strict=True)
     assert [subject.partition(": SMDS blocks of QM01 for QSG1/APP1, ")[0] for subject in subjects] == [
-        "[warning] full ~02:10 (in 55 min)",
-        "[critical] full ~02:01 (in 10 min)",
+        "[warning] full ~02:10 UTC (in 55 min)",
+        "[critical] full ~02:01 UTC (in 10 min)",
         "[full] full now",
         "[warning] puts succeed again",
         "[warning] over",

@@ -108,8 +108,8 @@ def alertmanager(tmp_path: Path, receiver: Receiver) -> Iterator[Alertmanager]:
 
 
 @contextmanager
-def bridge_to(*peers: Alertmanager) -> Iterator[AlertmanagerBridge]:
-    with AlertmanagerBridge([peer.url for peer in peers], resend_s=0.5) as bridge:
+def bridge_to(*peers: Alertmanager, site: str = "") -> Iterator[AlertmanagerBridge]:
+    with AlertmanagerBridge([peer.url for peer in peers], site=site, resend_s=0.5) as bridge:
         yield bridge
 
 
@@ -162,6 +162,30 @@ def test_the_mail_of_the_end_has_the_last_record_and_nothing_to_do() -> None:
     assert subject == f"over: {over[1].annotations['summary']}"
     assert text.startswith("Over:\n\nSMDS blocks of QM01: record 2.\n\nSince 2026-11-20 01:33 UTC, over at ")
     assert "What to do" not in text
+
+
+def test_the_mail_of_one_of_several_sites_begins_with_its_name() -> None:
+    sent = SentIncidents("prod")
+    sent.apply(of_incident())
+    (page,) = sent.payload(time.time())
+    summary = page.annotations["summary"]
+    assert mail_of("firing", page)[0] == f"prod: page: {summary}"
+    assert mail_of("resolved", page)[0] == f"prod: over: {summary}"
+
+
+def test_a_page_of_one_site_does_not_silence_a_store_of_the_same_name_in_another(
+    alertmanager: Alertmanager, receiver: Receiver
+) -> None:
+    def states() -> dict[str, str]:
+        return {alert["labels"]["site"]: alert["status"]["state"] for alert in alertmanager.alerts()}
+
+    with bridge_to(alertmanager, site="prod") as prod, bridge_to(alertmanager, site="test") as test:
+        prod.apply([of_incident(severity=CRITICAL)])
+        test.apply([of_incident(condition="threshold", severity=INFO)])
+        wait_until(lambda: len(states()) == 2)
+        assert states() == {"prod": "active", "test": "active"}
+        wait_until(lambda: len(receiver.requests) == 2)
+    assert {notification["groupLabels"]["site"] for notification in receiver.json()} == {"prod", "test"}
 
 
 @pytest.mark.nightly

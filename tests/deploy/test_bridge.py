@@ -121,7 +121,11 @@ def test_resources_that_passed_a_line_together_are_one_summary() -> None:
 
 
 def test_the_brief_of_the_root_is_its_summary() -> None:
-    brief = ("full ~02:01 (in 20 min): SMDS blocks of QM01", "ORDERS: no get for 71 min", "DISPLAY QSTATUS(ORDERS) ALL")
+    brief = (
+        "full ~02:01 UTC (in 20 min): SMDS blocks of QM01",
+        "ORDERS: no get for 71 min",
+        "DISPLAY QSTATUS(ORDERS) ALL",
+    )
     (sent,) = applied(entry(brief=brief)).payload(NOW_S)
     assert (sent.annotations["summary"], sent.annotations["brief"]) == (brief[0], "\n".join(brief))
 

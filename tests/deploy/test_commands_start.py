@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from deploy.cli import main
 from deploy.live import LiveSettings, LiveTwin
+from deploy.show.answer import Answer
 from tests.mqweb import MqwebServer, User
 from tests.support.queue_managers import System
 from tests.twin.feeds import test_display
@@ -27,6 +29,7 @@ from twin.feeds import site as site_module
 from twin.feeds.importing import recorded
 from twin.feeds.protocol import FeedFact, FeedOptions
 from twin.feeds.site import recognise
+from twin.outputs import locked
 
 DISPLAY = (test_display.TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode()
 SMF = record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")]) + record(
@@ -117,9 +120,70 @@ def test_a_wrong_file_is_refused_in_a_line(tmp_path: Path, name: str, capsys: py
     assert not (tmp_path / "site").exists()
 
 
-def test_files_without_events_are_refused(tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]):
-    assert start(site[2], "-o", tmp_path / "site") == 2
-    assert "no file has events; expected: " in capsys.readouterr().err
+def test_any_one_file_is_a_beginning(site: list[str], capsys: pytest.CaptureFixture[str]):
+    """A policy has structures, and a member that is assumed; what else to bring is said."""
+    log, _, policy = site
+    for name in (log, policy):
+        out = Path(f"{name}.site")
+        assert start(name, "-o", out) == 0
+        assert load_estate(out / "estate.toml").stores
+        assert (out / "recording.arrow").exists() == (name == log)
+    printed = capsys.readouterr().err
+    assert "queue managers of QSG1: QM01 is assumed; add --group QSG1=QM01,QM02" in printed
+    assert "no file shows what they hold: add a job log" in printed
+
+
+def test_what_is_not_read_is_a_line_and_the_rest_is_read(
+    tmp_path: Path, site: list[str], capsys: pytest.CaptureFixture[str]
+):
+    for name, (content, _) in WRONG.items():
+        (tmp_path / name).write_bytes(content)
+    out = tmp_path / "site"
+    assert start(*(tmp_path / name for name in WRONG), *site, "-o", out) == 0
+    printed = capsys.readouterr().err
+    for name, (_, expected) in WRONG.items():
+        assert f"not read: {tmp_path / name}: it looks like {expected}" in printed
+    assert (out / "recording.arrow").exists()
+    assert start(*(tmp_path / name for name in WRONG), "-o", tmp_path / "other") == 2
+
+
+HEADINGS = {
+    "* CSQUTIL MAKEDEF QM01 private\n": "QM01",
+    "****\n* CSQUTIL COMMAND MAKEDEF  QSG1 shared\n****\n": "QSG1",
+    "* Script generated on 2026-11-26   at 11.27.09\n* Queue manager name: PAY.QM1\n"
+    "* Queue manager platform: UNIX\n* Queue manager command level: (942/942)\n": "PAY.QM1",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_definitions_are_of_the_owner_in_their_heading(tmp_path: Path, heading: str):
+    path = tmp_path / "definitions.txt"
+    path.write_text(f"{heading}DEFINE QLOCAL('AUDIT') REPLACE\n")
+    assert recognise(path, FeedOptions()) == ("mqsc", path, HEADINGS[heading])
+
+
+def test_definitions_of_a_distributed_queue_manager_are_a_beginning(tmp_path: Path):
+    path = tmp_path / "qm1.mqsc"
+    heading = next(text for text, owner in HEADINGS.items() if owner == "PAY.QM1")
+    path.write_text(f"{heading}DEFINE QLOCAL('AUDIT') REPLACE\n")
+    assert start(path, "-o", tmp_path / "site") == 0
+    assert set(load_estate(tmp_path / "site" / "estate.toml").stores) >= {"PAY.QM1/AUDIT"}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_blocks_of_a_data_set_are_of_the_size_in_the_definitions(tmp_path: Path, site: list[str], is_first: bool):
+    Path(site[0]).write_bytes(DISPLAY.replace(b"DSBLOCK(256K)\n", b""))
+    definitions = tmp_path / "qsg1.mqsc"
+    definitions.write_text(
+        "* CSQUTIL MAKEDEF QSG1 shared\nDEFINE CFSTRUCT('APP1') CFLEVEL(5) OFFLOAD(SMDS) DSBLOCK(64K)\n"
+    )
+    names = [definitions, site[0], site[2]]
+    assert start(*(names if is_first else names[::-1]), "-o", tmp_path / "site") == 0
+    assert load_estate(tmp_path / "site" / "estate.toml").stores["QSG1/APP1"].smds["QM01"].size == 9999 << 16
+
+
+def test_wrong_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert start(tmp_path / "nothing.smf") == 2
     assert "cannot be read" in capsys.readouterr().err
     assert start("a.toml", "b.toml") == 2
@@ -175,6 +239,98 @@ def test_without_files_and_a_terminal_it_says_what_it_needs(capsys: pytest.Captu
     assert "there is no file to start with; expected: mqtwin start FILE" in capsys.readouterr().err
 
 
+# --- the answer ------------------------------------------------------------------------------------------------------
+
+
+def rising_log(
+    *, hour: int = 10, qmgr: str = "QM01", minutes: int = 40, entries: int = 60_000, more: int = 3_500
+) -> str:
+    """Return a job log that shows APP1 every minute, so many entries more each time."""
+    lines = [test_display.TestFactsForAnEstate.DEFINITIONS] if qmgr == "QM01" else []
+    for minute in range(minutes):
+        clock = f"{hour + minute // 60:02}.{minute % 60:02}.07"
+        lines.append(
+            f"{clock} STC01234  CSQM293I {qmgr} CSQMDRTC 1 CFSTATUS FOUND MATCHING REQUEST CRITERIA\n"
+            f"{clock} STC01234  CSQM201I {qmgr} CSQMDRTC  DIS CFSTATUS DETAILS\n"
+            f" CFSTATUS(APP1)\n TYPE(SUMMARY)\n CFTYPE(APPL)\n STATUS(ACTIVE)\n SIZEMAX(524288)\n"
+            f" SIZEUSED(40)\n ENTSMAX(240000)\n ENTSUSED({entries + more * minute})\n END CFSTATUS DETAILS\n"
+        )
+    return "".join(lines)
+
+
+@pytest.fixture
+def rising(tmp_path: Path) -> list[str]:
+    """A log in which APP1 is full in about 12 minutes, at 11:51 in Berlin."""
+    (tmp_path / "qm01.joblog").write_text(rising_log(), encoding="utf-8")
+    (tmp_path / "policy.txt").write_text(CFRM, encoding="utf-8")
+    facts = ("--date", "2026-11-20", "--zone", "Europe/Berlin", "--qmgr", "QM01")
+    return [str(tmp_path / "qm01.joblog"), str(tmp_path / "policy.txt"), *facts, "-o", str(tmp_path / "site")]
+
+
+def test_the_answer_is_a_line_a_store_with_time_cause_and_first_action(
+    rising: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert start(*rising) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heading = lines.index("store\tusage\tfull at\tcause\tfirst action")
+    store, usage, full_at, cause, action = lines[heading + 1].split("\t")
+    assert (store, usage) == ("QSG1/APP1", "81.9 % of entries in use")
+    assert re.match(r"10:5[0-9] CET, in 1[0-9] min \(.*probability [0-9]+ %\)$", full_at)
+    assert cause and action
+    assert lines[heading - 1] == "At 2026-11-20 10:39 CET:"
+    assert any(line.startswith("Next: SMF 115 with queue statistics") for line in lines)
+
+
+def test_the_answer_as_json_is_typed_and_alone_on_standard_output(
+    tmp_path: Path, rising: list[str], capsys: pytest.CaptureFixture[str]
+):
+    assert main(["start", *rising, "--json"]) == 0
+    answer = msgspec.json.decode(capsys.readouterr().out, type=Answer, strict=True)
+    (own,) = (store for store in answer.stores if store.store == "QSG1/APP1")
+    assert (own.level, own.resource, own.usage_pct, own.is_full) == ("page", "entries", 81.875, False)
+    assert own.full_at is not None and "2026-11-20T09:45" < own.full_at < "2026-11-20T09:57"
+    assert answer.zone == "Europe/Berlin" and answer.estate == str(tmp_path / "site" / "estate.toml")
+    assert load_estate(answer.estate).site.zone == "Europe/Berlin"
+    assert answer.clocks == answer.not_read == ()
+
+
+def test_a_file_of_mq_that_shows_no_store_is_a_beginning(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    contents = {
+        "qm.ini": "#* Module Name: qm.ini                                             *#\nLog:\n   LogPrimaryFiles=3\n",
+        "AMQERR01.LOG": "11/26/2026 09:58:01 AM - Process(4711.1) User(mqm) Program(amqzxma0)\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        assert start(tmp_path / name, "-o", tmp_path / "site") == 0
+        printed = capsys.readouterr()
+        assert f"not read: {tmp_path / name}: it looks like " in printed.err
+        assert (
+            printed.out
+            == "Next: the output of runmqsc with DISPLAY QLOCAL(*) ALL and DISPLAY QSTATUS(*) TYPE(QUEUE) ALL\n"
+        )
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize(("zone", "is_right"), [("+01:00", False), ("+00:00", True)])
+def test_a_log_that_was_read_in_the_wrong_zone_is_named(
+    tmp_path: Path, rising: list[str], zone: str, is_right: bool, capsys: pytest.CaptureFixture[str]
+):
+    """The clock of QM02's system is at UTC, that of QM01's an hour ahead: both show the same levels."""
+    (tmp_path / "qm01.joblog").write_text(rising_log(minutes=100, entries=2_000, more=2_000), encoding="utf-8")
+    other = tmp_path / "qm02.joblog"
+    other.write_text(rising_log(hour=9, qmgr="QM02", minutes=100, entries=2_000, more=2_000), encoding="utf-8")
+    assert start(other, *rising, "--group", "QSG1=QM01,QM02", "--zone", f"qm02.joblog={zone}") == 0
+    line = "QM02: one hour off: its levels (ents_used of QSG1/APP1) are those of QM01 one hour later"
+    assert (line in capsys.readouterr().err) != is_right
+
+
+def test_one_zone_is_that_of_all_other_files(rising: list[str], capsys: pytest.CaptureFixture[str]):
+    assert start(*rising, "--zone", "+02:00") == 2
+    assert "expected: one, and --zone FILE=ZONE of other files" in capsys.readouterr().err
+    assert start(*rising, "--zone", "qm01.joblog=Mars") == 2
+    assert "Mars; expected: a name such as Europe/Berlin" in capsys.readouterr().err
+
+
 # --- live ------------------------------------------------------------------------------------------------------------
 
 USER = ("--user", "ann")
@@ -195,6 +351,7 @@ def system() -> System:
 def mqweb(system: System, tmp_path: Path) -> Iterator[tuple[str, ...]]:
     """The arguments for a server that needs a password."""
     (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o600)
     with MqwebServer(system, users={"ann": User("secret")}) as server:
         words = ("--live", server.url, "--qmgr", "QM01,QM02", *USER, "--password-file", str(tmp_path / "password"))
         yield (*words, "-o", str(tmp_path / "site"))
@@ -221,6 +378,24 @@ def test_one_round_shows_the_stores_and_how_to_go_live(
     assert not any(path.name not in RESULTS for path in (tmp_path / "site").iterdir())
     assert printed.err.splitlines()[-1].startswith("  mqtwin start --live http://") and "secret" not in printed.err
     assert "--once" not in printed.err.splitlines()[-1]
+    cost = (
+        r"live, a round each 30 s \(--interval-s\): this will be 14 commands and 0\.0 MB a minute; --max-commands-per"
+    )
+    assert re.search(cost, printed.err)
+
+
+def test_each_of_several_servers_has_its_queue_managers(
+    tmp_path: Path, system: System, capsys: pytest.CaptureFixture[str], runs: list[LiveSettings]
+):
+    words = ("--qmgr", "QM01,QM02", "-o", str(tmp_path / "site"))
+    with (
+        MqwebServer(system, reaches=frozenset(("QM01",))) as first,
+        MqwebServer(system, reaches=frozenset(("QM02",))) as second,
+    ):
+        assert once("--live", first.url, "--live", second.url, *words) == 0
+        assert "warning" not in capsys.readouterr().err
+        assert main(["start", "--live", f"{first.url},{second.url}", *words]) == 0
+        assert f"--url={first.url},{second.url}" in runs[0].collect
 
 
 RESULTS = {"estate.toml", "missing.txt", ".mqtwin-written.json"}
@@ -339,6 +514,37 @@ def test_wrong_use_of_the_live_twin_is_a_line(words: str, capsys: pytest.Capture
     assert WRONG_USE[words] in line
 
 
+def test_a_password_that_others_may_read_is_warned_about(
+    tmp_path: Path, mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").chmod(0o644)
+    assert once(*mqweb) == 0
+    assert capsys.readouterr().err.startswith(
+        f"mqtwin: warning: --password-file {tmp_path / 'password'} can be read by"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("start", ("--qmgr", "QM01", "--live")),
+        ("collect rest", ("--qmgr", "QM01", "--bootstrap-servers", "k:1", "--position", "p", "--url")),
+        ("collect dds", ("--bootstrap-servers", "k:1", "--position", "p", "--sysplex", "PLEX1", "--url")),
+    ],
+)
+def test_a_password_is_not_sent_in_clear_to_another_machine(
+    tmp_path: Path, command: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").chmod(0o600)
+    (tmp_path / "e.toml").write_text('schema = 1\n[page_set."QM01/4"]\npages = 1080\n[queue_manager.QM01]\n')
+    login = (*USER, "--password-file", str(tmp_path / "password"))
+    own = ("--estate", str(tmp_path / "e.toml")) if command != "start" else ("-o", str(tmp_path / "site"))
+    assert main([*command.split(), *words, "http://192.0.2.1:9080", *login, *own]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.endswith("http://192.0.2.1:9080 would send a secret in clear; expected: https, or --allow-http")
+
+
 def test_secrets_of_kafka_are_refused_before_anything_starts(
     mqweb: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
@@ -406,6 +612,18 @@ def test_without_an_answer_a_later_start_uses_the_estate_of_before(
     assert main(["start", *mqweb]) == 0
     assert len(runs) == 2 and runs[0] == runs[1]
     assert "401" in capsys.readouterr().err
+
+
+def test_a_folder_in_which_a_live_twin_runs_is_not_touched(
+    tmp_path: Path, mqweb: tuple[str, ...], runs: list[LiveSettings], capsys: pytest.CaptureFixture[str]
+):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "position.json").write_text('{"source":"https://before:9443"}')
+    with locked(folder / ".live.lock", "busy", "none"):
+        assert main(["start", *mqweb]) == 2 and not runs
+    assert f"{folder}: a live twin runs in it (pid {os.getpid()}); expected: another folder" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == [".live.lock", "position.json"]
 
 
 def test_a_position_in_another_server_is_removed(

@@ -111,9 +111,12 @@ def test_a_forecast_names_the_resource_the_time_left_its_interval_and_how_likely
     assert forecast_text(FORECAST) == "elements full in 27 min (24 to 31 min, probability 71 %)"
 
 
-def test_no_time_is_said_for_what_is_not_likely_to_fill() -> None:
-    hardly = msgspec.structs.replace(FORECAST, full_probability=0.02)
-    assert forecast_text(hardly) == "nothing likely to be full (elements: probability 2 %)"
+@pytest.mark.parametrize(
+    ("probability", "doubt"), [(0.31, "not sure (31 %)"), (0.02, "unlikely (2 %)"), (0.0, "unlikely (less than 1 %)")]
+)
+def test_a_rise_that_is_not_likely_to_fill_is_said_to_rise(probability: float, doubt: str) -> None:
+    rise = msgspec.structs.replace(FORECAST, full_probability=probability)
+    assert forecast_text(rise) == f"elements: rises, 27 min at this rate, {doubt}"
 
 
 def test_nothing_foreseen_is_no_word() -> None:
@@ -123,6 +126,7 @@ def test_nothing_foreseen_is_no_word() -> None:
 def test_a_resource_that_does_not_fill_is_said_not_to() -> None:
     never = msgspec.structs.replace(FORECAST, time_to_full_s=None, full_probability=0.0)
     assert forecast_text(never) == "nothing full within the horizon"
+    assert forecast_text(never, assumed="limit not known: smds/QM01") == "limit not known: smds/QM01"
 
 
 def test_what_is_full_has_no_time_left_and_no_probability() -> None:

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deploy.cli import COMMANDS, main
-from deploy.options.files import FileUse, check_files, option_name
+from deploy.options.files import FileUse, check_files, open_secrets, option_name
 from tests.support.traffic import lines_of, traffic, write_estate, write_lines
 from twin.errors import UsageError
 
@@ -196,6 +196,31 @@ def test_a_recording_is_not_replaced_by_what_is_made_of_it(
         assert main(["replay", str(recording), "--estate", str(estate), f"--{name}", str(path)]) == 2
         assert f"--{name} {path} is an input (" in capsys.readouterr().err
     assert recording.read_bytes() == before
+
+
+SECRETS = {
+    ("alertmanager", "--token-file"),
+    *((command, option) for command in ("collect", "start") for option in ("--password-file", "--client-key")),
+    ("collect", "--token-file"),
+    ("console", "--tls-key"),  # its --token-file is refused, not warned about
+}
+
+
+def test_files_of_secrets_that_others_may_read_are_warned_about(tmp_path: Path) -> None:
+    """Every file of a password, a token or a key, and the files of Kafka settings, which have such."""
+    path = tmp_path / "secret"
+    path.write_text("word\n")
+    own = [option for option in OPTIONS if option.use is not None and option.use.is_secret]
+    others = {(option.command.split()[-1], option.name) for option in own if option.name != "--kafka-file"}
+    assert others == SECRETS
+    assert len({option.command for option in own if option.name == "--kafka-file"}) > 8
+    for option in own:
+        for mode, is_open in ((0o600, False), (0o640, True), (0o604, True)):
+            path.chmod(mode)
+            text = f"{option.name} {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}"
+            assert open_secrets(option.function, option.values(path)) == [text] * is_open
+    path.unlink()
+    assert open_secrets(own[0].function, own[0].values(path)) == []
 
 
 def test_texts_that_an_estate_names_are_read_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,9 @@ from deploy import live, supervisor
 from deploy.live import Kafka, LiveSettings, LiveTwin, TimedLines, free_address
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
+from tests.support.alert_entries import OPENED_US, alert, topic_record
 from tests.support.processes import still_alive
+from twin.conditions import CLEARED, UPDATED
 from twin.errors import MqtwinError, UsageError
 
 # A command that says that it works, and ends at SIGTERM; the words behind its name are written into a file.
@@ -163,6 +165,16 @@ def test_the_parts_start_in_order_and_know_each_other(tmp_path: Path) -> None:
     assert f"--position {tmp_path}/site/position.json" in by_name["collect"]
     assert all(f"--checkpoint {tmp_path}/site/checkpoint" in by_name[name] for name in ("stream", "console"))
     assert "--tolerate-data-loss" in by_name["stream"]
+
+
+def test_an_alert_of_before_is_not_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart the job updates alerts that are open."""
+    alerts = [alert(UPDATED, 3), alert(CLEARED, 4), alert(opened_us=OPENED_US + 1), alert(opened_us=OPENED_US + 2)]
+    records = [topic_record(ALERTS, own.record()) for own in alerts]
+    monkeypatch.setattr(NoTopics, "read", lambda *_: [records.pop(0)] if records else [])
+    run = Run(tmp_path).visited_by(lambda run: run.wait_for("all alerts: "))
+    (line,) = [line for line in run.lines if line.startswith("first alert: ")]
+    assert "  opened " in line
 
 
 def test_a_kafka_that_is_there_is_used_and_a_console_may_be_left_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Kernels are compiled once per machine and state of their sources, by one process, and loaded by all others."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -49,10 +50,38 @@ check_equal_states(crowd(1, 1500), every=500)
 print(len(before), forecasts, ready() - before)
 """
 
+# Ten commands at once, as forks of a process that has imported everything. Each says what it does in place of loading.
+CROWD = """
+import multiprocessing, sys, threading
+from twin.stores import warm_up
 
-def start(program: str, checkout: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+context = multiprocessing.get_context("fork")
+number, together = int(sys.argv[1]), int(sys.argv[2])
+inside, said = context.Barrier(together), context.SimpleQueue()
+
+def load():
+    if warm_up.compiles():
+        said.put("compiles")
+        return
+    try:
+        inside.wait(60)  # until as many are inside, where nobody is who waits for another
+        said.put("loads")
+    except threading.BrokenBarrierError:
+        said.put("loads alone")
+
+warm_up._load = load
+commands = [context.Process(target=warm_up.warm) for _ in range(number)]
+for command in commands:
+    command.start()
+print(*sorted(said.get() for _ in commands))
+for command in commands:
+    command.join()
+"""
+
+
+def start(program: str, checkout: Path = ROOT, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *arguments],
         cwd=checkout,
         env=os.environ | {"PYTHONPATH": str(checkout)} | environment,
         stdin=subprocess.PIPE,
@@ -115,7 +144,7 @@ def test_machine_code_of_other_versions_is_removed_after_thirty_days_without_use
 def test_machine_code_that_a_process_uses_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use = """
 from twin.stores import warm_up
-warm_up._decode = warm_up._look = warm_up._run = warm_up._run_scm = lambda *_: None
+warm_up._load = lambda: None
 warm_up.warm()
 print(warm_up.CACHE_FOLDER, flush=True)
 input()
@@ -138,6 +167,44 @@ def test_machine_code_is_there_once_all_of_it_is(tmp_path: Path, monkeypatch: py
     assert warm_up.compiles()
     monkeypatch.setattr(warm_up, "CACHE_FOLDER", make_version(tmp_path, "all", days_ago=0).parent)
     assert not warm_up.compiles()
+
+
+def test_ten_commands_load_what_is_compiled_at_the_same_time(tmp_path: Path) -> None:
+    """None takes a lock, none writes: the folder may be read-only."""
+    output_of(start(CROWD, ROOT, "1", "1", MQTWIN_CACHE=str(tmp_path)))
+    [folder] = versions(tmp_path)
+    (folder / "compile.lock").unlink()
+    assert output_of(start(CROWD, ROOT, "10", "10", MQTWIN_CACHE=str(tmp_path))) == " ".join(["loads"] * 10)
+    assert [path.name for path in folder.iterdir()] == ["used"]
+
+
+def test_of_ten_commands_one_compiles_and_then_the_others_load_at_the_same_time(tmp_path: Path) -> None:
+    expected = " ".join(["compiles"] + ["loads"] * 9)
+    assert output_of(start(CROWD, ROOT, "10", "9", MQTWIN_CACHE=str(tmp_path))) == expected
+
+
+def test_a_command_does_not_read_what_another_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = make_version(tmp_path, "unused", days_ago=31)
+    removed: list[Path] = []
+
+    def remove(folder: Path, *, ignore_errors: bool) -> None:
+        assert ignore_errors
+        assert not mark.exists(), "whoever comes now compiles"
+        with pytest.raises(BlockingIOError):  # and whoever has opened the mark waits, then sees that it is gone
+            fcntl.flock(reader, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        removed.append(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    with mark.open("rb") as reader:
+        warm_up.remove_unused(tmp_path / "kernels")
+    assert removed == [mark.parent]
+
+
+def test_machine_code_for_another_processor_or_python_has_a_folder_of_its_own() -> None:
+    """Else a process that finds the folder complete would compile beside others that read it."""
+    program = "from kernels._compile import CACHE_FOLDER; print(CACHE_FOLDER.name)"
+    here, other = output_of(start(program)), output_of(start(program, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""))
+    assert here != other
 
 
 def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:

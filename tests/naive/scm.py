@@ -84,18 +84,21 @@ class NaiveScm:
             return min(self.share(), self.maximum())
         return min(self.others_leave, self.maximum())
 
-    def see_accepted(self) -> bool:
-        """Take note of an accepted put without room in the structure; return True if it has shown more SCM.
+    def see_accepted(self, elements: int) -> bool:
+        """Take note of an accepted put of `elements` elements without room; return True if the structure has more now.
 
-        With its share used up, the mover must have moved on: others leave more. How much nobody says, so SCMMAXSIZE
-        counts from now on, and what is above 90 % has been moved in the meantime [assumed].
+        The mover is late by the model, and must have made room in time. With its share used up, it must have moved on:
+        others leave more. How much nobody says, so SCMMAXSIZE counts from now on, and what is above 90 % has been moved
+        in the meantime [assumed].
         """
         used, total = self.usage()
         message = self.least_likely()
         if message is None or not exceeds(PRESTAGE_ABOVE_PCT, used, total):
             return False
+        if self.has_room_for(message):
+            return self.make_room(elements)
         if self.used_with(message) <= self.limit():
-            return False  # the mover is late, or lacks augmented space
+            return False  # it lacks augmented space
         before, self.others_leave = self.others_leave, self.any_maximum()
         if not self.has_room_for(message):
             self.others_leave = before
@@ -108,6 +111,21 @@ class NaiveScm:
             self.prestaged += 1
         self.busy_until = None
         return True
+
+    def make_room(self, elements: int) -> bool:
+        """Move messages out, above 90 %, until an entry with `elements` elements fits; return True if any was moved."""
+        before = self.prestaged
+        while True:
+            used, total = self.usage()
+            fits = used.entries + 1 <= total.entries and used.elements + elements <= total.elements
+            message = self.least_likely()
+            if fits or not exceeds(PRESTAGE_ABOVE_PCT, used, total) or message is None:
+                break
+            if not self.has_room_for(message):
+                break
+            message.in_scm = True
+            self.prestaged += 1
+        return self.prestaged > before
 
     @staticmethod
     def any_maximum() -> int:

@@ -90,7 +90,7 @@ class NaiveStructure(NaiveStore):
         """Return True if entry, elements and pages of a message fit; a data set expands only for one that is kept."""
         length, used = event["length"], self._used()
         cost = cost_of_put(length, self.attributes, used, self.pools)
-        if not fits_pools(cost, used, self.pools) and self._keeps_overfull() and self._scm_sees_accepted():
+        if not fits_pools(cost, used, self.pools) and self._keeps_overfull() and self._scm_sees(cost.elements):
             used = self._used()
             cost = cost_of_put(length, self.attributes, used, self.pools)
         fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
@@ -108,8 +108,8 @@ class NaiveStructure(NaiveStore):
             message.where = self.data_sets[event["qmgr"]].place(self._pages(length))
         return message
 
-    def _scm_sees_accepted(self) -> bool:
-        return self.scm is not None and self.scm.see_accepted()
+    def _scm_sees(self, elements: int) -> bool:
+        return self.scm is not None and self.scm.see_accepted(elements)
 
     def _failed(self, event: Event) -> None:
         """Take note of a put with 2192 that no data set explains."""

@@ -12,7 +12,7 @@ from tests.naive.structure import Facility
 from tests.support.workloads import SEEDS, Workload, long_workload
 
 
-def nothing_seen(_: scm.NaiveScm) -> bool:
+def nothing_seen(_: scm.NaiveScm, elements: int) -> bool:  # noqa: ARG001 -- as of the method
     """Return False, as if no accepted put showed anything."""
     return False
 

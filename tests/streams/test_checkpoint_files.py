@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from streams.checkpoint.local_files import CheckpointFiles, Finding, drop_uncommitted_state, file_problem
 from tests.streams.checkpoints import changelog, snapshot, with_crc, write_checkpoint
 
+ROOT = Path(__file__).resolve().parents[2]
 LAST, BATCHES = 5, 6
 NEW = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
 AGAIN = "remove commits/5 and commits/.5.crc: the batch is run again, nothing is lost"
@@ -249,3 +251,29 @@ def test_a_file_is_compared_with_its_checksums(tmp_path: Path) -> None:
     assert file_problem(path) == "does not match its checksum file .file.crc, from byte 1024 on"
     path.with_name(".file.crc").write_bytes(b"no")
     assert file_problem(path) == "has a damaged checksum file .file.crc"
+
+
+def test_one_bit_of_any_file_is_found_or_the_file_is_named(tmp_path: Path) -> None:
+    """All files of the checkpoint of a release: snapshots, estates, schemas, old SSTs."""
+    archive = max(ROOT.joinpath("tests/checkpoints").glob("11.4-*.tar.xz"))
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (directory,) = tmp_path.rglob("checkpoint")
+    files = CheckpointFiles(directory)
+    rewritten = next(directory.glob("snapshots/*/state/0/_metadata/v2/.0.crc"))  # packed with the names of its machine
+    rewritten.unlink()
+    assert [finding for finding in files.check(thorough=True) if "moved" not in finding.problem] == []
+    unverified = files.unverified()
+    assert {name.partition("/")[0] for name in unverified} <= {"mqtwin.json", "state", "snapshots"}
+    missed = []
+    for path in sorted(path for path in directory.rglob("*") if path.is_file() and path.suffix != ".crc"):
+        name = str(path.relative_to(directory))
+        data = path.read_bytes()
+        flip(path)
+        if name not in unverified and name not in {finding.path for finding in files.check(thorough=True)}:
+            missed.append(name)
+        path.write_bytes(data)
+    assert missed == []
+    schema = next(directory.glob("state/0/_stateSchema/*/[!.]*"))
+    flip(schema)
+    assert str(schema.relative_to(directory)) in blocking(directory, thorough=True)

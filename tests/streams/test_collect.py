@@ -263,6 +263,12 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
         with pytest.raises(UsageError, match="expected") as raised:
             check_url(url)
         assert ":p@" not in str(raised.value)
+    for host in ("h", "h.site", "10.1.2.3", "[2001:db8::1]", "localhost.site"):
+        with pytest.raises(UsageError, match="would send a secret in clear; expected: https, or --allow-http"):
+            check_url(f"http://{host}:1", has_secret=True)
+        assert check_url(f"https://{host}:1", has_secret=True) and check_url(f"http://{host}:1")
+    for host in ("localhost", "127.0.0.1", "127.1.2.3", "[::1]"):
+        assert check_url(f"http://{host}:1", has_secret=True)
 
 
 def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file):
@@ -326,7 +332,7 @@ def test_one_bad_page_does_not_end_the_collection(tmp_path, estate_file, monkeyp
     )
     assert [event["store"] for event in writer.events] == ["QSG1/APP1"] * 2
     assert [(complaint.code, complaint.place) for complaint in complaints] == [("unreadable", "bad")]
-    (letter,) = writer.letters
+    (letter,) = (own for own in writer.letters if own.reason != "lacks")  # the report has few columns
     assert (letter.reason, letter.topic, letter.partition, letter.offset) == ("unreadable", "scripted", -1, -1)
     assert letter.value == b"\xff"
     assert letter.detail.startswith("bad: ")
@@ -422,6 +428,17 @@ def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_f
     assert details[-1].endswith("(200 such complaints so far)")
     assert [str(complaint).partition(":")[0] for complaint in later] == ["place 79", "place 139", "place 199"]
     assert {(letter.partition, letter.offset, letter.value) for letter in sent} == {(3, 7, b"x")}
+
+
+def test_an_option_that_is_missing_is_said_and_no_dead_letter(estate_file):
+    """It comes up at each start, and no data are wrong."""
+    intake, sent = Intake(load_estate(estate_file)), []
+    letters = ComplaintLetters(intake, "rest", sent.append)
+    intake.complain("no-zone", "here", "its times are local; expected: --zone")
+    intake.complain("bad-value", "there", "is none")
+    letters.send_new(Page(b"a whole answer", "https://mqweb"))
+    assert [letter.reason for letter in sent] == ["bad-value"]
+    assert intake.counts["no-zone"] == 1
 
 
 def test_an_unknown_name_is_one_dead_letter(estate_file):
@@ -610,3 +627,23 @@ def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tm
     assert known == {"QSG1/APP1\tORDERS\tPUT": (20, 60)}
     again = run(Statistics(tmp_path / "none.ndjson", estate, known, sentences.append), page(5))
     assert sum(event.get("count", 1) for event in again) == 60
+
+
+def test_what_a_live_input_lacks_is_a_complaint_and_a_letter_before_its_end(tmp_path, estate_file):
+    """Metrics of which one half of the names is known: a page has 20 queues, and the collector runs on."""
+    intake = Intake(load_estate(estate_file))
+    lines = [f'ibmmq_queue_mqget_count{{qmgr="QM01",queue="Q{i}"}} 5' for i in range(20)]
+    pages = [Page("\n".join([*lines, ""]).encode(), f"page {i}", NOON + i * 30_000_000) for i in range(2)]
+    source, writer, complaints = Scripted(*pages), KeepingWriter(), []
+    collect(
+        source,
+        make_feed("prometheus", intake, FeedOptions()),
+        intake,
+        writer,
+        tmp_path / "p.json",
+        stop=lambda: source.page_count == len(pages),
+        on_complaint=complaints.append,
+    )
+    [complaint] = [own for own in complaints if own.code == "lacks"]
+    assert complaint.text == "20 queues: 20 without depth, 20 without puts, so it is not known; expected: each has it"
+    assert [letter.reason for letter in writer.letters].count("lacks") == 1

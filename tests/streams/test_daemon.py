@@ -22,7 +22,6 @@ pid = os.fork()
 if pid == 0:
     from kernels._compile import compiled_here
     from pyspark.serializers import CPickleSerializer
-    from pyspark.sql.pandas.serializers import TransformWithStateInPySparkRowSerializer
     from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient
     from streams.query.worker import prepare_worker
     loaded = compiled_here()
@@ -33,8 +32,15 @@ if pid == 0:
     client.pickleSer = CPickleSerializer()
     client._serialize_to_bytes(schema, (b"token", b"header"))  # as a write of the state does
     rows = [streams.query.processor.Row(token=b"token", header=b"header")]
-    serializer = TransformWithStateInPySparkRowSerializer(arrow_max_records_per_batch=10)
-    serializer.dump_stream([[(rows, schema)]], io.BytesIO())  # as the output of a store does
+    try:  # as the output of a store does
+        from pyspark.sql.pandas.serializers import TransformWithStateInPySparkRowSerializer
+        serializer = TransformWithStateInPySparkRowSerializer(arrow_max_records_per_batch=10)
+        serializer.dump_stream([[(rows, schema)]], io.BytesIO())
+    except ImportError:  # since Spark 4.3 the worker itself does
+        import pyarrow as pa
+        from pyspark.worker import ArrowBatchTransformer, to_arrow_type
+        fields = pa.schema(list(to_arrow_type(schema, timezone="UTC", prefers_large_types=False)))
+        ArrowBatchTransformer.wrap_struct(pa.RecordBatch.from_pylist([row.asDict(True) for row in rows], schema=fields))
     print(sorted(set(sys.modules) - before), flush=True)
     os._exit(0 if set(sys.modules) == before and compiled_here() == loaded else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

@@ -313,3 +313,89 @@ def test_standard_input_is_read_to_its_end(kafka, topic_prefix, estate):
     assert "3 events collected; standard input has no position" in errors.decode()
     events = [json.loads(message.value()) for message in everything(kafka, f"{topic_prefix}.events")]
     assert [event["op"] for event in events] == ["PUT"] * 3
+
+
+def test_a_file_that_was_cut_while_nobody_looked_is_read_from_its_start(tmp_path, estate):
+    """The same file, longer again than what was read: logrotate's copytruncate."""
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+    followed.path.write_bytes(smf(0, gets=1))
+    followed.run()
+    number = followed.path.stat().st_ino
+    followed.path.write_bytes(smf(1, gets=2) + smf(2, gets=3))
+    assert followed.path.stat().st_ino == number
+    assert counts(followed.run()) == [2, 3]
+    assert [complaint.code for complaint in followed.complaints] == ["replaced"]
+    assert "is lost" in followed.complaints[0].text
+    assert counts(followed.run(lambda: append(followed.path, smf(3, gets=4)))) == [4]
+
+
+def test_a_file_that_is_cut_between_two_looks_is_read_from_its_start(tmp_path, estate):
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+    followed.path.write_bytes(smf(0, gets=1))
+    cut = followed.run(lambda: followed.path.write_bytes(smf(1, gets=2) + smf(2, gets=3)))
+    assert counts(cut) == [1, 2, 3]
+    assert [complaint.code for complaint in followed.complaints] == ["replaced"]
+
+
+def test_a_new_file_of_the_same_number_is_read_from_its_start(tmp_path, estate):
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+    followed.path.write_bytes(smf(0, gets=1))
+    followed.run()
+    followed.path.unlink()
+    followed.path.write_bytes(smf(1, gets=2) + smf(2, gets=3))
+    position = json.loads(followed.position.read_bytes())
+    own, before = growing._identity(followed.path.stat()), next(iter(position["offsets"]))
+    for name in ("offsets", "read", "marks"):  # as most file systems give the number at once
+        position[name] = {own: position[name][before]}
+    followed.position.write_text(json.dumps(position))
+    assert counts(followed.run()) == [2, 3]
+    assert [complaint.code for complaint in followed.complaints] == ["replaced"]
+
+
+@pytest.mark.parametrize("names", [("smf.dat.2", "smf.dat.1"), ("smf-0900", "smf-0930")])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_files_that_were_rotated_between_are_read_in_their_order(tmp_path, estate, names, is_running):
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+
+    def rotate():
+        append(followed.path, smf(1, gets=2))
+        followed.path.rename(tmp_path / names[0])
+        os.utime(tmp_path / names[0], ns=(10**18, 10**18))
+        followed.path.write_bytes(smf(2, gets=3) + smf(3, gets=4))
+        followed.path.rename(tmp_path / names[1])
+        os.utime(tmp_path / names[1], ns=(10**18 + 1, 10**18 + 1))
+        followed.path.write_bytes(smf(4, gets=5))
+
+    (tmp_path / "smf.dat.9").write_bytes(smf(0, gets=99))
+    os.utime(tmp_path / "smf.dat.9", ns=(10**17, 10**17))  # rotated before
+    followed.path.write_bytes(smf(0, gets=1))
+    first = followed.run(rotate) if is_running else followed.run()
+    if not is_running:
+        rotate()
+    assert counts(first + followed.run()) == [1, 2, 3, 4, 5]
+    assert [complaint.code for complaint in followed.complaints] == ["replaced"] * 2
+    assert counts(followed.run(lambda: append(followed.path, smf(5, gets=6)))) == [6]
+
+
+def test_a_compressed_file_between_is_said_to_be_lost(tmp_path, estate):
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+    followed.path.write_bytes(smf(0, gets=1))
+    followed.run()
+    followed.path.rename(tmp_path / "smf.dat.2")
+    (tmp_path / "smf.dat.1.gz").write_bytes(b"compressed")
+    followed.path.write_bytes(smf(4, gets=5))
+    assert counts(followed.run()) == [5]
+    texts = [complaint.text for complaint in followed.complaints]
+    assert any("smf.dat.1.gz" in text and "is lost" in text for text in texts), texts
+
+
+def test_a_position_without_marks_of_an_earlier_release_is_read(tmp_path, estate):
+    followed = Followed("smf", tmp_path / "smf.dat", estate)
+    followed.path.write_bytes(smf(0, gets=1))
+    followed.run()
+    position = json.loads(followed.position.read_bytes())
+    del position["marks"]
+    followed.position.write_text(json.dumps(position))
+    append(followed.path, smf(1, gets=2))
+    assert counts(followed.run()) == [2]
+    assert followed.complaints == []

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka.settings import REDACTED, for_librdkafka, for_spark, read_kafka_file, redact
+from streams.kafka.clients import LastError, new_consumer
+from streams.kafka.settings import (
+    FOR_JAVA,
+    REDACTED,
+    for_librdkafka,
+    for_spark,
+    foreign_settings,
+    read_kafka_file,
+    redact,
+)
 from twin.errors import UsageError
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'
@@ -159,3 +168,27 @@ class TestSecretsInAFile:
     def test_providers_of_the_user_stay(self, tmp_path: Path) -> None:
         settings = self.settings(tmp_path / "k", "config.providers=env\nsasl.password=hush\n")
         assert settings["config.providers"] == "env,mqtwin"
+
+    def test_settings_of_other_clients_are_passed_over_with_their_lines(self, tmp_path: Path) -> None:
+        path = tmp_path / "client.properties"
+        text = (
+            "# Confluent Cloud\nclient.dns.lookup=use_all_dns_ips\nschema.registry.url=https://r\nacks=all\n"
+            "basic.auth.user.info=KEY:SECRET\nmax.request.size=2000000\nauto.offset.reset=latest\n"
+        )
+        settings = self.settings(path, text)
+        named = ["auto.offset.reset (line 7)", "basic.auth.user.info (line 5)", "max.request.size (line 6)"]
+        assert sorted(foreign_settings(path)) == [*named, "schema.registry.url (line 3)"]
+        assert {name for name in settings if not name.startswith(("config.", FOR_JAVA))} == {
+            "client.dns.lookup",
+            "acks",
+        }
+        spark = for_spark(settings)
+        assert spark["kafka.max.request.size"] == "2000000"  # Kafka's own client has it, and warns of the others
+        assert "kafka.auto.offset.reset" not in spark
+        assert new_consumer({"bootstrap.servers": "localhost:9", **settings}, {}, LastError())
+
+    def test_a_login_in_single_quotes(self, tmp_path: Path) -> None:
+        jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username='KEY' password='a b';"
+        settings = self.settings(tmp_path / "k", f"sasl.jaas.config={jaas}\nsasl.mechanism=PLAIN\n")
+        rd = for_librdkafka(settings)
+        assert (rd["sasl.username"], rd["sasl.password"]) == ("KEY", "a b")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from streams.query.session import check_master
+from streams.query.session import check_classic, check_master
 from twin.errors import MqtwinError, UsageError
 
 
@@ -55,3 +55,28 @@ def test_an_unreachable_master_is_one_line_with_the_cause(master, cause):
 def test_a_malformed_address_is_wrong_use(master):
     with pytest.raises(UsageError, match="expected: HOST:PORT"):
         check_master(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "environment", "words"),
+    [
+        ("sc://host:15002", {}, {}, "--master=sc://host:15002"),
+        (None, {"spark.remote": "local"}, {}, "spark.remote=local"),
+        (None, {"spark.master": "sc://host"}, {}, "spark.master=sc://host"),
+        ("local[2]", {}, {"SPARK_REMOTE": "sc://host"}, "SPARK_REMOTE=sc://host"),
+        (None, {}, {"SPARK_CONNECT_MODE_ENABLED": "1"}, "SPARK_CONNECT_MODE_ENABLED=1"),
+    ],
+)
+def test_spark_connect_is_one_line_that_names_where_it_was_asked_for(monkeypatch, master, conf, environment, words):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match="neither SPARK_REMOTE nor") as caught:
+        check_classic(master, conf)
+    assert str(caught.value).startswith(f"{words}: Spark Connect is not supported")
+    assert "\n" not in str(caught.value)
+
+
+def test_classic_masters_are_not_spark_connect(monkeypatch):
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    check_classic(None, {"spark.master": "local[*]"})
+    check_classic("spark://host:7077", {})

@@ -19,7 +19,7 @@ from streams.collecting import display_commands, mqweb, mqweb_session
 from streams.collecting.collect import collect
 from streams.collecting.display_commands import NAME_CHARACTERS, QSTATUS, parts
 from streams.collecting.http import HttpClient
-from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, Mqweb, MqwebSource
+from streams.collecting.mqweb import DEFINITIONS_S, FIRST_WAIT_S, MAX_WAIT_S, NEW_QUEUES_S, Mqweb, MqwebSource
 from streams.collecting.mqweb_session import DEADLINE_S, REFUSED_S
 from streams.collecting.sources import load_position
 from streams.host.signals import stop_requests
@@ -83,11 +83,13 @@ class Clock:
 class Asking:
     """A client of a server, and what it said."""
 
-    def __init__(self, server, qmgrs=("QM01", "QM02", "QM04", "QM.3", "QMD1"), *, client=None, estate=True, **options):
+    def __init__(
+        self, server, qmgrs=("QM01", "QM02", "QM04", "QM.3", "QMD1"), *, client=None, estate=True, more=(), **options
+    ):
         self.complaints, self.lines, self.clock = [], [], Clock()
         self.server = server
         self.mqweb = Mqweb(
-            server.url,
+            [own.url for own in (server, *more)],
             qmgrs,
             client or HttpClient(),
             server.system.estate if estate is True else estate,
@@ -147,16 +149,19 @@ def short_deadline(monkeypatch):
 
 def test_a_round_asks_a_group_once_and_each_queue_manager_for_its_own(server):
     asking = Asking(server)
-    assert Mqweb(f"{server.url}/ibmmq/rest/v2/", ["QM01"], HttpClient(), None, complain=print).name == server.url
+    assert Mqweb([f"{server.url}/ibmmq/rest/v2/"], ["QM01"], HttpClient(), None, complain=print).name == server.url
     pages = asking.round()
-    qstatus = "QSTATUS(*) TYPE(QUEUE) ALL"
+    qstatus = "QSTATUS(*) TYPE(QUEUE)"
+    of_member = "IPPROCS OPPROCS UNCOM LGETDATE LGETTIME LPUTDATE LPUTTIME"
     assert shows(pages) == [
         ("QM01", "CFSTATUS(*) TYPE(SUMMARY)"),
         ("QM01", "CFSTATUS(*) TYPE(SMDS)"),
-        *((qmgr, qstatus) for qmgr in ("QM01", "QM02", "QM04", "QM.3", "QMD1")),
+        ("QM01", f"{qstatus} ALL"),
+        *((qmgr, f"{qstatus} {of_member}") for qmgr in ("QM02", "QM04")),
+        *((qmgr, f"{qstatus} ALL") for qmgr in ("QM.3", "QMD1")),
         *((qmgr, "USAGE TYPE(ALL)") for qmgr in ("QM01", "QM02", "QM04", "QM.3")),
         ("QMD1", "QMSTATUS ALL"),
-        *((qmgr, "SMDSCONN(*) CFSTRUCT(APP1)") for qmgr in ("QM01", "QM02", "QM04")),
+        ("QM01", "SMDSCONN(*) CFSTRUCT(APP1)"),
     ]
     assert asking.new_complaints == []
     assert {page.headers["mqweb.round"] for page in pages} == {str(NOON)}
@@ -213,7 +218,7 @@ def test_without_an_estate_the_queue_managers_say_what_they_are(server):
     assert qmgrs_of(pages, "CFSTATUS") == ["QM01", "QM01"]
     assert qmgrs_of(pages, "SMDSCONN") == []  # its structures come with the definitions
     asking.round(definitions=True)
-    assert qmgrs_of(asking.round(), "SMDSCONN") == ["QM01", "QM02", "QM04"]
+    assert [qmgrs_of(asking.round(), "SMDSCONN") for _ in range(4)] == [["QM01"], ["QM02"], ["QM04"], ["QM01"]]
 
 
 @pytest.mark.parametrize("is_text", [False, True])
@@ -370,6 +375,7 @@ def test_a_refused_password_is_sent_once_until_it_changes(guarded, password, has
     assert guarded.statuses[401] == 1
     [(code, text)] = asking.new_complaints
     assert (code, text.partition(" the REST")[0][:40]) == ("not-authorised", "the server: the login fails: 401 Unautho")
+    assert text.endswith(". No further attempt for 60 minutes unless the password changes")
     password.write_text(f"{SECRET}\n")
     assert asking.round() != []
     assert "the server: answers again" in asking.lines
@@ -682,6 +688,210 @@ def test_a_server_that_is_away_is_one_complaint_and_one_line_when_it_is_back(ser
     assert asking.lines.count("the server: answers again") == 1
 
 
+# --- ways ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lpars(system):
+    """Two servers, each of which reaches the queue managers of its LPAR: QM04 is of a third one."""
+    first = MqwebServer(system, reaches=frozenset(("QM01", "QM.3")))
+    with first, MqwebServer(system, reaches=frozenset(("QM02", "QMD1"))) as second:
+        yield first, second
+
+
+def asked_of(server):
+    return {(request.qmgr, request.status) for request in server.requests if request.command}
+
+
+@pytest.mark.parametrize("has_estate", [True, False])
+@pytest.mark.parametrize("qmgrs", [("QM01", "QM02", "QM04"), ("QM04", "QM02", "QM01")])
+def test_a_member_that_the_server_does_not_reach_is_asked_with_cmdscope(lpars, has_estate, qmgrs):
+    server, _ = lpars
+    asking = Asking(server, qmgrs, estate=True if has_estate else None)
+    if not has_estate:
+        asking.round(definitions=True)
+    assert sorted(qmgrs_of(asking.round())) == ["QM01", "QM02", "QM04"]
+    assert asking.new_complaints == []
+    texts = sorted(line for line in asking.lines if "otherwise" in line)
+    assert [text.partition(": ")[0] for text in texts] == ["QM02", "QM04"]
+    assert texts[0].startswith("QM02: 404 Not Found: MQWB0009E: Could not query the queue manager 'QM02'.")
+    assert texts[0].endswith(". It is asked otherwise: QM02 by CMDSCOPE, through QM01")
+    for _ in range(3):
+        assert sorted(qmgrs_of(asking.round())) == ["QM01", "QM02", "QM04"]
+        assert {status for _, status in asked_of(server)} == {200}
+        asking.clock.pass_(FIRST_WAIT_S / 4)
+    assert len([line for line in asking.lines if "otherwise" in line]) == 2
+
+
+def test_a_member_that_does_not_run_is_one_complaint_until_it_does(server):
+    asking = Asking(server, ("QM01", "QM02", "QM04"))
+    server.system.inactive.add("QM02")
+    for _ in range(8):
+        assert qmgrs_of(asking.round()) == ["QM01", "QM04"]
+        asking.clock.pass_(MAX_WAIT_S)
+    [(code, text)] = asking.new_complaints
+    assert code == "no-answer" and text.startswith("QM02: answers 503 Service Unavailable: MQWB0010E")
+    assert "; QM02 by CMDSCOPE: reason 3008 CSQN132E" in text
+    server.system.inactive.clear()
+    asking.clock.pass_(MAX_WAIT_S)
+    assert qmgrs_of(asking.round()) == ["QM01", "QM02", "QM04"]
+    assert "QM02: answers again" in asking.lines
+
+
+def test_each_queue_manager_is_asked_at_the_server_that_reaches_it(lpars):
+    first, second = lpars
+    asking = Asking(first, more=(second,))
+    assert asking.mqweb.name == f"{first.url},{second.url}"
+    assert qmgrs_of(asking.round()) == ["QM01", "QM02", "QM04", "QM.3", "QMD1"]
+    assert asking.new_complaints == []
+    for own in lpars:
+        own.requests.clear()
+    assert qmgrs_of(asking.round()) == ["QM01", "QM02", "QM04", "QM.3", "QMD1"]
+    assert asked_of(first) == {("QM01", 200), ("QM.3", 200)}
+    assert asked_of(second) == {("QM02", 200), ("QMD1", 200)}
+
+
+def test_with_a_server_down_its_members_are_asked_through_another(lpars):
+    first, second = lpars
+    asking = Asking(first, ("QM01", "QM02"), more=(second,))
+    asking.round()
+    asking.lines.clear()
+    first.stop()
+    for _ in range(3):
+        assert sorted(qmgrs_of(asking.round())) == ["QM01", "QM02", "QM04"]
+        assert asked_of(second) >= {("QM02", 200)}
+        asking.clock.pass_(MAX_WAIT_S)
+    [(code, text)] = asking.new_complaints
+    assert code == "no-answer" and text.startswith(f"the server {first.url}: ")
+    first.start()
+    asking.clock.pass_(MAX_WAIT_S)
+    first.requests.clear()
+    assert "QM01" in qmgrs_of(asking.round())
+    assert ("QM01", 200) in asked_of(first)
+
+
+def test_a_refused_password_is_sent_to_one_of_several_servers(system, password):
+    password.write_text("wrong-word\n")
+    users = {"mona": User(SECRET)}
+    with MqwebServer(system, users=users) as first, MqwebServer(system, users=users) as second:
+        client = HttpClient(user="mona", password_file=password)
+        asking = Asking(first, ("QM01", "QM02"), client=client, more=(second,))
+        for _ in range(3):
+            assert asking.round() == []
+            asking.clock.pass_(MAX_WAIT_S + 1)
+        assert (first.statuses[401], second.statuses[401]) == (1, 0)
+        password.write_text(f"{SECRET}\n")
+        assert asking.round() != []
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+
+def site(folder, members, offloading, structures, queues):
+    """Return the system of a group: `offloading` of its structures have data sets."""
+    names = [f"QM{number:02d}" for number in range(members)]
+    lines = ["schema = 1", "[queue_sharing_group.QSG1]", f"queue_managers = {json.dumps(names)}"]
+    for number in range(structures):
+        level = 5 if number < offloading else 3
+        lines += [f'[structure."QSG1/S{number:03d}"]', 'size = "64M"', f"cf_level = {level}"]
+    for number in range(queues):
+        lines += [f'[queue."QSG1/Q{number:04d}"]', f'structure = "S{number % structures:03d}"']
+    path = folder / "site.toml"
+    path.write_text("\n".join(lines))
+    return System(load_estate(path))
+
+
+@pytest.mark.parametrize(
+    ("size", "requests", "interval_s", "ceiling", "slower_s"),
+    [
+        ((3, 1, 4, 40), 9, 30, 10, 60),
+        ((12, 20, 200, 100), 50, 30, 60, 60),
+        ((12, 200, 200, 400), 266, 150, 60, 270),
+        ((12, 20, 200, 5000), 50, 180, 50, 180),
+    ],
+)
+def test_the_interval_follows_from_commands_and_queues(tmp_path, size, requests, interval_s, ceiling, slower_s):
+    system = site(tmp_path, *size)
+    with MqwebServer(system) as server:
+        qmgrs = tuple(system.estate.queue_managers)
+        asking = Asking(server, qmgrs)
+        if size[-1] <= 100:
+            asking.round()
+            assert asking.mqweb.cost[0] == requests
+        assert asking.mqweb.usual_interval_s == interval_s
+        assert Asking(server, qmgrs, max_per_minute=ceiling).mqweb.usual_interval_s == slower_s
+        source = MqwebSource(asking.mqweb, None)
+        beginning = (
+            f"a round each {interval_s} s, by the number of commands and queues, and the ceiling; --interval-s sets"
+        )
+        assert [line[: len(beginning)] for line in asking.lines if "a round each" in line] == [beginning] * (
+            interval_s > 30
+        )
+        source.close()
+
+
+def test_all_connections_to_data_sets_are_asked_for_in_ten_rounds(tmp_path):
+    with MqwebServer(site(tmp_path, 3, 5, 5, 5)) as server:
+        asking = Asking(server, ("QM00", "QM01", "QM02"))
+        rounds = [[own for own in shows(asking.round()) if own[1].startswith("SMDSCONN")] for _ in range(10)]
+        assert {len(own) for own in rounds} == {2}
+        assert len({own for each in rounds for own in each}) == 15
+
+
+def test_all_of_a_queue_is_asked_for_once_a_group(server):
+    """Depth and age are the same in all members; handles, and who read and wrote when, are each member's own."""
+    orders = server.system.queue("QSG1", "ORDERS")
+    orders.depth, orders.oldest, orders.getters, orders.last_put = 7, NOON - 9 * SECOND, {"QM04": 2}, NOON - SECOND
+    asking = Asking(server, ("QM01", "QM02", "QM04"))
+    for _ in range(2):  # the first member answers, or does not
+        pages = asking.round()
+        asked = [words for _, words in shows(pages) if words.startswith("QSTATUS")]
+        assert [words.endswith(" ALL") for words in asked] == [True] + [False] * (len(asked) - 1)
+        intake = Intake(server.system.estate)
+        events = [event for page in pages for event in intake.sift(make_feed("rest", intake).take(page))]
+        feed = make_feed("rest", intake)
+        events = [event for page in pages for event in intake.sift(feed.take(page))]
+        [queue] = [own for event in events for own in event["measured"].get("queues", ()) if own["name"] == "ORDERS"]
+        assert (queue["depth"], queue["getters"], queue["oldest_s"]) == (7, 2, 9)
+        server.fail("failed", command="QSTATUS", qmgr="QM01")
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_the_ceiling_of_commands_a_minute_is_never_passed(server, monkeypatch, is_refused):
+    if is_refused:  # each command is then asked for twice
+        monkeypatch.setattr(tests.mqweb, "NOT_IN_JSON", frozenset(("QSTATUS", "CFSTATUS", "SMDSCONN", "USAGE")))
+    asking, times = Asking(server, max_per_minute=7), []
+    monkeypatch.setattr(mqweb.time, "sleep", asking.clock.pass_)
+    monkeypatch.setattr(server, "note", lambda *_: times.append(asking.clock.now))
+    for number in range(3):
+        assert asking.round(definitions=number == 1)
+    assert len(times) > 30
+    assert all(later - earlier >= 60 * SECOND for earlier, later in zip(times, times[7:], strict=False))
+    assert asking.new_complaints == []
+
+
+def test_a_round_that_takes_longer_than_its_interval_is_said_once_an_hour(server, monkeypatch):
+    asking = Asking(server, ("QM.3",))
+    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    source = MqwebSource(asking.mqweb, 30.0)
+
+    def rounds(number, request_s):
+        asking.lines.clear()
+        for _ in range(number):
+            while not source.read():
+                asking.clock.pass_(request_s)
+        return [re.sub(r"[0-9,]+ bytes", "N bytes", line) for line in asking.lines if "longer" in line]
+
+    assert rounds(3, 5) == []
+    text = (
+        "a round took 50 s, longer than its interval of 30 s: 2 requests, N bytes of answers; expected: --interval-s 50"
+    )
+    assert rounds(4, 25) == [f"{text} or more, or --queues with fewer names"]
+    assert rounds(4, 25) == []
+    asking.clock.pass_(3600)
+    assert len(rounds(4, 25)) == 1
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -777,6 +987,28 @@ def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(serv
     source.close()
 
 
+def test_definitions_are_asked_for_sooner_where_a_queue_comes_up_that_the_estate_lacks(server, monkeypatch):
+    asking = Asking(server, ("QM.3",))
+    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    source, feed = MqwebSource(asking.mqweb, 30.0), make_feed("rest", Intake())
+
+    def next_definitions():
+        begin = asking.clock.now
+        while True:
+            while not (pages := source.read()):
+                pass
+            for page in pages:
+                source.note_taken(page, feed)
+            if "QLOCAL" in {words.partition("(")[0] for _, words in shows(pages)}:
+                return (asking.clock.now - begin) / SECOND
+
+    next_definitions()
+    feed.intake.note_unplaced("QM.3", "NEW")
+    assert next_definitions() == pytest.approx(NEW_QUEUES_S, abs=31)
+    assert next_definitions() == pytest.approx(DEFINITIONS_S, abs=31)
+    source.close()
+
+
 def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server, monkeypatch):
     asking = Asking(server, ("QM01", "QM02", "QM04"))
     monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
@@ -792,7 +1024,7 @@ def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server, monkeyp
 
     assert next_rounds(4) == [
         "definitions in N s: 11 requests, N bytes of answers, no event",
-        "levels in N s: 11 requests, N bytes of answers, 3 MEASUREs",
+        "levels in N s: 9 requests, N bytes of answers, 3 MEASUREs",
     ]
     server.stop()
     asking.clock.pass_(DEFINITIONS_S)
@@ -833,7 +1065,7 @@ def test_many_rounds_and_faults_leave_no_connection_and_no_state(server):
     descriptors, pauses, cut = zip(*counts, strict=True)
     assert max(descriptors[60:]) <= max(descriptors[:60]) + 4  # the server closes some a little later
     assert max(pauses) <= 3 and max(cut) < 40
-    assert len(asking.round()) == 15  # pages of proxies instead of definitions have not made it forget structures
+    assert len(asking.round()) == 13  # pages of proxies instead of definitions have not made it forget structures
     assert max(server.most_at_once.values()) == 1
 
 

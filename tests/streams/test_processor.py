@@ -21,6 +21,7 @@ from twin.errors import MqtwinError
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record
+from twin.stores.message_store import MessageStore
 
 STORE = "QSG1/APP1"
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,6 +150,59 @@ def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
         (b"not-an-object", b"2", b"8", b"0"),
     ]
     assert figure(output, "dead_letters") == 2
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_an_event_at_which_the_twin_raises_is_a_dead_letter_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
+) -> None:
+    """The same letters and states as without Spark, whether the twin is in memory or in the state store."""
+    take = MessageStore._take
+
+    def raising(self, measured, new_fields, holding):
+        alerts = take(self, measured, new_fields, holding)
+        if measured.get("messages") == 13:
+            raise OverflowError("too large")
+        return alerts
+
+    monkeypatch.setattr(MessageStore, "_take", raising)
+    packed = plan(tmp_path)
+    poison = {"time": put(20)["time"], "qmgr": "QM01", "op": "MEASURE", "store": STORE}
+    poison |= {"measured": {"messages": 13, "resync": True}}
+    values = [as_json(put(n)) for n in range(30)]
+    poisoned = [*values[:20], as_json(poison), *values[20:], as_json(poison)]
+    job = new_tester(packed)
+    job.test(STORE, blocks_of(packed, poisoned[:10]))
+    if not is_cached:
+        open_twins.cache_clear()
+    output = job.test(STORE, blocks_of(packed, poisoned[10:], 10, 3))
+    assert states(output) == [replayed(packed, values)[STORE]]
+    assert (figure(output, "events"), figure(output, "dead_letters")) == (20, 2)
+    letters = of_topic(output, "mqtwin.dlq")
+    headers = [{header["key"]: header["value"].decode() for header in row.headers} for row in letters]
+    places = [(row["reason"], row["topic"], row["partition"], row["offset"], row["index"]) for row in headers]
+    assert places == [("undecodable", "mqtwin.events", "3", offset, "0") for offset in ("20", "31")]
+    player = Player(packed.unpack().estate)
+    player.feed(Decoder(packed.unpack().estate).json(poisoned))
+    rejects = player.drain_rejects()
+    assert [(row["detail"], letter.value) for row, letter in zip(headers, letters, strict=True)] == [
+        (reject.detail, reject.value) for reject in rejects
+    ]
+
+
+def test_an_error_that_no_event_causes_fails_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [RuntimeError("once")]
+    apply = MessageStore.apply
+
+    def raising(self, *arguments, **named):
+        if failures:
+            raise failures.pop()
+        return apply(self, *arguments, **named)
+
+    monkeypatch.setattr(MessageStore, "apply", raising)
+    packed = plan(tmp_path)
+    with pytest.raises(RuntimeError, match="once"):
+        new_tester(packed).test(STORE, blocks_of(packed, [as_json(put(0))]))
 
 
 def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.mqweb import MqwebServer
 from tests.support.rest_chain import ASKED, Chain, Twins, played
+from twin.records.usage import resources_of
 from twin.units import as_text
 
 SECOND = 1_000_000
@@ -139,7 +140,11 @@ def test_elements_of_large_messages_are_known_by_the_share_of_the_structure_in_u
             system.play(system.start + minute * 60 * SECOND)
             chain.round()
             levels, state = system.levels["QSG1/APP1"], chain.player.states()["QSG1/APP1"]
-            assert state.elems_used == pytest.approx(levels["elems_used"], abs=0.011 * levels["elems_max"])
+            pct = 100 * levels["elems_used"] / levels["elems_max"]
+            assert state.usage_pct == pytest.approx(pct, abs=1.1)
+            [elements] = [own for own in resources_of(state) if own.name == "elements"]
+            assert (state.elems_used, elements.amount_text) == (None, "")
+            assert elements.text == f"{state.usage_pct:.0f} % (SIZEUSED)"
             assert state.ents_used == levels["ents_used"]
     assert system.outcomes["QSG1/APP1"].refused
 
@@ -245,3 +250,17 @@ def test_each_kind_of_store_is_followed_by_rounds_of_30_s(tmp_path, capsys, case
         print(f"\n{case.store} {case.resource}: {story.rounds} rounds, full at {story.full} s, over {story.over}")
         print(f"  rounds {story.by_rounds}\n  truth {story.by_truth}\n  first page {story.paged}")
     check_times(story, case, 30)
+
+
+def test_a_queue_file_on_a_full_file_system_alerts(tmp_path):
+    system = simulated(tmp_path, ENTRIES, hours=0.2, outage_after=0.1, outage=0.1)
+    system.levels["QMD1/INVOICES"] = {"file_bytes": 5 * MIB, "file_max_bytes": 64 * MIB}
+    system.queue("QMD1", "INVOICES").depth = 900
+    with MqwebServer(system) as server:
+        chain = Chain(server, system, ("QMD1",))
+        assert chain.round() == []
+        assert chain.player.states()["QMD1/INVOICES"].usage_pct < 10
+        system.full_pct["QMD1"], system.time = 100, system.time + 30 * SECOND
+        chain.round()
+        assert chain.player.states()["QMD1/INVOICES"].usage_pct > 90
+    assert {(alert.store, alert.condition) for alert in chain.alerts} >= {("QMD1/INVOICES", "threshold")}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark import SparkConf
 
+import streams
 from streams.errors import one_line
 from streams.query.session import _claim_scratch, is_local, local_cores, session_settings, with_retries
 
@@ -159,3 +163,16 @@ def test_an_error_becomes_one_line(text: str, line: str) -> None:
 
 def test_an_error_without_a_message_is_named_by_its_type() -> None:
     assert one_line(ValueError()) == "ValueError"
+
+
+def test_classes_of_spark_that_are_named_as_text_are_in_its_jars() -> None:
+    """In each supported version: `make matrix` runs this."""
+    named = {
+        name
+        for path in Path(streams.__path__[0]).rglob("*.py")
+        for name in re.findall(r'"(org\.apache\.spark\.sql\.execution[\w.]+)"', path.read_text(encoding="utf-8"))
+    }
+    jars = Path(pyspark.__file__).parent.glob("jars/spark-sql_*.jar")
+    [classes] = [set(zipfile.ZipFile(jar).namelist()) for jar in jars]
+    assert len(named) == 2
+    assert not {name for name in named if f"{name.replace('.', '/')}.class" not in classes}

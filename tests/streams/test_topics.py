@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from streams.kafka.admin import _topic_settings, _warn_of_any_time, admin_client, prepare_topics
+from streams.kafka.admin import (
+    _topic_settings,
+    _warn_of_any_time,
+    admin_client,
+    check_event_log,
+    prepare_topic,
+    prepare_topics,
+)
 from streams.kafka.topics import Limits, Topics
 from tests.streams.kafka_help import create
+from twin.errors import UsageError
 
 TYPE, AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
 
@@ -50,3 +58,34 @@ def test_the_smallest_record_of_all_topics_bounds_a_batch_of_the_producer() -> N
     topics = Topics()
     sizes = {topics.state: 100_000, topics.alerts: 50_000, topics.dlq: 70_000, topics.reports: 90_000}
     assert Limits.of_records(sizes, topics).smallest == 50_000
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_an_events_topic_that_is_compacted_is_refused(policy: str) -> None:
+    with pytest.raises(UsageError, match=r"only the last ones stay; expected: cleanup\.policy=delete"):
+        check_event_log("t", {"cleanup.policy": policy})
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        ({"retention.ms": "3600000"}, True),
+        ({"retention.ms": "-1"}, False),
+        ({"retention.ms": "604800000"}, False),
+        ({}, False),
+    ],
+)
+def test_a_short_retention_of_events_is_a_warning(settings: dict[str, str], warns: bool) -> None:
+    with capture_logs() as logs:
+        check_event_log("t", settings)
+    assert [entry["topic"] for entry in logs] == ["t"] * warns
+
+
+@pytest.mark.system
+def test_events_are_not_produced_to_a_compacted_topic(kafka: str, topic_prefix: str) -> None:
+    topics, client = Topics(topic_prefix), {"bootstrap.servers": kafka}
+    create(kafka, topics.events, cleanup_policy="compact")
+    create(kafka, topics.dlq)
+    with pytest.raises(UsageError, match=f"topic {topics.events} has cleanup.policy=compact"):
+        prepare_topic(topics, topics.events, client, create=False)
+    assert prepare_topic(topics, topics.dlq, client, create=False)

@@ -122,6 +122,7 @@ class System:
         inactive: members of groups that are not running.
         is_monitored: MONQ; without it there are neither times nor ages of messages.
         system_queues: queues that every queue manager has beside those of the estate.
+        full_pct: file system in use, percent, by distributed queue manager.
     """
 
     def __init__(self, estate: Estate, time: int = NOON) -> None:
@@ -132,6 +133,7 @@ class System:
         self.inactive: set[str] = set()
         self.is_monitored = True
         self.system_queues = SYSTEM_QUEUES
+        self.full_pct: dict[str, int] = {}
 
     # --- state -------------------------------------------------------------------------------------------------------
 
@@ -195,11 +197,15 @@ class System:
             head = _MESSAGES[command.kind][1] if command.kind in _MESSAGES else ""
             return [[f"{head}   {_pairs(row, '   ')}"] for row in self._rows_of(qmgr, command)]
         verb = f"' DISPLAY {command.kind}'"
-        texts = [_reply(qmgr, verb, self._lines_of(name, command), member=name) for name in asked]
-        if asked != [qmgr]:
-            sent = f"CSQN137I {qmgr} {verb} accepted for CMDSCOPE('{command.member}'), {len(asked)} sent to"
-            texts.insert(0, _reply(qmgr, verb, [sent], reason=4))
-        return texts
+        return [_reply(qmgr, verb, self._lines_of(name, command), member=name) for name in asked]
+
+    def sent(self, qmgr: str, command: Command) -> list[list[str]]:
+        """Return the first reply set of a command with CMDSCOPE, which says that it was sent; none of others."""
+        asked, verb = self.asked(qmgr, command), f"' DISPLAY {command.kind}'"
+        if asked == [qmgr]:
+            return []
+        sent = f"CSQN137I {qmgr} {verb} accepted for CMDSCOPE('{command.member}'), {len(asked)} sent to"
+        return [_reply(qmgr, verb, [sent], reason=4)]
 
     def _lines_of(self, qmgr: str, command: Command) -> list[str]:
         """Return the lines that a queue manager on z/OS replies, one an object."""
@@ -380,6 +386,7 @@ class System:
         levels = self.levels.get(qmgr, {})
         row: Row = {"QMNAME": qmgr, "STATUS": "RUNNING", "CONNS": 23, "CMDSERV": "RUNNING", "CHINIT": "RUNNING"}
         row |= {"CHECKPOINTS": levels.get("checkpoints", 0)}
+        row |= {"DATFSSZ": "SHARED", "DATFSUSE": "SHARED", "QMFSSZ": 4_000_000, "QMFSUSE": self.full_pct.get(qmgr, 11)}
         yield row | {"LOGINUSE": 18, "LOGUTIL": 12, "LOGSTRDA": _date_and_time(NOON)[0]}
 
     # --- usage -------------------------------------------------------------------------------------------------------

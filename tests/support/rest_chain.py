@@ -111,7 +111,7 @@ class Chain(Twins):
         self._feed = make_feed("rest", self.intake, FeedOptions(zone=UTC))
         self._answer_us = round(answer_s * SECOND)
         self._mqweb = Mqweb(
-            server.url,
+            [server.url],
             qmgrs,
             HttpClient(),
             system.estate,

@@ -11,6 +11,7 @@ _PLACEHOLDER = re.compile(r"\.\.\.|\bnn\b|<[^>]*>|\([a-z][a-z ]*\)|\{[^}]*\}|=[a
 _PERCENT = re.compile(r"([0-9][0-9,]*(?:\.[0-9]+)?) ?%")
 _SPACES = re.compile(r"\S {2,}\S")
 _CLOCK = re.compile(r"(?<![0-9T:~-])(?<!falling since )(?<![0-9]{4}-[0-9]{2}-[0-9]{2} )[0-2][0-9]:[0-5][0-9]\b")
+_WITHOUT_ZONE = re.compile(r"(?<![0-9T:+-])[0-2][0-9]:[0-5][0-9](?::[0-5][0-9])?(?![0-9:.])(?! [A-Z]{3})")
 # A load, a sum of maxima, what all structures of a facility use.
 _REASON_ABOVE = re.compile(r"more than the twin has room for|\bcapacity\b|overcommitted|SCM of CF[0-9]+: all")
 
@@ -38,6 +39,7 @@ def _offences(text: str, is_distributed: bool, is_table: bool) -> list[str]:
         "no value": _NOTHING.search(text) is not None,
         "two spaces": not is_table and _SPACES.search(text.strip()) is not None,
         "a time without a date": _CLOCK.search(text) is not None,
+        "a time without a zone": _WITHOUT_ZONE.search(text) is not None,
         "2192 of a distributed queue manager": is_distributed and "2192" in text,
         "more than 100 % without a reason": any(pct > 100 for pct in percentages) and not _REASON_ABOVE.search(text),
         "a size that DISPLAY does not have": "of what it can grow to" in text or "of the present" in text,

@@ -251,3 +251,27 @@ def test_a_checkpoint_whose_manifest_was_removed_gets_one(stream: Stream, spark:
     (stream.checkpoint / MANIFEST).unlink()
     process(settings_of(stream, stream.checkpoint), spark)
     assert (stream.checkpoint / MANIFEST).exists()
+
+
+def test_other_records_where_some_were_read_are_refused(stream: Stream, spark: SparkSession) -> None:
+    """Kafka restored from a backup, and grown past the place: the checkpoint has another last record than Kafka."""
+    directory = stream.checkpoint
+    _, manifest = open_stopped(directory)
+    assert manifest is not None
+    ((number, last),) = manifest.read[stream.topics.events].items()
+    assert last.offset == BATCHES * PUTS - 1
+    stream.send(puts(1_000, PUTS))
+    path = directory / MANIFEST
+    before = path.read_bytes()
+    path.write_bytes(before.replace(last.digest.encode(), b"0" * len(last.digest)))
+    text = refusal(settings_of(stream, directory), spark)
+    place = f"{stream.topics.events}/{number}"
+    assert f"{place}: another record than the one that was read is at offset {last.offset}" in text
+    assert "--tolerate-data-loss" in text
+    path.write_bytes(before)
+    process(settings_of(stream, directory), spark)
+    assert stream.states()[STORE].messages == (BATCHES + 1) * PUTS
+    _, manifest = open_stopped(directory)
+    assert manifest is not None
+    (last,) = manifest.read[stream.topics.events].values()
+    assert last.offset == (BATCHES + 1) * PUTS - 1

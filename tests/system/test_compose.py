@@ -112,6 +112,7 @@ class Site:
             "/etc/prometheus": str(ROOT / "deploy" / "prometheus"),
             "mqtwin.tmpl": str(ROOT / "deploy" / "alertmanager" / "mqtwin.tmpl"),
             "/estate/": f"{folder}/",
+            "/kafka/": f"{ROOT}/deploy/images/",
             "/state/": f"{folder}/",
         }
 

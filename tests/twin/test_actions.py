@@ -165,7 +165,7 @@ def test_getters_that_are_back_are_said_once_with_what_that_brought(full: Site) 
     assert first.when.strftime("%H:%M") in ("02:31", "02:32")
     assert (
         action.effect is not None
-        and f"Getters of ORDERS have been back since 2026-11-20 02:30: {action.effect}." in first.cause
+        and f"Getters of ORDERS have been back since 2026-11-20 02:30 UTC: {action.effect}." in first.cause
     )
     assert (action.before_s, action.after_s) == (0.0, None)  # they drain it
 

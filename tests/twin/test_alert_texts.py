@@ -17,6 +17,7 @@ from tests.naive.estates import structure
 from tests.support import seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import texts
+from twin.capacity import statements
 from twin.conditions import (
     AUGMENTED,
     ELEMENTS,
@@ -123,6 +124,24 @@ def test_what_changes_a_size_says_the_way_back() -> None:
     assert copied.risk is not None and copied.risk.startswith("messages in QM01's data set cannot be got meanwhile")
 
 
+def test_advice_on_a_size_that_was_never_seen_begins_with_a_look_at_the_policy() -> None:
+    unseen = replace(structure(), size=200 << 20, init_size=None, cfrm_policy=None)
+    [action] = texts.pool_actions(unseen, ENTRIES, 200 << 20, (), {"cfrm-size": "then full in 2 h"}, alterable=True)
+    assert (action.id, action.effect) == ("cfrm-size", "then full in 2 h")
+    assert "200M" in action.summary and "was not seen" in action.summary
+    assert [step.statement for step in action.steps[:3]] == [
+        "D XCF,STR,STRNAME=QSG1APP1",
+        "SETXCF START,ALTER,STRNAME=QSG1APP1,SIZE=400M",
+        "STRUCTURE NAME(QSG1APP1) SIZE(400M)",
+    ]
+    assert seen.offences([action.sentence, *action.lines]) == []
+    [plan] = statements.steps(unseen, {"size": 300 << 20})
+    assert plan.index("D XCF,STR") < plan.index("SETXCF START,ALTER") < plan.index("IXCMIAPU")
+    for known in (replace(unseen, cfrm_policy="PROD01"), replace(unseen, init_size=200 << 20)):
+        [action] = texts.pool_actions(known, ENTRIES, 200 << 20, (), alterable=True)
+        assert action.summary.startswith("Raise SIZE") and "SETXCF START,ALTER" not in action.sentence
+
+
 @pytest.mark.parametrize("exponent", range(-4, 9))
 def test_no_number_of_an_alert_has_an_exponent(exponent: int) -> None:
     for digits in (1.0, 1.3599, 9.9951, 9.9999):
@@ -205,7 +224,7 @@ def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name
     assert activate.statement == "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01"
     assert rebuild.statement == "SETXCF START,REBUILD,STRNAME=QSG1APP1"
     [unnamed] = texts.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
-    assert [step.statement for step in unnamed.steps] == [
+    assert [step.statement for step in unnamed.steps[2:]] == [  # behind a look at the policy that was not seen
         "STRUCTURE NAME(QSG1APP1) SIZE(8M)",
         "D XCF,POLICY,TYPE=CFRM",
         None,

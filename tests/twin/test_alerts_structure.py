@@ -64,14 +64,14 @@ def test_puts_that_succeed_where_the_model_has_no_room_update_no_alert() -> None
         driver.put()
         driver.wait(10)
     assert driver.state()["overfull_puts"] == 40
-    assert [alert.change for alert in alerts_of(driver, *AT_FULL)] == [OPENED]
-
-
-def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
-    driver = open_driver()
-    driver.put(count=99)
     assert alerts_of(driver, *AT_FULL) == []
-    driver.put()
+
+
+def test_a_structure_is_full_at_the_first_put_that_is_refused_not_at_the_last_that_is_taken() -> None:
+    driver = open_driver()
+    driver.put(count=100)
+    assert alerts_of(driver, *AT_FULL) == []
+    driver.put(reason=2192)
     [alert] = alerts_of(driver, *AT_FULL)
     assert (alert.change, alert.time, alert.usage_pct, alert.severity) == (OPENED, driver.time, 100.0, FULL)
     assert alert.full_probability == 1.0
@@ -80,16 +80,18 @@ def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> No
     assert len(alerts_of(driver, *AT_FULL)) == 1
 
 
-def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements() -> None:
+def test_a_structure_of_which_the_elements_run_out_is_full_by_them() -> None:
     driver = open_driver()
     driver.put(64_512, count=2)
     driver.put(23_180)  # 92: 600 of 600
+    driver.put(reason=2192)
     assert [alert.change for alert in alerts_of(driver, "full", "elements")] == [OPENED]
 
 
-def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
+def test_puts_that_reach_both_open_both_the_lesser_first() -> None:
     driver = open_driver()
     driver.put(count=100)
+    driver.put(reason=2192)
     assert [change for change in driver.alert_changes() if change[0] == OPENED] == [
         (OPENED, *THRESHOLD),
         (OPENED, *AT_FULL),
@@ -116,6 +118,8 @@ def test_a_2192_names_the_scarcer_pool() -> None:
 def test_fullthreshold_0_is_not_watched_but_full_is() -> None:
     driver = open_driver(full_threshold=0)
     driver.put(count=100)
+    assert driver.alert_changes() == []
+    driver.put(reason=2192)
     assert driver.alert_changes() == [(OPENED, *AT_FULL)]
 
 
@@ -234,16 +238,17 @@ def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
 def test_a_small_structure_is_full_as_long_as_its_last_entry_is_taken() -> None:
     driver = open_driver(40, full_threshold=0)
     driver.put(count=40)
+    driver.put(reason=2192)
+    driver.wait(300)
     driver.get()
     driver.wait(1780)
     assert driver.alerts[-1].change == OPENED
     driver.wait(40)
     assert driver.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
     driver = TwinDriver(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
-    driver.put(count=19)
-    driver.put(length=141)
-    [alert] = driver.alerts
-    assert (alert.change, alert.condition, alert.resources) == (OPENED, "full", ("entries", "elements"))
+    driver.measure(ents_used=20, elems_used=40)
+    [alert] = [alert for alert in driver.alerts if alert.condition == "full"]
+    assert (alert.change, set(alert.resources)) == (OPENED, {"entries", "elements"})
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3])
@@ -266,6 +271,7 @@ def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
 def test_alerts_clear_however_long_nothing_happened() -> None:
     driver = open_driver()
     driver.put(count=100)
+    driver.put(reason=2192)
     driver.get(count=100)
     left = driver.time
     driver.wait(20 * 3_600)
@@ -274,7 +280,7 @@ def test_alerts_clear_however_long_nothing_happened() -> None:
         (CLEARED, *THRESHOLD),
         (CLEARED, *AT_FULL),
     ]
-    assert all(alert.time - left < 660 * SECOND_US for alert in driver.alerts)
+    assert all(alert.time - left < 960 * SECOND_US for alert in driver.alerts)
 
 
 def test_late_events_clear_nothing() -> None:
@@ -311,6 +317,7 @@ def test_a_data_set_that_may_not_expand_raises_its_threshold_and_then_full() -> 
     driver.put(8_192)
     assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
     driver.put(8_192, count=9)
+    driver.put(8_192, reason=2192)
     assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
     assert driver.alerts[-1].usage_pct == 100.0
 
@@ -319,9 +326,9 @@ def test_full_of_a_data_set_opens_whatever_its_threshold(monkeypatch: pytest.Mon
     monkeypatch.setattr(_compile._Kernel, "__call__", uncompiled._call)
     with mutated("kernels.watch", "smds.blocks_in_use(store, dataset) * 100 > smds.EXPAND_ABOVE * total", "False"):
         driver = smds_of(ds_expand=False)
-        driver.put(8_192, count=98)
+        driver.put(8_192, count=99)
         assert driver.alerts == []
-        driver.put(8_192)
+        driver.put(8_192, reason=2192)
     assert driver.alert_changes() == [(OPENED, "full", "smds/QM01")]
 
 
@@ -351,8 +358,9 @@ def test_cannot_expand_clears_when_expansion_is_possible_again() -> None:
 def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
     driver = smds_of(ds_expand=False)
     driver.put(8_192, count=99)
+    driver.put(8_192, reason=2192)
     driver.get(count=90)
-    driver.wait(660)
+    driver.wait(960)
     assert [change for change in driver.alert_changes() if change[0] == CLEARED] == [
         (CLEARED, "threshold", "smds/QM01"),
         (CLEARED, "full", "smds/QM01"),
@@ -486,9 +494,10 @@ def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
     driver = smds_of(ds_expand=False)
     driver.put(8_192, queue="A.QUEUE", qmgr="QM02", count=500)
     driver.put(8_192, queue="B.QUEUE", qmgr="QM01", count=60)
-    driver.put(8_192, queue="A.QUEUE", qmgr="QM01", count=40)
+    driver.put(8_192, queue="A.QUEUE", qmgr="QM01", count=39)
+    driver.put(8_192, queue="A.QUEUE", qmgr="QM01", reason=2192)
     [alert] = alerts_of(driver, "full", "smds/QM01")
-    assert [(filler.queue, filler.share) for filler in alert.fillers] == [("B.QUEUE", 0.6), ("A.QUEUE", 0.4)]
+    assert [(filler.queue, filler.share) for filler in alert.fillers] == [("B.QUEUE", 0.6061), ("A.QUEUE", 0.3939)]
 
 
 # -- what others rely on

@@ -184,6 +184,13 @@ def test_a_silent_store_and_a_silent_queue_manager_limit() -> None:
     assert check_names(["QM01", "QM02"], 2, 0, 0)[0].verdict == Fitness.UNFIT
 
 
+@pytest.mark.parametrize(
+    ("puts", "gets", "verdict"), [(20, 0, Fitness.LIMITED), (19, 0, Fitness.FIT), (20, 1, Fitness.FIT)]
+)
+def test_puts_of_a_store_without_any_get_limit(puts: int, gets: int, verdict: Fitness) -> None:
+    assert verdicts(check_stores([a_store(puts=puts, gets=gets)]))["coverage"] == verdict
+
+
 @pytest.mark.parametrize(("unknown", "verdict"), [(1, Fitness.LIMITED), (100, Fitness.UNFIT)])
 def test_names_that_the_estate_lacks(unknown: int, verdict: Fitness) -> None:
     assert worst(check_names([], 2, unknown, 1000)) == verdict

@@ -106,10 +106,10 @@ def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
         measure(0, ents_used=0, elems_used=0),
         put(1, count=900),
         get(1),
-        measure(2, ents_used=899, elems_used=800, ents_max=77),
+        measure(2, ents_used=899, elems_used=800, ents_max=900),
     )
     capacity, lengths = result.causes(STORE)
-    assert capacity.startswith("ents_max: 77 measured") and lengths.startswith("entries agree, elements do not")
+    assert capacity.startswith("ents_max: 900 measured") and lengths.startswith("entries agree, elements do not")
 
 
 def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path, estate):
@@ -118,6 +118,20 @@ def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path
     )
     [text] = result.causes(STORE)
     assert "some gets or expiries are not reported" in text
+
+
+def test_a_share_in_use_is_held_against_the_elements_of_the_twin(tmp_path, estate):
+    result = drift_of(
+        tmp_path,
+        estate,
+        measure(0, ents_used=0, elems_used=0),
+        put(1, count=900),
+        measure(2, ents_used=900, usage_pct=97),
+    )
+    (point,) = result.stores[STORE].tested["elements"].points
+    assert point.measured == round(0.97 * point.total)
+    assert point.pct < -20
+    assert any(text.startswith("entries agree, elements do not") for text in result.causes(STORE))
 
 
 def test_an_unknown_queue_is_coverage(tmp_path, estate):

@@ -92,11 +92,27 @@ def test_a_forecast_ends_when_measurements_do() -> None:
     assert "full-forecast" not in {condition for _, condition, _ in driver.alert_changes()}
 
 
-def test_a_store_with_puts_is_not_forecast_from_levels() -> None:
+def test_a_store_that_is_taken_over_again_and_again_is_forecast_from_its_levels_beside_puts() -> None:
+    alone, beside = TwinDriver(**LARGE), TwinDriver(**LARGE)
+    beside.put(1000)
+    for driver in (alone, beside):
+        level_fed(driver, lambda minute: 0.012 * minute, 30)
+    ours, theirs = (driver.state()["forecast"]["resources"][0]["time_to_full_s"]["p50"] for driver in (beside, alone))
+    assert ours == pytest.approx(theirs, rel=0.01)
+    for _ in range(60):  # measurements end, events continue: by flows again
+        beside.put(1000)
+        beside.wait(MINUTE)
+    assert beside.state()["levels"] is None
+
+
+def test_a_store_that_is_only_tested_is_forecast_from_its_puts() -> None:
     driver = TwinDriver(**LARGE)
-    driver.put(1000)
-    level_fed(driver, lambda minute: 0.012 * minute, 30)
-    assert not driver.twin.monitor.memory.levels.ticks
+    for minute in range(30):
+        driver.put(1000, count=10)
+        driver.measure(ents_used=10 * (minute + 1))
+        driver.wait(MINUTE)
+    assert driver.state()["levels"] is None
+    assert not driver.twin.monitor.is_by_levels(driver.twin, driver.twin.clock // 10_000_000)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 
 from deploy.cli import main
 from deploy.console.model import ConsoleModel
+from tests.support import seen
 from tests.support.console_feed import TOPICS, state_record
 from tests.support.level_sites import STORE, LevelSite, calm, climbing, falling, tried
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
-from twin.estate import load_estate
+from twin.estate import Site, load_estate
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.site import SiteFile, record_site
 from twin.planning.advise import Promise, advise
@@ -82,6 +84,21 @@ def test_the_cause_says_that_no_puts_are_reported(tmp_path: Path) -> None:
         for alert in replayed.alerts
         if alert.change != "cleared"
     )
+
+
+def test_texts_are_in_the_zone_of_the_site_and_records_in_utc(tmp_path: Path) -> None:
+    estate, recording = tried().record(tmp_path)
+    plain = play_again(recording, estate).alerts
+    local = play_again(recording, replace(estate, site=Site(zone="Asia/Tokyo"))).alerts
+    assert [(own.alert_id, own.time, own.severity) for own in local] == [
+        (own.alert_id, own.time, own.severity) for own in plain
+    ]
+    (utc,), (jst,) = (
+        [own.brief[0] for own in alerts if own.brief[0].startswith("full ~")][:1] for alerts in (plain, local)
+    )
+    hours = [int(re.findall(r"^full ~(\d\d):\d\d [A-Z]+ \(in ", text)[0]) for text in (utc, jst)]
+    assert (hours[1] - hours[0]) % 24 == 9 and " UTC (" in utc and " JST (" in jst
+    assert seen.offences(text for own in local for text in (own.cause, *own.brief)) == []
 
 
 SIZES = {"not allowed": "no", "allowed and not seen": "unseen", "allowed and seen": "seen"}

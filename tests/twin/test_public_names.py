@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import twin
 from tests.support.twin_driver import PageSetDriver
 from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
+from twin.testing import Driver
 
 WITH_ESTATE = {"Decoder", "Timeline", "at_moment", "commission", "open_store", "replay", "report"}
 WITH_ESTATE |= {"simulate"}
@@ -71,6 +73,62 @@ def test_a_store_at_a_moment_is_the_same_by_path_and_by_object(tmp_path: Path) -
     assert [moment.estate.stores.keys() for moment in moments[:2]] == [moments[2].estate.stores.keys()] * 2
     assert twin.open_store(path, "QSG1/APP1").name == "QSG1/APP1"
     assert len(twin.Decoder(path).json([lines[0].encode()])) == 1
+
+
+@pytest.mark.parametrize("time", ["2026-11-20T13:00:04+01:00", datetime(2026, 11, 20, 12, 0, 4, tzinfo=UTC)])
+def test_a_time_may_be_text_microseconds_or_a_datetime(tmp_path: Path, time: str | datetime) -> None:
+    recording, estate = tmp_path / "short.ndjson", twin.demo_estate()
+    put = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 900}
+    lines = [json.dumps({"time": f"2026-11-20T12:00:{second:02}Z", **put}) for second in range(9)]
+    recording.write_text("\n".join(lines), encoding="utf-8")
+    assert twin.at_moment(recording, estate, "QSG1/APP1", time).twin.state().messages == 5
+    timeline = twin.Timeline(recording, estate)
+    at_time = timeline.twin_at("QSG1/APP1", time)
+    assert at_time is not None and at_time.state().messages == 5
+    assert twin.report(recording, estate, since=time).since == "2026-11-20T12:00:04.000000Z"
+    assert Driver(estate, start=time).time == 1_795_176_004_000_000
+
+
+def test_a_datetime_needs_a_zone(tmp_path: Path) -> None:
+    recording, estate, time = tmp_path / "short.ndjson", twin.demo_estate(), datetime(2026, 11, 20, 12)  # noqa: DTZ001
+    put = {"time": "2026-11-20T12:00:00Z", "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 900}
+    recording.write_text(json.dumps(put), encoding="utf-8")
+    timeline = twin.Timeline(recording, estate)
+    for call in (
+        lambda: twin.at_moment(recording, estate, "QSG1/APP1", time),
+        lambda: timeline.twin_at("QSG1/APP1", time),
+        lambda: timeline.states(time),
+        lambda: twin.report(recording, estate, until=time),
+        lambda: Driver(estate, start=time),
+    ):
+        with pytest.raises(twin.UsageError, match="has no zone; expected: a datetime with one"):
+            call()
+
+
+def test_a_store_that_the_estate_lacks_is_named(tmp_path: Path) -> None:
+    recording, estate = tmp_path / "short.ndjson", twin.demo_estate()
+    put = {"time": "2026-11-20T12:00:00Z", "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 900}
+    recording.write_text(json.dumps(put), encoding="utf-8")
+    timeline = twin.Timeline(recording, estate)
+    for call in (
+        lambda: twin.open_store(estate, "QSG1/APP9"),
+        lambda: twin.at_moment(recording, estate, "QSG1/APP9"),
+        lambda: timeline.twin_at("QSG1/APP9", timeline.times[0]),
+        lambda: twin.hindsight(timeline, "QSG1/APP9", timeline.times[0], {"size": "2G"}),
+    ):
+        with pytest.raises(twin.UsageError, match="QSG1/APP9: the estate has no such store; did you mean QSG1/APP"):
+            call()
+
+
+@pytest.mark.parametrize("name", [name for name in twin.__all__ if inspect.isclass(getattr(twin, name))])
+def test_public_classes_document_their_fields(name: str) -> None:
+    own = getattr(twin, name)
+    fields = getattr(own, "__struct_fields__", None) or tuple(getattr(own, "__dataclass_fields__", ()))
+    public = {field for field in fields if not field.startswith("_")}
+    _, found, section = (inspect.getdoc(own) or "").partition("\nAttributes:\n")
+    assert found or not public
+    lines = [line.strip().partition(":")[0] for line in section.splitlines() if line.startswith("    ")]
+    assert {part.strip() for line in lines for part in line.split(",")} >= public
 
 
 def test_alerts_are_a_table_with_their_level() -> None:

@@ -164,10 +164,10 @@ def test_tests_of_one_recording_share_a_replay(pytester: pytest.Pytester, monkey
     count = 0
     replay = twin.playback.replays.replay
 
-    def counted(*args: Any) -> twin.playback.replays.Replayed:
+    def counted(*args: Any, **options: Any) -> twin.playback.replays.Replayed:
         nonlocal count
         count += 1
-        return replay(*args)
+        return replay(*args, **options)
 
     monkeypatch.setattr(twin.playback.replays, "replay", counted)
     pytester.makepyfile(
@@ -263,10 +263,16 @@ def test_the_example_of_the_documentation_runs(pytester: pytest.Pytester, record
     for name in ("estate.toml", "planned/estate.toml"):
         (pytester.path / name).write_text(LARGE, encoding="utf-8")
     shutil.copy(recording, pytester.path)
-    events = ({"time": START_US + n, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1} for n in range(9))
-    write_recording(pytester.path / "month-end.arrow", events)
+    put = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 2048}
+    events = ({**put, "time": START_US + n, "count": 1000, "reason": 2192 * (n > 3)} for n in range(9))
+    write_recording(pytester.path / "month-end.arrow", events)  # the real system was full
     pytester.makepyfile(test_estate=program)
     run(pytester).assert_outcomes(passed=2)
+
+    (pytester.path / "planned" / "estate.toml").write_text(ESTATE, encoding="utf-8")  # what is planned is too small
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*AssertionError: QSG1/APP1: * of 9,000 puts are refused, the first at 20*"])
 
 
 def test_the_configuration_of_the_documentation_is_read(pytester: pytest.Pytester, site: Path) -> None:

@@ -159,7 +159,7 @@ def test_it_is_over_when_the_queue_has_stopped_growing() -> None:
     fill(driver, 40, 1, 1)
     assert ahead(driver)[-1].change == CLEARED
     cause = ahead(driver)[-1].cause
-    assert cause.endswith("of MAXDEPTH, alert cleared. Getters of A.QUEUE have been back since 2026-11-20 13:15.")
+    assert cause.endswith("of MAXDEPTH, alert cleared. Getters of A.QUEUE have been back since 2026-11-20 13:15 UTC.")
 
 
 def test_a_queue_without_maxdepth_and_one_that_grows_slowly_are_no_watch() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -312,6 +313,34 @@ def test_a_queue_with_a_steady_reader_is_unread_after_ten_minutes_in_which_it_wa
     assert alert.runbook[0].steps[0].statement == "DISPLAY QSTATUS(A.QUEUE) TYPE(HANDLE) CMDSCOPE(*) ALL"
 
 
+@pytest.mark.parametrize("known", ["events", "levels"])
+@pytest.mark.parametrize("before", [40, 4], ids=["steady reader", "seen read for a short while"])
+def test_a_queue_that_grows_is_unread_after_five_minutes(known: str, before: int) -> None:
+    driver, depth, since = watched(), 0, 0
+    for minute in range(before + 15):
+        is_read = minute < before
+        depth += 0 if is_read else 60
+        if known == "events":
+            driver.go_on(1, getters=int(is_read), puts=60, gets=60 * is_read)
+        else:
+            levels = {"resync": True, "ents_used": 10 + depth, "ents_max": 20_000, "size": 1 << 24}
+            driver.time += 60 * SECOND_US
+            facts = [{"name": "A.QUEUE", "depth": 10 + depth, "getters": int(is_read)}]
+            driver.measure(**levels, queues=facts, asked=["QM01"])
+        since = driver.time if minute == before else 0 if is_read else since
+    own = [alert for alert in driver.alerts if alert.condition == "queue-unread"]
+    assert own[0].change == "opened" and 300 <= (own[0].time - since) / SECOND_US < 365
+    assert all(alert.severity == "info" for alert in own)
+
+
+def test_a_burst_to_an_unread_queue_that_then_stays_as_it_is_waits_for_longer() -> None:
+    driver = watched()
+    driver.go_on(40, getters=1, gets=1)
+    driver.go_on(1, getters=0, puts=200, depth=200)
+    driver.go_on(8, getters=0, puts=0, depth=200)
+    assert driver.watches() == []
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [
@@ -381,3 +410,50 @@ def test_state_of_a_version_without_facts_opens_without_them() -> None:
     assert driver.state()["messages"] == 3
     measure(driver, getters=0)
     assert queue_of(driver)["getters"] == 0
+
+
+# --- queues that the estate lacks ------------------------------------------------------------------------------------
+
+
+def rising(driver: Watched, *, is_named: bool) -> str:
+    """Let a queue that the estate lacks fill the store by levels; return the cause of the last alert about it."""
+    for minute in range(16):
+        new = 600 * minute
+        driver.time += 60 * SECOND_US
+        others = sorted(set(driver.twin.config.queues) - {"A.QUEUE"})
+        facts = [{"name": name, "depth": 0, "getters": 1} for name in others]
+        facts += [{"name": "A.QUEUE", "depth": 1_300 + minute, "getters": 1}]
+        facts += [{"name": "NEW", "depth": new, "getters": 0}] if is_named else []
+        levels = {"resync": True, "ents_used": 1_300 + minute + new, "ents_max": 11_000}
+        driver.measure(**levels, queues=facts, asked=["QM01"])
+        driver.send("HEARTBEAT", None)
+    return [alert for alert in driver.alerts if alert.condition == "threshold"][-1].cause
+
+
+def test_a_queue_that_the_estate_lacks_is_named_as_what_fills_the_store() -> None:
+    driver = watched()
+    cause = rising(driver, is_named=True)
+    assert "NEW fills it most: 100 %" in cause or "NEW alone fills it" in cause or "NEW fills it most: 99" in cause
+    assert re.search(r" [0-9],[0-9]{3} entries are of queues that the estate lacks: NEW\.", cause)
+    assert [queue["name"] for queue in driver.state()["queues"]] == ["NEW", "A.QUEUE"]
+    watches = [alert for alert in driver.alerts if alert.condition == "queue-unread"]
+    assert {alert.resource for alert in watches} == {"queue/NEW"}
+    before = driver.state()
+    assert driver.reopen().state() == before
+
+
+def test_where_no_measurement_names_it_no_other_queue_is_blamed() -> None:
+    driver = watched()
+    cause = rising(driver, is_named=False)
+    assert "Which queue fills it is not known" in cause and "A.QUEUE" not in cause
+    assert re.search(r" [0-9],[0-9]{3} entries are of queues that the estate lacks\.", cause)
+    assert all(not alert.fillers for alert in driver.alerts if alert.condition == "threshold")
+
+
+def test_a_feed_cannot_give_a_store_queues_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twin.stores.message_store.MAX_FOREIGN_QUEUES", 2)
+    driver = watched()
+    for number in range(5):
+        driver.measure(queues=[{"name": f"N{number}", "depth": 1}, {"name": f"E{number}", "depth": 0}])
+    assert set(driver.twin.queues) >= {"N0", "N1"}
+    assert not {"N2", "E0"} & set(driver.twin.queues)

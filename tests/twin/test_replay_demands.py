@@ -49,6 +49,22 @@ def test_on_a_larger_estate_none_is_refused(recording: Path, tmp_path: Path) -> 
     assert not [alert for alert in replayed.alerts if alert.condition == "full"]
 
 
+def test_never_full_passes_and_fails_by_the_estate(recording: Path, tmp_path: Path) -> None:
+    assert asked(recording, small_estate(tmp_path, size="96M", smds="64M")).never_full(STORE)
+    replayed = asked(recording, small_estate(tmp_path, size="24M", smds="8M"))
+    for stores in ((), (STORE,)):
+        with pytest.raises(AssertionError, match=rf"^{STORE}: [0-9,]+ of [0-9,]+ puts are refused, the first at 20"):
+            replayed.never_full(*stores)
+
+
+def test_never_full_needs_demands_and_a_store_with_puts(recording: Path, tmp_path: Path) -> None:
+    estate = small_estate(tmp_path, size="96M", smds="64M")
+    with pytest.raises(twin.UsageError, match="expected: demands=True"):
+        twin.replay(recording, estate).never_full(STORE)
+    with pytest.raises(twin.UsageError, match="no put of QSG1/APP9; did you mean QSG1/APP1"):
+        asked(recording, estate).never_full("QSG1/APP9")
+
+
 def test_on_a_smaller_estate_more_are_refused_sooner(recording: Path, tmp_path: Path) -> None:
     outcome = asked(recording, small_estate(tmp_path, size="24M", smds="8M")).refusals[STORE]
     assert outcome.replayed.full > outcome.recorded.full

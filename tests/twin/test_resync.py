@@ -6,6 +6,8 @@ import pytest
 
 from tests.naive.private_estates import page_set, queue_file
 from tests.support.twin_driver import TwinDriver
+from twin.conditions import Pool
+from twin.stores.resources import STRUCTURE, read_usage
 
 
 def test_a_model_above_the_measurement_takes_it_over():
@@ -15,7 +17,7 @@ def test_a_model_above_the_measurement_takes_it_over():
     events = driver.state()["events"]
     state = driver.measure(resync=True, ents_used=5, elems_used=30)
     assert (state["ents_used"], state["elems_used"], state["messages"]) == (5, 30, 5)
-    assert state["baseline"]["dropped_messages"] == 20
+    assert state["baseline"]["dropped_messages"] == 15  # the other five are those that were measured
     assert state["baseline"]["resynced_at"] == state["time"]
     assert state["drift_pct"] == 0
     assert state["events"] == events + 1
@@ -38,12 +40,18 @@ def test_what_was_not_measured_stays_as_large_as_it_was():
     assert state["elems_used"] == before["elems_used"]
 
 
+def elements_of(driver):
+    """Return the elements in use in the model, which the state record has only if they were counted or measured."""
+    return int(read_usage(driver.twin.tables.store)["used"][STRUCTURE[Pool.ELEMENTS].row])
+
+
 def test_elements_that_were_not_measured_are_as_full_as_the_structure():
     driver = TwinDriver()
     maximum = driver.state()["elems_max"]
     state = driver.measure(resync=True, ents_used=driver.state()["ents_max"] // 4, usage_pct=60)
-    assert state["elems_used"] == round(0.6 * maximum)
+    assert elements_of(driver) == round(0.6 * maximum)
     assert state["usage_pct"] == pytest.approx(60, abs=0.01)
+    assert (state["elems_used"], state["measured"]) == (None, ["ents_used", "usage_pct"])  # nobody has counted them
     state = driver.measure(resync=True, ents_used=0, elems_used=7, usage_pct=60)
     assert state["elems_used"] == 7
 
@@ -52,18 +60,20 @@ def test_elements_are_at_most_as_full_as_before_where_entries_are_the_fuller_one
     driver = TwinDriver()
     maximum, entries = driver.state()["elems_max"], driver.state()["ents_max"]
     driver.measure(resync=True, ents_used=entries // 10, usage_pct=40)
-    state = driver.measure(resync=True, ents_used=entries // 2, usage_pct=50)
-    assert state["elems_used"] == round(0.4 * maximum)
-    state = driver.measure(resync=True, ents_used=entries // 5, usage_pct=20)
-    assert state["elems_used"] == round(0.2 * maximum)
+    driver.measure(resync=True, ents_used=entries // 2, usage_pct=50)
+    assert elements_of(driver) == round(0.4 * maximum)
+    driver.measure(resync=True, ents_used=entries // 5, usage_pct=20)
+    assert elements_of(driver) == round(0.2 * maximum)
 
 
-def test_a_share_in_use_tests_no_model_and_corrects_none_without_resync():
+def test_a_share_in_use_is_the_baseline_of_elements_and_tests_the_model_from_then_on():
     driver = TwinDriver()
     driver.put(1_000, count=20)
-    before = driver.state()
+    maximum = driver.state()["elems_max"]
     state = driver.measure(ents_used=20, usage_pct=90)
-    assert (state["elems_used"], state["drift_pct"]) == (before["elems_used"], 0)
+    assert (state["elems_used"], state["drift_pct"]) == (round(0.9 * maximum), 0)
+    state = driver.measure(ents_used=20, usage_pct=40)
+    assert (state["elems_used"], state["drift_pct"]) == (round(0.9 * maximum), pytest.approx(50, abs=0.5))
 
 
 def test_messages_of_open_units_of_work_stay():
@@ -113,3 +123,20 @@ def test_a_resync_outlasts_a_restart_of_the_twin():
     driver.put(1_000, count=20)
     state = driver.measure(resync=True, ents_used=5, elems_used=30)
     assert driver.reopen().state() == state
+
+
+def test_a_get_that_waits_takes_no_message_that_is_put_behind_the_measurement():
+    """The messages that it took are those that nothing had told of: the measurement knows of their end."""
+    driver = TwinDriver()
+    driver.get(count=5)
+    driver.measure(resync=True, ents_used=3, elems_used=18)
+    state = driver.put(1_000, count=7)
+    assert (state["ents_used"], state["messages"], state["unmatched_gets"]) == (10, 10, 5)
+    assert driver.get(count=2)["ents_used"] == 8
+
+
+def test_a_get_of_a_message_waits_for_it_behind_the_measurement():
+    driver = TwinDriver()
+    driver.get(msgid="a1")
+    driver.measure(resync=True, ents_used=3, elems_used=18)
+    assert driver.put(1_000, msgid="a1")["ents_used"] == 3

@@ -65,7 +65,7 @@ def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estat
     data = opened.data()
     assert (data.severity, data.level, data.usage_pct, data.fillers) == ("info", "watch", None, ())
     assert data.cause == (
-        "QM01: no event for 5 min, since 2026-11-20T12:00:00Z. The twin shows QSG1/APP1 as of that time; the current"
+        "QM01: no event for 5 min, since 2026-11-20 12:00:00 UTC. The twin shows QSG1/APP1 as of that time; the current"
         " usage is not known."
     )
     assert "DISPLAY QMGR" in data.actions[0]

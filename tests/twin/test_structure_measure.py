@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.twin_driver import TwinDriver
+from twin.records.bounds import DATA_SET_BLOCKS_MAX, DATA_SET_PAGES_MAX
 
 
 def test_the_worst_resource_is_found_before_rounding() -> None:
@@ -16,8 +17,8 @@ def test_the_worst_resource_is_found_before_rounding() -> None:
 
 def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
     driver = TwinDriver()
-    limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1
-    data_sets = {"QM01": {"blocks_used": limit, "pages_used": limit}}
+    limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1, a data set: 16 TB
+    data_sets = {"QM01": {"blocks_used": DATA_SET_BLOCKS_MAX, "pages_used": DATA_SET_PAGES_MAX}}
     driver.measure(ents_used=limit, elems_used=limit, messages=2**31 - 1, smds=data_sets)
     driver.get(count=1_000_000)
     state = driver.put(1_000)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
@@ -34,7 +34,7 @@ from twin.records import (
     sentences_of,
 )
 from twin.records.alerts import MAX_DONE
-from twin.units import as_datetime, as_text
+from twin.units import as_datetime, as_local, as_text
 
 CALM_FOR = 600_000_000  # microseconds for which a condition must be over before its alert is cleared
 CALM_TICKS = CALM_FOR // TICK
@@ -61,24 +61,46 @@ _format = JSONFormat()
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of an alert."""
+    """One record of an alert.
 
-    change: str  # opened | updated | cleared
-    number: int  # of this record in its episode, from 0
+    Attributes:
+        change: opened, updated or cleared.
+        number: number of this record in its episode, from 0.
+        alert_id: the episode.
+        severity: info, warning, critical or full.
+        store: the store.
+        resource: the resource, such as entries, pages or `smds/QM01`.
+        condition: the condition, see docs/alerts.md.
+        time: event time, microseconds since 1970; `when` has it as a datetime.
+        usage_pct: percent of the resource in use; None: it has no usage.
+        time_to_full_s: seconds until full (`p10`, `p50`, `p90`); None: nothing is predicted.
+        full_probability: probability to be full within the horizon, 0 to 1; None likewise.
+        fillers: queues that fill the resource, the largest share first.
+        cause: sentences that state resource, number and time.
+        runbook: actions, the best first; `actions` has them as sentences.
+        evidence: reasons of a forecast, as sentences.
+        resources: those that passed a line at the same tick, `resource` first.
+        incident: the incident that holds the alert, and its role there.
+        done: what was done in the incident, in order of time.
+        brief: first lines of a page.
+    """
+
+    change: str
+    number: int
     alert_id: str
     severity: str
     store: str
     resource: str
     condition: str
-    time: int  # event time, microseconds
-    usage_pct: float | None  # None for a resource that has no usage
+    time: int
+    usage_pct: float | None
     time_to_full_s: TimeToFull | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
     cause: str
     runbook: tuple[Action, ...] = ()
     evidence: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()  # those that passed a line at the same tick, `resource` first
+    resources: tuple[str, ...] = ()
     incident: IncidentRole = NO_INCIDENT
     done: tuple[DoneAction, ...] = ()
     brief: tuple[str, ...] = ()
@@ -224,8 +246,10 @@ class Episodes:
         refreshed: returns the finding about an open alert as of a time, microseconds, where nothing but its role
             changes.
         on_record: gets each record, in the order in which they are published.
+        zone: the zone of the site.
 
     Attributes:
+        zone: the zone of the site, for times in texts.
         incident: the incident that holds them, or the last one; None before the first.
     """
 
@@ -237,7 +261,9 @@ class Episodes:
         incident: OpenIncident | None = None,
         refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
         on_record: Callable[[Alert], None] = lambda _: None,
+        zone: tzinfo = UTC,
     ) -> None:
+        self.zone = zone
         self._store = store
         self._refreshed = refreshed
         self._on_record = on_record
@@ -455,7 +481,12 @@ class Episodes:
             time_to_full_s=finding.time_to_full_s,
             full_probability=finding.full_probability,
             fillers=finding.fillers,
-            cause=" ".join((finding.cause, *_sentences(done, with_effect=not finding.has_eased and change != CLEARED))),
+            cause=" ".join(
+                (
+                    finding.cause,
+                    *_sentences(done, self.zone, with_effect=not finding.has_eased and change != CLEARED),
+                )
+            ),
             runbook=finding.runbook,
             evidence=finding.evidence,
             resources=tuple(map(str, (finding.resource, *finding.others))),
@@ -470,11 +501,11 @@ class Episodes:
         )
 
 
-def _sentences(done: Iterable[DoneAction], *, with_effect: bool) -> Iterator[str]:
+def _sentences(done: Iterable[DoneAction], zone: tzinfo, *, with_effect: bool) -> Iterator[str]:
     """Yield the actions taken as sentences; their effect is a time until full, omitted once the danger has eased."""
     for action in done:
         described = action if with_effect else msgspec.structs.replace(action, effect=None)
-        yield f"{described.describe(f'{action.time[:10]} {action.time[11:16]}')}."
+        yield f"{described.describe(as_local(action.time, zone))}."
 
 
 def brief_of(finding: Finding) -> tuple[str, ...]:

@@ -6,6 +6,9 @@ Texts are of now: of a resource that falls none says when it will be full, or as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
+from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +23,20 @@ from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.records import Filler, TimeToFull
 from twin.state.arrays import Array
-from twin.units import as_span, as_text
+from twin.units import as_local, as_span
+
+_FEW = 100  # entries, below which nothing is said of those that no queue has
+_MAX_NAMED = 3  # queues that the estate lacks
+
+
+class Owned(NamedTuple):
+    """Queues of a store in the estate, by which others are known. entries: returns the entries in use, or None."""
+
+    queues: frozenset[str] = frozenset()
+    entries: Callable[[], int | None] = lambda: None
+
+
+_NOT_KNOWN = Owned()
 
 
 class Viewer:
@@ -33,7 +49,9 @@ class Viewer:
         began: time of the store's first event, as for `growth_span`.
         readers: facts about who reads its queues.
         rise_began: time since which measured levels rise, where they are all that is known; microseconds.
-        is_sample: True if events report a part of the puts and gets, so that measured depths say which queues grow.
+        zone: the zone of the site.
+        owned: the queues that the estate has of it.
+        by_levels: True if measurements are taken over again and again, so that flows do not say what queues grow by.
     """
 
     def __init__(
@@ -44,14 +62,18 @@ class Viewer:
         began: int | None,
         readers: Readers,
         rise_began: int = 0,
+        zone: tzinfo = UTC,
+        owned: Owned = _NOT_KNOWN,
         *,
-        is_sample: bool = False,
+        by_levels: bool = False,
     ) -> None:
         self._store = store
         self._began = began
         self._readers = readers
         self._rise_began = rise_began
-        self._is_sample = is_sample
+        self._by_levels = by_levels
+        self._zone = zone
+        self._owned = owned
         self._names = queues
         self.resource = resource
 
@@ -74,7 +96,7 @@ class Viewer:
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)
-        fillers = rank_fillers(growth, held, self._names)
+        fillers = self._ranked(growth, held)
         runbook = view.actions_for(condition, fillers, effects(fillers))
         sentence = view.describe(condition)
         headline = sentence
@@ -82,7 +104,7 @@ class Viewer:
             headline = f"full now: {view.text}, puts fail with {resource.reason}"
         if falling_since is not None:
             headline = self._falling(view, falling_since)
-            sentence += f", falling since {texts.day_and_time(falling_since)}"
+            sentence += f", falling since {as_local(falling_since, self._zone)}"
             runbook = texts.without_getters(runbook)
         finding = Finding(
             condition=condition,
@@ -94,7 +116,7 @@ class Viewer:
             has_eased=falling_since is not None,
             headline=headline,
             why=self._with_refusals(view, self._why(fillers, is_rising=falling_since is None)),
-            cause=f"{sentence}. {self._filled(view, fillers, growth)}.",
+            cause=f"{sentence}. {self._filled(view, fillers, growth)}.{self._foreign(view)}",
             runbook=runbook,
             evidence=view.evidence,
         )
@@ -102,7 +124,7 @@ class Viewer:
 
     def who_fills(self, resource: Resource) -> tuple[Filler, ...]:
         """Return the queues that fill a resource, the largest share first."""
-        return rank_fillers(*self._by_queue(self.resource(resource)), self._names)
+        return self._ranked(*self._by_queue(self.resource(resource)))
 
     def foreseen(
         self,
@@ -126,7 +148,7 @@ class Viewer:
         view = self.resource(resource)
         usage = view.usage_pct
         growth, held = self._by_queue(view)
-        fillers = rank_fillers(growth, held, self._names)
+        fillers = self._ranked(growth, held)
         p10, p50, p90 = (round(left, 1) for left in times)
         forecast = texts.describe_forecast(times, probability, view.consequence)
         now = int(self._store.scalars[0]["clock"])
@@ -138,12 +160,32 @@ class Viewer:
             time_to_full_s=TimeToFull(p10=p10, p50=p50, p90=p90),
             full_probability=round(probability, 4),
             fillers=fillers,
-            headline=f"{texts.full_at(times, now)}: {view.text}, {view.usage}",
+            headline=f"{texts.full_at(times, now, self._zone)}: {view.text}, {view.usage}",
             why=self._why(fillers, is_rising=True),
             cause=f"{view.text}: {view.usage}, {forecast}{view.growth_ahead}."
-            f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.",
+            f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.{self._foreign(view)}",
             runbook=view.actions(fillers, effects),
             evidence=(*evidence, *view.evidence),
+        )
+        return self.with_reader(finding)
+
+    def nearly_full(self, resource: Resource, severity: str) -> Finding:
+        """Return the finding about a resource that was measured to be nearly full and rising, of no known time."""
+        view = self.resource(resource)
+        growth, held = self._by_queue(view)
+        fillers = rank_fillers(growth, held, self._names)
+        sentence = f"{view.text}: {view.usage} as measured, and rising"
+        finding = Finding(
+            condition=Condition.FULL_FORECAST,
+            resource=resource,
+            severity=severity,
+            usage_pct=view.usage_pct,
+            fillers=fillers,
+            headline=f"nearly full and rising: {view.text}, {view.usage}",
+            why=self._why(fillers, is_rising=True),
+            cause=f"{sentence}; once it is full, {view.consequence}. {self._filled(view, fillers, growth)}.",
+            runbook=view.actions(fillers, texts.NOTHING),
+            evidence=view.evidence,
         )
         return self.with_reader(finding)
 
@@ -168,11 +210,11 @@ class Viewer:
         fact, row = self._readers.facts[queue], self._store.queues[self._names.index(queue)]
         now, got = int(self._store.scalars[0]["clock"]), int(row["gets"])
         if fact.known_getters(now, got) == 0 and fact.unread_since is not None:
-            return texts.unread(queue, fact.unread_since, fact.asked, now), False
+            return texts.unread(queue, fact.unread_since, fact.asked, now, self._zone), False
         last_get = fact.last_got(int(row["got_at"]) * TICK if got else 0)
         if not fact.known_getters(now, got) or not fact.is_read_in_vain(last_get):
             return "", True
-        return texts.read_in_vain(queue, fact.getters or 0, last_get, now), True
+        return texts.read_in_vain(queue, fact.getters or 0, last_get, now, self._zone), True
 
     def eased(
         self,
@@ -195,7 +237,7 @@ class Viewer:
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)
-        fillers = rank_fillers(growth, held, self._names)
+        fillers = self._ranked(growth, held)
         now = int(self._store.scalars[0]["clock"])
         since = "" if refused == NEVER else f", {texts.since_refusal(refused, now)}"
         is_rising = falling_since is None
@@ -204,7 +246,7 @@ class Viewer:
             headline, sentence = f"unlikely to fill: {view.text}, {view.usage}", f"{view.usage}, {chance}{since}"
         else:
             headline = self._falling(view, falling_since)
-            sentence = f"falling since {texts.day_and_time(falling_since)}: {view.usage}{since}"
+            sentence = f"falling since {as_local(falling_since, self._zone)}: {view.usage}{since}"
         return Finding(
             condition=Condition.FULL_FORECAST,
             resource=resource,
@@ -216,7 +258,7 @@ class Viewer:
             headline=headline,
             why="; ".join(filter(None, (since.removeprefix(", "), self._why(fillers, is_rising=is_rising)))),
             cause=f"{view.text}: {sentence}. {self._filled(view, fillers, growth)}"
-            f"{self._rates(fillers, is_rising=is_rising)}.",
+            f"{self._rates(fillers, is_rising=is_rising)}.{self._foreign(view)}",
             runbook=() if falling_since is not None else view.actions(fillers, texts.NOTHING),
             evidence=(*evidence, *view.evidence),
         )
@@ -236,7 +278,7 @@ class Viewer:
 
     def _is_full(self, view: ResourceView) -> bool:
         """Return True if the next put finds no room, or one did not a short while ago."""
-        return view.is_exhausted or view.is_refusing(int(self._store.scalars[0]["clock"]))
+        return view.has_no_room or view.is_refusing(int(self._store.scalars[0]["clock"]))
 
     def _with_refusals(self, view: ResourceView, why: str) -> str:
         """Return a second line that begins with when a put was last refused, if one was and none is now."""
@@ -247,7 +289,7 @@ class Viewer:
 
     def _falling(self, view: ResourceView, since: int) -> str:
         """Return the first line about a resource that empties. since: microseconds."""
-        return f"falling since {as_text(since)[11:16]}: {view.text}, {view.usage}"
+        return f"falling since {as_local(since, self._zone, since)}: {view.text}, {view.usage}"
 
     def _by_queue(self, view: ResourceView) -> tuple[Array, Array]:
         """Return (growth, amount held) by queue, i8[queues]; in messages where depths are all that is known."""
@@ -255,14 +297,49 @@ class Viewer:
             return self._readers.depths(self._names, self._rise_began, int(self._store.scalars[0]["clock"]))
         return view.by_queue()
 
+    def _ranked(self, growth: Array, held: Array) -> tuple[Filler, ...]:
+        """Return the queues that fill; none where most messages are of queues that no measurement names."""
+        return () if self._unnamed else rank_fillers(growth, held, self._names)
+
+    @cached_property
+    def _unnamed(self) -> int:
+        """Entries of queues that no measurement names, if they are more than all others; else 0."""
+        if not self._has_depths or not self._owned.queues:
+            return 0
+        now = int(self._store.scalars[0]["clock"])
+        depths = {name: fact.depth for name in self._names if (fact := self._readers.recent(name, now)) is not None}
+        if None in depths.values() or not self._owned.queues <= depths.keys():
+            return 0
+        known, held = sum(filter(None, depths.values())), self._owned.entries() or 0
+        return held - known if held > 2 * known + _FEW else 0
+
+    def _foreign(self, view: ResourceView) -> str:
+        """Return the sentence about what is of queues that the estate lacks, behind a blank; "": nothing is known."""
+        unit = "messages" if view.resource.pool in (Pool.PAGES, Pool.QUEUE) else "entries"
+        if self._unnamed:
+            return f" {self._unnamed:,} {unit} are of queues that the estate lacks."
+        now = int(self._store.scalars[0]["clock"])
+        others = set(self._readers.facts) - self._owned.queues if self._owned.queues else set()
+        facts = {name: fact for name in others if (fact := self._readers.recent(name, now)) is not None and fact.depth}
+        names = sorted(facts, key=lambda name: (-(facts[name].depth or 0), name))
+        if not names:
+            return ""
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        total = sum(fact.depth or 0 for fact in facts.values())
+        named = ", ".join(names[:_MAX_NAMED]) + more
+        return f" {total:,} {unit} are of queues that the estate lacks: {named}."
+
     @property
     def _has_depths(self) -> bool:
         """True if measured depths are all that is known of the queues."""
         scalars = self._store.scalars[0]
-        is_reported = scalars["ages"] or scalars["unmatched_gets"]
-        return bool(self._readers.facts) and (self._is_sample or not is_reported)
+        is_unknown = not scalars["ages"] and not scalars["unmatched_gets"]
+        return bool(self._readers.facts) and (is_unknown or self._by_levels)
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
+        """Return the clause about the queue that fills most."""
+        if self._unnamed:
+            return texts.UNKNOWN_FILLER
         if self._has_depths and view.has_fillers and fillers:
             span = as_span((int(self._store.scalars[0]["clock"]) - self._rise_began) / SECOND)
             return texts.describe_growth(fillers, int(growth.sum()), "messages", span)

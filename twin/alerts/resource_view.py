@@ -27,6 +27,7 @@ CRITICAL_UNTIL_PCT = 90.0
 _REFUSES_FROM_PCT = 98.0  # usage from which the last refusal still counts until it is CALM_AFTER_FULL ago
 _REFUSES_FOR = 60 * SECOND  # from the last refusal, below that usage: the model may be wrong
 _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
+WATCHED_PCT = 80.0  # of a resource in use as measured, from which "threshold" holds [assumed]: FULLTHRESHOLD by default
 
 
 class ResourceView(ABC):
@@ -38,6 +39,8 @@ class ResourceView(ABC):
         unit: unit of its growth in sentences.
         present: what its present size counts, in sentences.
         has_fillers: False if no queue can take any of it.
+        is_measured: True if its usage was measured a short while ago.
+        beyond_pct: points by which that usage was above the twin's, 0 where it was not.
     """
 
     resource: Resource
@@ -45,14 +48,21 @@ class ResourceView(ABC):
     unit: str
     present = "size"
     has_fillers = True
+    is_measured = False
+    beyond_pct = 0.0
 
     def __init__(self, store: layout.Store) -> None:
         self._store = store
 
     @cached_property
     def usage_pct(self) -> float:
-        """Percent in use, read at its first use: a view is of one moment."""
-        return self._read_usage_pct()
+        """Percent in use, at least as measured; read at its first use: a view is of one moment."""
+        return self._read_usage_pct() + self.beyond_pct
+
+    @property
+    def beyond_share(self) -> float:
+        """The points by which it was measured to be above the twin's, as a share of what it can grow to."""
+        return self.beyond_pct / 100
 
     @property
     def maximum_pct(self) -> float:
@@ -87,6 +97,16 @@ class ResourceView(ABC):
         return 0.0
 
     @property
+    def watched_pct(self) -> float:
+        """Percentage from which "threshold" opens: of what is measured no later than `WATCHED_PCT`; 0: it does not."""
+        return min(self.threshold_pct or WATCHED_PCT, WATCHED_PCT) if self.is_measured else self.threshold_pct
+
+    @property
+    def is_below_own(self) -> bool:
+        """True if it is only watched as measured: usage is below its own threshold, or it has none."""
+        return self.threshold_pct == 0 or self.usage_pct < self.threshold_pct
+
+    @property
     def threshold_name(self) -> str:
         """Its threshold in sentences."""
         return "expansion threshold"
@@ -105,6 +125,18 @@ class ResourceView(ABC):
     def is_exhausted(self) -> bool:
         """True if the next put finds no room. With few entries, blocks or pages the last one is over 2 %."""
         return False
+
+    @property
+    def is_refuted(self) -> bool:
+        """True if the system accepted puts for which the model had no room: there was room."""
+        return bool(self._store.scalars[0]["overfull_held"])
+
+    @property
+    def has_no_room(self) -> bool:
+        """True if the next put finds no room, as measured or by a model that no accepted put has refuted."""
+        if self.is_measured and self.usage_pct >= 100.0 and (self.beyond_pct or not self.is_refuted):
+            return True
+        return self.is_exhausted and not self.is_refuted
 
     @property
     def last_full(self) -> int:
@@ -162,10 +194,12 @@ class ResourceView(ABC):
 
     def is_over(self, condition: str, now: int) -> bool:
         """Return True if a condition no longer holds at `now`, its hysteresis included, CALM_FOR not."""
-        threshold = 100.0 if condition == Condition.FULL else self.threshold_pct
+        of_condition: dict[str, float] = {Condition.FULL: 100.0, Condition.THRESHOLD: self.watched_pct}
+        threshold = of_condition.get(condition, self.threshold_pct)
         calm = self.usage_pct < threshold - min(HYSTERESIS_PCT, threshold / 2) or threshold == 0
         if condition == Condition.FULL:
-            return calm and not self.is_exhausted and self.last_full + CALM_AFTER_FULL <= now
+            is_calm = calm or (self.is_refuted and not self.has_no_room)
+            return is_calm and not self.has_no_room and self.last_full + CALM_AFTER_FULL <= now
         if condition == Condition.CANNOT_EXPAND:
             return calm or self.can_expand
         return calm
@@ -195,10 +229,12 @@ class ResourceView(ABC):
             is_recent = self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
             if is_recent and self.usage_pct < _EXPECTED_FULL_PCT:
                 return f"{usage} by the twin, but puts fail with {reason}"
-            if not is_recent and not self.is_exhausted:
+            if not is_recent and not self.has_no_room:
                 return f"{usage}, was full, {since_refusal(self.last_refused, int(self._store.scalars[0]['clock']))}"
             return f"{usage}, {'puts fail' if is_recent else 'the next put fails'} with {reason}"
         if condition == Condition.CANNOT_EXPAND:
             return f"{usage}, cannot expand ({self.expansion_problem})"
         growth = f"; {self.growth}" if self.growth else ""
+        if self.is_measured and self.is_below_own:
+            return f"{usage} as measured; watched from {self.watched_pct:.0f} %{growth}"
         return f"{usage}; {self.threshold_name} {self.threshold_pct:.0f} %{growth}"

@@ -8,11 +8,13 @@ CFRM_SIZE) to its effect on the forecast, a text of `twin.forecast.remedies`. So
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
 
 import msgspec
 
 from kernels.clock import SECOND
 from twin.capacity.statements import (
+    alter_if_policy_allows,
     alter_rules,
     alter_size,
     alter_structure,
@@ -30,7 +32,7 @@ from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size, policy_name_of
 from twin.records import GETTERS, Action, Filler, Step
-from twin.units import as_count, as_estimate, as_rate, as_span, as_text, readable_size
+from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
 NOTHING: Mapping[str, str] = {}
@@ -80,17 +82,19 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
     return f"full in about {middle} ({interval}, {chance}), then {consequence}"
 
 
-def full_at(times: tuple[float, float, float], now: int) -> str:
-    """Return when a resource is full, to begin a line: `full ~02:01 (in 20 min)`.
+def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
+    """Return when a resource is full, to begin a line: `full ~02:01 CET (in 20 min)`.
 
     Args:
         times: seconds until full, p10, p50, p90.
         now: event time, microseconds.
+        zone: the zone of the site, as of the next.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
         return "full now"
-    return f"full ~{as_text(now + round(p50 * SECOND))[11:16]} (in {as_estimate(p10, p50, p90)[0]})"
+    full_us = now + round(p50 * SECOND)
+    return f"full ~{as_local(full_us, zone, full_us)} (in {as_estimate(p10, p50, p90)[0]})"
 
 
 def since_refusal(refused: int, now: int) -> str:
@@ -100,11 +104,6 @@ def since_refusal(refused: int, now: int) -> str:
     if now - refused < _STILL_REFUSED:
         return "puts are still refused"
     return f"no put refused for {as_span((now - refused) / SECOND)}"
-
-
-def day_and_time(time: int) -> str:
-    """Return an event time as alerts have it, microseconds: `2026-11-20 02:30`."""
-    return f"{as_text(time)[:10]} {as_text(time)[11:16]}"
 
 
 def fails_when_full(config: Structure) -> str:
@@ -137,7 +136,7 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
     return f"{as_rate(puts)} puts/s, {as_rate(gets)} gets/s"
 
 
-def unread(queue: str, since: int, asked: Sequence[str], now: int) -> str:
+def unread(queue: str, since: int, asked: Sequence[str], now: int, zone: tzinfo) -> str:
     """Return that nobody reads a queue, as a sentence without its end.
 
     Args:
@@ -145,13 +144,14 @@ def unread(queue: str, since: int, asked: Sequence[str], now: int) -> str:
         since: first measurement that found no handle open for input, microseconds.
         asked: queue managers that answered.
         now: event time, microseconds.
+        zone: the zone of the site.
     """
     more = f" and {len(asked) - _MAX_NAMED} more" if len(asked) > _MAX_NAMED else ""
     who = f" ({', '.join(asked[:_MAX_NAMED])}{more} asked)" if asked else ""
-    return f"no application has {queue} open for input since {_moment(since, now, 16)}{who}"
+    return f"no application has {queue} open for input since {as_local(since, zone, now)}{who}"
 
 
-def read_in_vain(queue: str, getters: int, got_at: int, now: int) -> str:
+def read_in_vain(queue: str, getters: int, got_at: int, now: int, zone: tzinfo) -> str:
     """Return that applications have a queue open and get nothing, as a sentence without its end.
 
     Args:
@@ -159,15 +159,10 @@ def read_in_vain(queue: str, getters: int, got_at: int, now: int) -> str:
         getters: handles open for input.
         got_at: when a message was last got, microseconds.
         now: event time, microseconds.
+        zone: the zone of the site.
     """
     have = as_count(getters, "application") + (" has" if getters == 1 else " have")
-    return f"{have} {queue} open for input, last get {_moment(got_at, now, 19)}"
-
-
-def _moment(time: int, now: int, end: int) -> str:
-    """Return a time, without the day if that is the day of `now`; both in microseconds. end: characters of the text."""
-    day, clock = as_text(time)[:10], as_text(time)[11:end]
-    return clock if day == as_text(now)[:10] else f"{day} {clock}"
+    return f"{have} {queue} open for input, last get {as_local(got_at, zone, now, seconds=True)}"
 
 
 def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) -> str:
@@ -304,6 +299,8 @@ def _structure_size(
     why = f"the structure has reached {format_size(config.size)}"
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
+    if alterable and not config.is_policy_seen:
+        return _enlarge_unseen(config, larger, effects.get(CFRM_SIZE), _has_room(config, larger - size_now, room))
     return _policy_action(
         config,
         CFRM_SIZE,
@@ -313,6 +310,24 @@ def _structure_size(
         _has_room(config, larger - size_now, room),
         effects.get(CFRM_SIZE),
     )
+
+
+def _enlarge_unseen(config: Structure, larger: int, effect: str | None, precondition: str) -> Action:
+    """Return the action that enlarges a structure whose SIZE in the CFRM policy was not seen. larger: bytes."""
+    policy = _policy_action(
+        config,
+        CFRM_SIZE,
+        f"Enlarge the structure to {format_size(larger)}: it has {format_size(config.size)}, and its SIZE in the CFRM"
+        " policy was not seen",
+        (larger, None, None),
+        (config.size, None, None),
+        precondition,
+        effect,
+    )
+    first, *rest = policy.steps
+    other = msgspec.structs.replace(first, text=f"Else {first.text[0].lower()}{first.text[1:]}")
+    steps = (*alter_if_policy_allows(config.policy_name, larger), other, *rest)
+    return msgspec.structs.replace(policy, steps=steps)
 
 
 def pool_actions(

@@ -127,6 +127,20 @@ def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (),
     return (Step(change, statement), *activate, Step("Rebuild the structure", rebuild(structure)))
 
 
+def alter_if_policy_allows(structure: str, size: int) -> tuple[Step, ...]:
+    """Return the steps that come before a change of a policy that was not seen: its SIZE may have room already.
+
+    Args:
+        structure: its name in the policy.
+        size: the size that it should have, bytes.
+    """
+    has_room = f"If that is {policy_size(size)} or more, alter the size; nothing else is needed"
+    return (
+        Step("See POLICY SIZE, up to which it can be altered", display_structure(structure)),
+        Step(has_room, alter_size(structure, size)),
+    )
+
+
 def as_sentence(steps: Iterable[Step]) -> str:
     """Return steps in their order as part of a sentence."""
     return "; ".join(step.line for step in steps)
@@ -228,7 +242,10 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
         return []
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
-    return [f"Raise the sizes of {name}: {as_sentence(change_policy(name, config.cfrm_policy, words))}"]
+    policy = change_policy(name, config.cfrm_policy, words)
+    if "size" in settings and not config.is_policy_seen and config.scm_max_size is None:
+        policy = (*alter_if_policy_allows(name, settings["size"]), *policy)
+    return [f"Raise the sizes of {name}: {as_sentence(policy)}"]
 
 
 def _leave_scm_steps(config: Structure, settings: Mapping[str, Any], command: str) -> list[str]:

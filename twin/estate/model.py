@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import ClassVar, Literal
 
-from twin.units import KIB, MIB, TIB, format_size
+from twin.units import KIB, MIB, TIB, format_size, zone_of
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
@@ -38,6 +39,24 @@ def policy_name_of(store: str) -> str:
     """Return the name of a structure in the CFRM policy: QSG1/APP1 is QSG1APP1, QS1/APP1 is QS1@APP1."""
     group, _, structure = store.rpartition("/")
     return group_prefix(group) + structure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The site of the estate."""
+
+    name: str = ""
+    """Name of the site, for people."""
+    zone: str = ""
+    """Zone of the times that people read, such as "Europe/Berlin" or "+01:00"; without one they are UTC."""
+
+    @property
+    def clock(self) -> tzinfo:
+        """The zone; UTC where this machine has none of its name."""
+        try:
+            return zone_of(self.zone)
+        except ValueError:
+            return UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +173,11 @@ class Structure(ForecastSettings):
     def policy_name(self) -> str:
         """The name in the CFRM policy and in SETXCF commands, with the group filled to four characters."""
         return policy_name_of(self.name)
+
+    @property
+    def is_policy_seen(self) -> bool:
+        """False if nothing shows SIZE and INITSIZE of its CFRM policy: `size` may be the present size alone."""
+        return self.cfrm_policy is not None or self.init_size is not None
 
     @property
     def is_administration(self) -> bool:

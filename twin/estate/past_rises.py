@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.estate.errors import EstateError
 
 SCHEMA = 1
@@ -79,7 +80,7 @@ def read_history(path: Path) -> dict[str, StoreHistory]:
         content = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as wrong:
         raise EstateError(f"{path}: cannot be read ({wrong.strerror}); expected: a file of `mqtwin warm`") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+    except UNREADABLE as wrong:
         raise EstateError(f"{path}: {wrong}; expected: a file of `mqtwin warm`") from None
     if content.schema != SCHEMA:
         raise EstateError(f"{path}: schema {content.schema}; expected: {SCHEMA}")

@@ -16,8 +16,9 @@ from typing import Any, get_args
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
-from twin.estate.model import QueueManager, StoreConfig
+from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History
 from twin.units import format_size
 
@@ -42,16 +43,31 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """Checked estate, made by `load_estate`. It is immutable and can be pickled (Spark sends it to its workers)."""
+    """Checked estate, made by `load_estate`. It is immutable and can be pickled (Spark sends it to its workers).
 
-    source: str  # the file it was read from
-    stores: Mapping[str, StoreConfig]  # by store name, sorted
-    queue_managers: Mapping[str, QueueManager]  # by name, sorted
+    Attributes:
+        source: the file it was read from.
+        stores: stores by name, sorted.
+        queue_managers: queue managers by name, sorted.
+        routes: what events may be about, each with its store.
+        max_depths: MAXDEPTH by store and queue, where given.
+        warnings: what is valid but unwise, one line each.
+        hosts: cores of each host, by name.
+        history: past rises, by store.
+        site: name and zone of the site.
+        queue_routes: index in `routes` by queue manager and queue or alias.
+        store_routes: the same by queue manager and store.
+    """
+
+    source: str
+    stores: Mapping[str, StoreConfig]
+    queue_managers: Mapping[str, QueueManager]
     routes: tuple[Route, ...]
-    max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # MAXDEPTH by store and queue, if given
-    warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
-    hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
-    history: History = field(default_factory=dict)  # past rises, by store
+    max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    hosts: Mapping[str, float] = field(default_factory=dict)
+    history: History = field(default_factory=dict)
+    site: Site = field(default_factory=Site)
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
@@ -154,8 +170,8 @@ def summary(estate: Estate) -> list[SummaryRow]:
     ]
 
 
-class _Text(msgspec.Struct, frozen=True, kw_only=True):
-    """The text. stores: kind and attributes by name."""
+class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The text. stores: kind and attributes by name. A field that came later has a default, which is omitted."""
 
     stores: dict[str, tuple[str, Any]]
     queue_managers: dict[str, QueueManager]
@@ -163,6 +179,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True):
     max_depths: dict[str, dict[str, int]]
     hosts: dict[str, float]
     history: History
+    site: Site | None = None
 
 
 class SavedEstateError(ValueError):
@@ -181,6 +198,7 @@ def save_estate(estate: Estate) -> tuple[str, bytes]:
         max_depths={store: dict(depths) for store, depths in estate.max_depths.items()},
         hosts=dict(estate.hosts),
         history=estate.history,
+        site=None if estate.site == Site() else estate.site,
     )
     encoded = msgspec.json.encode(text)
     return hashlib.sha256(encoded).hexdigest(), zlib.compress(encoded)
@@ -192,7 +210,7 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         unpacked = zlib.decompressobj().decompress(data, _MAX_BYTES)
         text = msgspec.json.decode(unpacked, type=_Text)
         stores = {name: msgspec.convert(own, _KINDS[kind]) for name, (kind, own) in text.stores.items()}
-    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError) as error:
+    except (zlib.error, *UNREADABLE, KeyError) as error:
         raise SavedEstateError(f"{source}: no estate that this version reads ({error})") from None
     return Estate(
         source=source,
@@ -202,4 +220,5 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         max_depths=text.max_depths,
         hosts=text.hosts,
         history=text.history,
+        site=text.site or Site(),
     )

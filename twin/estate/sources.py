@@ -19,14 +19,15 @@ from typing import Any
 
 from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
-from twin.estate.checks import SourceValue, Values, convert, locate_key, text
+from twin.estate.checks import Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
-from twin.estate.model import QueueManager
+from twin.estate.model import QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings
 from twin.listings import decode, has_lines
+from twin.units import zone_of
 
 SCHEMA = 1
-_TOP = ("schema", "history", "import")
+_TOP = ("schema", "history", "import", "site")
 _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
 _DEEP = re.compile(
@@ -35,6 +36,21 @@ _DEEP = re.compile(
 _BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
 
 _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
+_SITE_NAME = text("[^\\x00-\\x1f]{1,64}", "a name of 1 to 64 characters")
+
+
+def _zone(value: object) -> str:
+    """Check the name of a zone. ValueError: there is none of that name."""
+    right = "a name such as Europe/Berlin, or an offset such as +01:00"
+    zone: str = text("[A-Za-z0-9_+:/-]{1,64}", right)(value)
+    try:
+        zone_of(zone)
+    except ValueError:
+        raise ValueError(f"must be {right}") from None
+    return zone
+
+
+_SITE: Mapping[str, Check] = {"name": _SITE_NAME, "zone": _zone}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,10 @@ class TomlEstate:
     sections: Mapping[str, Mapping[tuple[str, ...], Entry]]  # of every section, absent ones empty
     problems: Problems = field(default_factory=Problems)
     history: Path | None = None  # file of `mqtwin warm`
+    site: Site = field(default_factory=Site)
+
+
+_MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
 
 
 def toml_string(words: str) -> str:
@@ -77,7 +97,8 @@ def toml_string(words: str) -> str:
         raise EstateError(
             f"{words!a} has bytes that are not UTF-8; expected: a name that a TOML file can hold"
         ) from None
-    return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(words, ensure_ascii=False)
+    return _MORE_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def read_toml(path: Path) -> TomlEstate:
@@ -107,7 +128,22 @@ def read_toml(path: Path) -> TomlEstate:
     if "history" in content:
         named = convert(f"{file}: history = {show(content['history'])}", content["history"], _FILE_NAME)
         history = path.parent / str(named.value)
-    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history)
+    site = Site()
+    with problems.collect():
+        site = _site(file, content.get("site", {}))
+    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history, site)
+
+
+def _site(file: str, table: object) -> Site:
+    """Return the site of its table. EstateError: it is no table, or an attribute of it is wrong or unknown."""
+    if not isinstance(table, dict):
+        raise EstateError(f"{file}: site = {show(table)}: must be a table like [site]")
+    own = {}
+    for key, value in table.items():
+        if key not in _SITE:
+            raise EstateError(f"{file}: site: unknown key {show(key)}{suggest_key(key, _SITE)}")
+        own[key] = str(convert(locate_key(file, "site", key, value), value, _SITE[key]).value)
+    return Site(**own)
 
 
 def _check_schema(file: str, content: Mapping[str, Any]) -> None:

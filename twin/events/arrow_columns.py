@@ -21,6 +21,7 @@ from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSI
 from kernels.hashing import xxh64_column
 from kernels.json_scan import EXPIRY_MAX, QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from kernels.layout import PREPARE, PUT
+from twin.errors import UNREADABLE
 from twin.events.fields import FIELD
 
 Array = npt.NDArray[Any]
@@ -331,7 +332,7 @@ def as_object(value: Any) -> Any:
     if isinstance(value, str):
         try:
             return msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             return value
     return _without_null(value)
 

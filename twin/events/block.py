@@ -2,9 +2,10 @@
 
 The bytes are private to a job: they carry a version, and no other version reads them. Layout, little-endian: magic
 "MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4; one column for each field of
-`kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, bytes. A column is a head (kind u1, width u1,
-first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`. The smallest of four encodings is chosen:
-a constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work 1 bit per event outside one.
+`kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, record i8, index i8, bytes. A column is a head
+(kind u1, width u1, first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`. The smallest of four
+encodings is chosen: a constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work 1 bit per
+event outside one.
 
 * CONSTANT: no numbers; every row is `low`.
 * PLAIN: one number per row.
@@ -25,13 +26,13 @@ import numpy.typing as npt
 from kernels import EVENT
 from kernels.packing import CONSTANT, PLAIN, SPARSE, STEPS, pack_column, unpack_column
 
-VERSION = 2
+VERSION = 3
 
 _MAGIC = b"MQB"
 _HEAD = struct.Struct("<3sBH")
 _COUNTS = struct.Struct("<II")
 _COLUMN = struct.Struct("<BBqq")
-_EXTRA = struct.Struct("<II")
+_EXTRA = struct.Struct("<IIqq")
 _WIDTHS = (1, 2, 4, 8)
 
 Words = npt.NDArray[np.int64]
@@ -100,6 +101,7 @@ class EventBlock:
     events: npt.NDArray[Any]  # EVENT[n], C-contiguous, writable
     extras: dict[int, bytes]  # by row: JSON of the attributes (ALTER, REBUILD) or of the measurement (MEASURE)
     first: tuple[int, int] = field(default=(0, 0), compare=False)  # (record, index) of the first event, not packed
+    places: dict[int, tuple[int, int]] = field(default_factory=dict, compare=False)  # the same, of rows with extras
 
     def __len__(self) -> int:
         return int(self.events.size)
@@ -111,8 +113,12 @@ class EventBlock:
         if self.events.size:
             parts += _packed(self.events)
         for row, text in sorted(self.extras.items()):
-            parts += (_EXTRA.pack(row, len(text)), text)
+            parts += (_EXTRA.pack(row, len(text), *self.place_of(row)), text)
         return b"".join(parts)
+
+    def place_of(self, row: int) -> tuple[int, int]:
+        """Return (record, index) of an event; of one without an extra those of the first event, which is not later."""
+        return self.places.get(row, self.first)
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> EventBlock:
@@ -134,14 +140,15 @@ class EventBlock:
         events = np.zeros(rows, EVENT)
         if rows:
             offset = _unpack_into(events, data, offset)
-        extras = {}
+        extras, places = {}, {}
         for _ in range(extra_count):
-            row, length = _EXTRA.unpack_from(data, offset)
+            row, length, *place = _EXTRA.unpack_from(data, offset)
             offset += _EXTRA.size + length
             extras[row] = bytes(data[offset - length : offset])
+            places[row] = (place[0], place[1])
         if offset != len(data):
             raise BlockError(f"a block has {len(data)} bytes; expected: {offset}")
-        return cls(store, events, extras)
+        return cls(store, events, extras, places=places)
 
 
 def _packed(events: npt.NDArray[Any]) -> list[bytes]:

@@ -86,7 +86,8 @@ class Decoded:
         number = np.zeros(int(present[-1]) + 1, np.int16 if len(names) < 2**15 else np.int32)
         number[present] = [place[estate.routes[route].store] for route in present]
         if len(names) == 1:
-            return [EventBlock(names[0], self.events, self.extras, self._first(0))]
+            places = {row: self._place(row) for row in self.extras}
+            return [EventBlock(names[0], self.events, self.extras, self._place(0), places)]
         stores = number[routes]
         order = np.argsort(stores, kind="stable")
         ends = np.cumsum(np.bincount(stores))
@@ -95,12 +96,21 @@ class Decoded:
         blocks = []
         for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
             own = {row - int(start): text for row, text in extras.items() if start <= row < end}
-            blocks.append(EventBlock(name, events[start:end], own, self._first(int(order[start]))))
+            places = {row: self._place(int(order[int(start) + row])) for row in own}
+            blocks.append(EventBlock(name, events[start:end], own, self._place(int(order[start])), places))
         return blocks
 
     def take(self, rows: Array) -> Decoded:
         """Return some events without dead letters. rows: i8[m], in the order that the events then have."""
         return Decoded(take_rows(self.events, rows), self.record[rows], self.index[rows], _moved(self.extras, rows))
+
+    def refusing(self, rejects: Sequence[Reject]) -> Decoded:
+        """Return the events without those of further dead letters, and all dead letters. rejects: at least one."""
+        refused = {(reject.record, reject.index) for reject in rejects}
+        origins = zip(self.record.tolist(), self.index.tolist(), strict=True)
+        decoded = self.take(np.array([row for row, origin in enumerate(origins) if origin not in refused], np.int64))
+        decoded.rejects = sorted([*self.rejects, *rejects], key=lambda reject: (reject.record, reject.index))
+        return decoded
 
     def until(self, time: int) -> Decoded:
         """Return the events up to a time, microseconds; a clock that is ahead costs only its own events."""
@@ -123,7 +133,7 @@ class Decoded:
             yield Decoded(self.events[start:end], self.record[start:end], self.index[start:end], own)
             first = last
 
-    def _first(self, row: int) -> tuple[int, int]:
+    def _place(self, row: int) -> tuple[int, int]:
         return int(self.record[row]), int(self.index[row])
 
 

@@ -66,7 +66,7 @@ class Decoder:
         self._places, self._names = _hash_table(self._queue_routes)
 
     def warm(self) -> None:
-        """Load or compile the kernels of decoding; call it under `kernels._compile.compile_lock`."""
+        """Load the kernels of decoding, which `twin.stores.warm_up.warm` compiles under a lock."""
         self.ndjson([b"{}"])
         self.arrow([b""])
         self.arrow_table(pa.table({"time": [""], "msgid": [""]}))

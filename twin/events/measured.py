@@ -167,12 +167,7 @@ def check_measured(measured: Mapping[str, Any]) -> None:
     _check_counts("measured", measured, MEASURED_COUNTS)
     if measured.get("resync") is not None and type(measured["resync"]) is not bool:
         raise EventError(Reason.WRONG_TYPE, f"measured.resync is {show(measured['resync'])}; expected: true or false")
-    for name, high in MEASURED_NUMBERS.items():
-        value = measured.get(name)
-        if value is not None and type(value) not in (int, float):
-            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; expected: a number")
-        if value is not None and not 0 <= value <= high:
-            raise EventError(Reason.BAD_VALUE, f"measured.{name} is {show(value)}; expected: a number from 0 to {high}")
+    _check_numbers(measured)
     if measured.get("scm") is not None:
         _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
     if measured.get("smds") is not None:
@@ -185,6 +180,17 @@ def check_measured(measured: Mapping[str, Any]) -> None:
             _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
     _check_queues(measured.get("queues"))
     _check_asked(measured.get("asked"))
+    if wrong := contradiction(without_nulls(measured), "measured.", needs_totals=False):
+        raise EventError(Reason.BAD_VALUE, wrong)
+
+
+def _check_numbers(measured: Mapping[str, Any]) -> None:
+    for name, high in MEASURED_NUMBERS.items():
+        value = measured.get(name)
+        if value is not None and type(value) not in (int, float):
+            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; expected: a number")
+        if value is not None and not 0 <= value <= high:
+            raise EventError(Reason.BAD_VALUE, f"measured.{name} is {show(value)}; expected: a number from 0 to {high}")
 
 
 def _check_queues(queues: Any) -> None:
@@ -254,15 +260,18 @@ def has_levels(measured: Mapping[str, Any]) -> bool:
     return any(measured.get(name) is not None for name in MEASURED if name != "queues")
 
 
-def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
+def contradiction(measured: Mapping[str, Any], words: str = "", *, needs_totals: bool = True) -> str | None:
     """Return the contradiction between fields of a MEASURE, with the expected values; None if there is none.
 
     Args:
-        measured: fields as in a MEASURE: a used value needs its total and is at most that.
+        measured: fields as in a MEASURE: a used value is at most its total.
         words: in front of the names of the fields.
+        needs_totals: True if a used value without its total is one, as in a row of a feed, which has both.
     """
     for field_name, limit in _PAIRS:
         if field_name in measured and limit not in measured:
+            if not needs_totals:
+                continue
             return f"{words}{field_name} {measured[field_name]} without {limit}; expected: both"
         if field_name in measured and measured[field_name] > measured[limit]:
             return f"{words}{field_name} {measured[field_name]} of {limit} {measured[limit]}; expected: at most all"
@@ -271,7 +280,8 @@ def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
         if used + unused != total:
             return f"pages_used {used} and pages_unused {unused} of pages_total {total}; expected: their sum"
     inner = [(f"{words}{name} ", value) for name, value in measured.items() if isinstance(value, Mapping)]
-    return next((text for name, value in inner if (text := contradiction(value, name)) is not None), None)
+    texts = (contradiction(value, name, needs_totals=needs_totals) for name, value in inner)
+    return next((text for text in texts if text is not None), None)
 
 
 def without_nulls(measured: Mapping[str, Any]) -> Measured:

@@ -56,7 +56,10 @@ class Reason(StrEnum):
     UNKNOWN_CONTENT_TYPE = "unknown-content-type", "The record's content-type is unknown."
     BAD_ARROW = "bad-arrow", "The bytes are not, or not to their end, an Arrow IPC stream."
     OVERSIZED = "oversized", "The record decodes to more rows or bytes than one record may, or the event is too long."
-    UNDECODABLE = "undecodable", "Decoding the event failed with an unexpected error, which the detail names."
+    UNDECODABLE = (
+        "undecodable",
+        "Decoding or applying the event failed with an unexpected error, which the detail names.",
+    )
     MANY_REJECTED = (
         "many-rejected",
         "More events of the record were refused than its limit of dead letters; the detail counts them.",

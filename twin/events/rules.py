@@ -16,6 +16,7 @@ import numpy as np
 from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
+from twin.errors import UNREADABLE
 from twin.estate import (
     Estate,
     EstateError,
@@ -59,10 +60,10 @@ def parse(text: bytes) -> msgspec.Struct:
         return _decoder.decode(text)
     except msgspec.ValidationError as error:
         raise _unreadable(text, str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8") from None
     except RecursionError:
         raise EventError(Reason.NOT_JSON, "nested too deep to read; expected: one JSON object in UTF-8") from None
+    except UNREADABLE as error:
+        raise EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8") from None
 
 
 def _unreadable(text: bytes, problem: str) -> EventError:
@@ -71,10 +72,10 @@ def _unreadable(text: bytes, problem: str) -> EventError:
         value = msgspec.json.decode(text)
     except msgspec.ValidationError:
         return EventError(Reason.BAD_VALUE, f"{problem}; expected: numbers of 64 bits")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8")
     except RecursionError:
         return EventError(Reason.NOT_JSON, "nested too deep to read; expected: one JSON object in UTF-8")
+    except UNREADABLE as error:
+        return EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8")
     if isinstance(value, dict):
         return EventError(Reason.BAD_VALUE, f"{problem}; expected: numbers of 64 bits")
     kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}

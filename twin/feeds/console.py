@@ -35,6 +35,9 @@ _FAMILY = r"(?:CSQ[0-9A-Z]|IXC|IXL|AMQ)[0-9]{3,4}[A-Z]?"
 _MESSAGE = re.compile(rf"[+\-*@ ]{{0,4}}({_FAMILY}):?(?= |$)(.*)")
 _OTHER = re.compile(r"[+\-*@ ]{0,4}(\$HASP[0-9]{3,4}|[A-Z]{3,8}[0-9]{2,5}[A-Z])(?=[: ]|$)(.*)")
 _RUNMQSC = re.compile(r"Starting MQSC for queue manager (\S+)\.")
+_COPYRIGHT = re.compile(r"5724-[A-Z0-9]{3} ")  # in front of what runmqsc says at its start, in any language
+_CAPITALS = re.compile(r"(?<![\w-])[A-Z0-9._%]{1,48}(?![\w-])")
+_OWN_TIME = re.compile(r" *([0-9]{2}\.[0-9]{2}\.[0-9]{2})(?= )")  # of IXC359I, IXC360I and IXC364I, behind the id
 _ECHO = re.compile(r" *[0-9]+ : ")  # of a command, by runmqsc
 RUNMQSC = "RUNMQSC"  # id of the message that names the queue manager
 _RESPONSE = re.compile(r"RESPONSE=(\S{1,8}) ?(.*)")
@@ -79,6 +82,7 @@ class Message:
     head: str
     time: int | None  # microseconds since 1970; None: the text has no time
     collected: int | None = None  # time of the page with its first line
+    is_local: bool = True  # its time is of the zone of the log
     body: list[str] = field(default_factory=list)
     shape: str = ""  # fields before its text; "" of none
     fields: str = ""  # words between its time and its id, where no columns show what they are
@@ -118,6 +122,7 @@ class ConsoleReader:
     _clock: _Clock = field(init=False)
     _numbered: dict[str, Message] = field(default_factory=dict)
     _current: Message | None = None
+    _is_started: bool = False  # True behind the first line of runmqsc
     _waiting: list[Message] = field(default_factory=list)
     _changed: list[Message] = field(default_factory=list)  # by the last line
 
@@ -140,16 +145,21 @@ class ConsoleReader:
         yield from self.read(file_lines(page.data), page, page.name)
         yield from self.finish()
 
-    def read(self, lines: Iterable[Line], page: Page, place: str) -> Iterator[Message | Complaint]:
+    def read(
+        self, lines: Iterable[Line], page: Page, place: str, time: int | None = None
+    ) -> Iterator[Message | Complaint]:
         """Yield the messages that are whole with some lines, and what is wrong with their times.
 
         Args:
             lines: the lines.
             page: their page.
             place: that of the first one, for complaints.
+            time: that of their wrapping, for lines without one, microseconds since 1970; None: it has none.
         """
         self._page, self._place = page, place
-        self._clock.begin_page(place, page.time)
+        self._clock.begin_page(place, page.time if time is None else time)
+        if time is not None:
+            self._clock.now, self._clock.is_local = time, False
         for line in lines:
             self._take(line)
             yield from self._clock.wrong()
@@ -237,18 +247,33 @@ class ConsoleReader:
         text = line.text if response is None else response[2]
         match = _MESSAGE.match(text.lstrip())
         if match is not None:
-            self._begin(line, match[1], match[2], self._clock.now, "")
+            own = _OWN_TIME.match(match[2]) if match[1].startswith("IXC3") else None
+            now = self._clock.now if own is None else self._clock.time_of(line.number, _clock_alone(own[1]))
+            self._begin(line, match[1], match[2], now, "")
             return
-        start = _RUNMQSC.match(text)
+        start = self._started(text)
         continued = _CONTINUED.match(text)
         if start is not None:
-            self._begin(line, RUNMQSC, start[1], self._clock.now, "")
+            self._begin(line, RUNMQSC, start, self._clock.now, "")
         elif line.is_heading or not text.strip() or _ECHO.match(text):
             self.outside += 1
         elif continued is not None and self._current is not None:
             self._continue(self._current, continued[1])
         else:
             self._take_further(line, text)
+
+    def _started(self, text: str) -> str | None:
+        """Return the queue manager of which runmqsc says that it starts, or None.
+
+        Of a sentence in another language it is the one word beside MQSC that has no small letter.
+        """
+        known = _RUNMQSC.match(text)
+        is_first, self._is_started = self._is_started, _COPYRIGHT.match(text) is not None
+        if known is not None or not is_first:
+            return None if known is None else known[1]
+        words = [word.strip(".") for word in _CAPITALS.findall(text)]
+        names = [word for word in words if word not in {"", "MQSC"}]
+        return names[0] if len(names) == 1 and "MQSC" in words else None
 
     def _take_further(self, line: Line, text: str) -> None:
         """Take a line that may be a further one of a message."""
@@ -274,6 +299,7 @@ class ConsoleReader:
             head.strip(),
             now,
             self._page.time,
+            self._clock.is_local,
             shape=shape,
             page=self._page.name,
             last=self._page.time or 0,
@@ -388,6 +414,11 @@ def _unwrap(line: str) -> _Wrapped | None:
     return _Wrapped(text.rstrip(), shape, day, first["time"], first["offset"] or "", kind == "M", is_loose, fields)
 
 
+def _clock_alone(clock: str) -> _Wrapped:
+    """Return the time of day of a message without fields in front of it."""
+    return _Wrapped("", "", "", clock, "", is_several=False, is_loose=False, fields="")
+
+
 def _from_id(rest: str) -> str:
     """Return a text from the id of its message on, behind at most three fields; without an id, all of it."""
     start = 0
@@ -412,6 +443,7 @@ class _Clock:
     place: str = ""  # of the text, for complaints
     page_time: int | None = None  # microseconds since 1970
     now: int | None = None  # time of the last line, microseconds since 1970; None: there was none
+    is_local: bool = True  # of that time: no offset, nor a wrapping, says what it is in UTC
     _last: datetime | None = None
     _is_second: bool = False  # of an hour that comes twice, the second pass
     _undecided: tuple[int, datetime] | None = None  # line and time in an hour that comes twice
@@ -469,6 +501,7 @@ class _Clock:
         ):
             self.day += timedelta(days=1)
             moment += timedelta(days=1)
+        self.is_local = not wrapped.offset
         if wrapped.offset:
             self.now = _with_offset(moment, wrapped.offset)
         else:

@@ -21,7 +21,7 @@ from twin.estate.model import ADMINISTRATION
 from twin.estate.sources import toml_string
 from twin.feeds.facts import MEASURED, EstateFacts, Fact
 from twin.feeds.importing import feed_events, read_pages
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Intake, Passed
 from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
 from twin.listings import decode
@@ -42,6 +42,9 @@ _NEEDED = {
 }
 _REMEDIES = {"smds": " (MQ's limit of 16 TB is assumed)", "queue_sharing_group": f"; expected: {NAME_GROUP}"}
 _ALLOCATED = "CFSTATUS"  # source of sizes now, SIZEMAX
+DS_BLOCK = 256 << 10  # bytes; DSBLOCK where a definition has none [IBM: MQ 9.4, DEFINE CFSTRUCT]
+_OF_BLOCKS = "blocks of DSBLOCK"  # source of sizes of data sets
+_ASSUMED_BLOCK = "DSBLOCK was not seen, MQ's default of 256K is assumed for its size"
 _GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
 
 
@@ -85,9 +88,20 @@ def look_at(
             formats = ", ".join(sorted((CFRM, *FORMATS)))
             raise UsageError(f"{name}: no such format; expected: {formats}. An estate takes MQSC by [[import]]")
         else:
-            for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path]))):
+            for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path], intake.complain))):
                 pass  # facts only
+    join_data_sets(intake.facts)
     return intake
+
+
+def join_data_sets(facts: EstateFacts) -> None:
+    """Add the sizes of data sets of which blocks were seen, in whatever order these and their DSBLOCK came."""
+    for key, own in facts.section("smds"):
+        blocks, size = own.get("blocks_total"), own.get("size")
+        if blocks is None or (size is not None and size.source != _OF_BLOCKS):
+            continue
+        block = facts.value("structure", key.rpartition("/")[0], "ds_block")
+        facts.add("smds", key, _OF_BLOCKS, size=blocks.value * (block or DS_BLOCK))
 
 
 def _add_groups(facts: EstateFacts, groups: Mapping[str, Iterable[str]], estate: Estate | None) -> None:
@@ -121,28 +135,49 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
         UsageError: it cannot be read, or has several policies and none of them was chosen.
     """
     policies = Policies()
-    for page in read_pages([path]):
+    for page in read_pages([path], intake.complain):
         policies.read(decode(bytes(page.data)), str(path), policy, intake.facts.active_policy)
     for problem in policies.problems.messages:
         intake.complain("bad-value", str(path), f"left out: {problem}")
     for warning in policies.warnings:
         intake.complain("policy", str(path), warning)
-    groups = {key: group_prefix(key) for key, _ in intake.facts.section("queue_sharing_group")}
+    of_mq = {name[:_GROUP_LENGTH] for name in policies.structures if name[_GROUP_LENGTH:] == ADMINISTRATION}
+    groups = _groups_of_policy(intake.facts, of_mq)
     unknown = []
     for name, structure in policies.structures.items():
         group = next((key for key, prefix in groups.items() if name.startswith(prefix)), None)
         short = name[_GROUP_LENGTH:]
         if group is None:
-            unknown.append(name)
             intake.facts.unplaced.add(name[:_GROUP_LENGTH])
-            if short == ADMINISTRATION:
-                intake.facts.memberless.add(name[:_GROUP_LENGTH].rstrip("@"))
+            if groups and name[:_GROUP_LENGTH] not in of_mq:  # MQ has its administration structure beside all others
+                intake.pass_over(Passed("structure of other products", name))
+            else:
+                unknown.append(name)
         elif short:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
+    intake.facts.memberless.update(prefix.rstrip("@") for prefix in of_mq - set(groups.values()))
+    if intake.facts.memberless & groups.keys():
+        text = f"queue managers of {', '.join(groups)} are not known; expected: {NAME_GROUP}"
+        intake.complain("no-group", str(path), text)
     if unknown:
         text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: {NAME_GROUP}"
         intake.complain("no-group", str(path), text)
+
+
+def _groups_of_policy(facts: EstateFacts, of_mq: Iterable[str]) -> dict[str, str]:
+    """Return the prefix of the structures of each known group; where nothing but a policy was seen, those of MQ in it.
+
+    Args:
+        facts: what other files have shown.
+        of_mq: prefixes of the administration structures of the policy.
+    """
+    groups = {key: group_prefix(key) for key, _ in facts.section("queue_sharing_group")}
+    if groups or facts.ungrouped or any(facts.section("queue_manager")):
+        return groups
+    groups = {prefix.rstrip("@"): prefix for prefix in sorted(of_mq)}
+    facts.memberless.update(groups)
+    return groups
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -166,12 +201,19 @@ def _table(estate_facts: EstateFacts, section: str, key: str, facts: dict[str, F
         del values["coupling_facility"]
         warnings.append(f"structure {key}: the size of its coupling facility {facility} was not seen; it is left out")
     missing = _missing(estate_facts, section, key, values)
+    if section == "smds" and _is_block_assumed(estate_facts, key, facts):
+        warnings.append(f"smds {key}: {_ASSUMED_BLOCK}")
     lines = [f"[{section}.{_key(key)}]"]
     lines += [f"{name} = {_value(name, value)}" for name, value in values.items()]
     if missing is None:
         return "\n" + "\n".join(lines) + "\n"
     warnings.append(f"{section} {key}: {missing}")
     return "\n" + "\n".join(f"# {line}" for line in (*lines, missing)) + "\n"
+
+
+def _is_block_assumed(estate_facts: EstateFacts, key: str, facts: Mapping[str, Fact]) -> bool:
+    of_blocks = "size" in facts and facts["size"].source == _OF_BLOCKS
+    return of_blocks and estate_facts.value("structure", key.rpartition("/")[0], "ds_block") is None
 
 
 def _missing(estate_facts: EstateFacts, section: str, key: str, values: dict[str, Any]) -> str | None:
@@ -313,10 +355,10 @@ def differences(estate_facts: EstateFacts, estate: Estate) -> Iterator[str]:
         for key, facts in estate_facts.section(section):
             yield from _differences_of(section, key, facts, estate)
     yield from _differences_of_queues(estate_facts, estate)
+    looked = {(section, key.split("/")[0]) for section, key in estate_facts.objects}
     for name, config in estate.stores.items():
         section = config.kind
-        looked = {qmgr for (kind, key) in estate_facts.objects if kind == section for qmgr in (key.split("/")[0],)}
-        if section in {"structure", "page_set"} and name.split("/")[0] in looked:
+        if section in {"structure", "page_set"} and (section, name.split("/")[0]) in looked:
             key = name if section == "structure" else f"{name.split('/')[0]}/{int(name[-2:])}"
             if (section, key) not in estate_facts.objects:
                 yield f"{name}: in the estate, not seen"

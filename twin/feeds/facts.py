@@ -15,7 +15,8 @@ MAX_CONFLICTS = 100
 
 _OF_QUEUES = frozenset(("queue", "queue_file"))
 _DYNAMIC = re.compile(r"[0-9A-F]{16}\Z")  # what MQ puts in place of the * of DynamicQName, behind CSQ. or AMQ.
-MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
+MEASURED = ("CFSTATUS", "CFACT", "CSQE280I")  # sources of what an allocated structure or data set has
+_SEEN_TO_GROW = frozenset(("size", "blocks_total"))  # measured at several times; the largest counts in any order
 _COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 
 
@@ -32,6 +33,10 @@ class Fact:
     source: str
 
 
+def _is_measured(fact: Fact) -> bool:
+    return fact.source.startswith(MEASURED)
+
+
 @dataclass(slots=True)
 class EstateFacts:
     """Objects by section and key, such as `page_set`, `QM01/4`, each with its attributes. The latest value counts."""
@@ -44,6 +49,7 @@ class EstateFacts:
     unplaced: set[str] = field(default_factory=set)  # first four letters of structures of no known group
     # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
     conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
+    _keys: dict[str, list[str]] = field(default_factory=dict, repr=False)  # of the objects of a section
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.
@@ -54,17 +60,23 @@ class EstateFacts:
             source: page or record that showed it.
             attributes: attributes as in the estate file; None is absent.
         """
-        if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
-            return
         if section in _OF_QUEUES and is_dynamic(key):
             return
-        facts = self.objects.setdefault((section, key), {})
+        if (section, key) not in self.objects:
+            if len(self.objects) >= MAX_SEEN:
+                return
+            self.objects[section, key] = {}
+            self._keys.setdefault(section, []).append(key)
+        facts = self.objects[section, key]
         if section == "structure" and "size" in attributes and source.startswith(MEASURED):
             self.allocated.add(key)
         for name, value in attributes.items():
             if value is not None:
                 fact = Fact(value, source)
                 before = facts.get(name)
+                if before is not None and name in _SEEN_TO_GROW and _is_measured(before) and _is_measured(fact):
+                    facts[name] = max(before, fact, key=lambda own: own.value)
+                    continue
                 if before is not None and before.value != value and name in _COMPARED and section == "structure":
                     self._note_conflict(section, key, name, before, fact)
                 facts[name] = fact
@@ -92,9 +104,8 @@ class EstateFacts:
 
     def section(self, section: str) -> Iterator[tuple[str, dict[str, Fact]]]:
         """Yield (key, facts) of the objects of a section, sorted by key."""
-        for (name, key), facts in sorted(self.objects.items(), key=lambda entry: entry[0]):
-            if name == section:
-                yield key, facts
+        for key in sorted(self._keys.get(section, ())):
+            yield key, self.objects[section, key]
 
     def line_for(
         self,

@@ -6,24 +6,27 @@ import heapq
 import mmap
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
-from itertools import islice
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import IO, Any, cast
 
 import msgspec
 
-from twin.errors import UsageError
+from twin.errors import UNREADABLE, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD
 from twin.feeds.coverage import SpanCoverage
-from twin.feeds.intake import Complaint, Intake, Item
+from twin.feeds.intake import Complaint, Intake, Item, with_resync
 from twin.feeds.protocol import FORMATS, Feed, FeedOptions, Page, make_feed
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
+from twin.feeds.wrappers import objects_of
 from twin.listings import has_lines, is_ebcdic, record_length
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
@@ -33,6 +36,8 @@ _RANKS = {"PUT": 0, "GET": 1, "MEASURE": 9}  # at one time a measurement comes l
 _OTHER_RANK = 5
 _WRITE_EVENTS = 10_000  # events per write
 _EXCERPT_BYTES = 120
+_IN_MEMORY_BYTES = 1 << 26  # of a file; what is larger is copied
+_COPY_BYTES = 1 << 20
 _PLACE = re.compile(r",? (?P<unit>line|byte) (?P<number>\d{1,12}).*")
 _KINDS = ((S_ISDIR, "a folder"), (S_ISFIFO, "a named pipe"), (S_ISSOCK, "a socket"))
 _HEAD_BYTES = 1 << 16  # of a file that are described
@@ -52,6 +57,16 @@ _MAGIC = (
 _XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
 _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
+_PROGRAMS = (  # whose text is not read
+    (
+        re.compile(r"^\s*MonitoringType:", re.MULTILINE),
+        "text of amqsmon or amqsact: amqsevt -o json writes the messages of the same queue as JSON, which is read",
+    ),
+    (
+        re.compile(r"^\s*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
+        "text of amqsevt: run it with -o json, whose output is read",
+    ),
+)
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\x85\ufeff")
 
 
@@ -94,10 +109,10 @@ def import_files(
         writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
         writer, *aside_writers = writers
         put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
-        events = intake.account(feed_events(feed, read_pages(paths)))
+        events = intake.account(feed_events(feed, read_pages(paths, intake.complain)))
         if counts is not None:
             events = with_counts(events, Path(counts), intake, estate)
-        ordered = sort_events(intake.sift(events, put_aside, is_end=True))
+        ordered = _with_gaps(sort_events(intake.sift(events, put_aside, is_end=True)), intake, estate)
         while batch := list(islice(ordered, _WRITE_EVENTS)):
             writer.write(batch)
             if progress is not None:
@@ -113,6 +128,7 @@ def import_files(
 
 def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
     """Yield what all pages hold, then what the feed held back. A page of which nothing is read says why."""
+    feed.has_files = True
     for page in pages:
         before = feed.object_count
         yield from read_page(feed, page, page.name)
@@ -120,7 +136,18 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Item]:
             text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
             yield Complaint("nothing-read", page.name, text)
             _note_excerpt(feed.intake, page)
-    yield from feed.finish()
+    yield from _guarded(feed.finish(), "end of the input")
+    yield from feed.intake.soundness.complaints(is_end=True)
+
+
+def _guarded(items: Iterable[Item], place: str) -> Iterator[Item]:
+    """Yield what a reader yields; a defect of it is a complaint and costs what is behind its place, not the command."""
+    try:
+        yield from items
+    except (MqtwinError, OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 -- what others write decides what a reader meets
+        yield Complaint("reader-failed", place, f"{type(error).__name__}: {error}")
 
 
 def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
@@ -131,11 +158,14 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
         page: the page.
         source: name of the input: a file, or a topic or server of many pages.
     """
-    before = feed.object_count
+    before, options = feed.object_count, feed.options
     feed.intake.begin_input(source)
+    feed.options = options.of_input(page.name)
     try:
-        yield from feed.take(page)
+        for part in objects_of(feed, page):
+            yield from _guarded(feed.take(part), page.name)
     finally:
+        feed.options = options
         feed.intake.count_objects(feed.object_count - before)
         _note_excerpt(feed.intake, page)
 
@@ -193,18 +223,66 @@ def recorded(path: Path) -> Iterator[Event]:
                 fields = msgspec.json.decode(line, type=dict[str, Any])
                 fields |= {"time": FIELD["time"].checked(fields.get("time")), "op": fields["op"]}
                 yield cast("Event", fields)
-            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, EventError) as error:
+            except (*UNREADABLE, KeyError, EventError) as error:
                 raise UsageError(
                     f"{path} line {number}: no event: {error}; expected: a recording of statistics"
                 ) from None
+
+
+def _with_gaps(events: Iterator[Event], intake: Intake, estate: Estate) -> Iterator[Event]:
+    """Yield events as `behind_gaps`; what was counted is known when all of them were read and sorted."""
+    first = next(events, None)
+    if first is not None:
+        yield from behind_gaps(chain((first,), events), ends_of_gaps((intake,), estate))
+
+
+def ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[int]]:
+    """Return when each time ends of which a source has no counts, in microseconds since 1970, by store."""
+    ends = defaultdict[str, set[int]](set)
+    for intake in intakes:
+        for coverage in intake.coverage.values():
+            route = estate.queue_routes.get((coverage.qmgr, coverage.name))
+            reported = intake.reported.get((coverage.source, coverage.qmgr))
+            if route is not None and reported is not None:
+                ends[estate.routes[route].store].update(end for _, end in reported.gaps)
+    return {store: sorted(own) for store, own in ends.items()}
+
+
+def behind_gaps(events: Iterable[Event], ends: Mapping[str, Sequence[int]]) -> Iterator[Event]:
+    """Yield events; behind each gap in the counts of a store the first MEASURE, of each kind, asks for a resync.
+
+    Args:
+        events: in order of time.
+        ends: ends of the gaps by store, in order.
+    """
+    passed: dict[tuple[str, frozenset[str]], int] = {}  # number of these ends, by store and fields
+    for event in events:
+        own = ends.get(event["store"]) if event["op"] == "MEASURE" else None
+        if not own:
+            yield event
+            continue
+        key = event["store"], frozenset(event["measured"])
+        now = bisect_right(own, event["time"])
+        is_first = now > passed.get(key, 0)
+        passed[key] = now
+        yield with_resync(event) if is_first else event
 
 
 def _kind(mode: int) -> str:
     return next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
 
 
-def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
-    """Yield a page per file, mapped into memory; `time` is the time of its last change.
+def read_pages(
+    paths: Iterable[str | Path], complain: Callable[[str, str, str], None] = lambda _code, _place, _text: None
+) -> Iterator[Page]:
+    """Yield a page per file; `time` is the time of its last change.
+
+    A mapped file that somebody cuts ends the process by a signal. So the content is read at once, that of a large one
+    into a file without a name, which is mapped.
+
+    Args:
+        paths: the files.
+        complain: called with the code, place and text of a file that was cut while it was read.
 
     Raises:
         UsageError: a file is missing or cannot be read.
@@ -214,15 +292,30 @@ def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:
             status = path.stat()
             if not S_ISREG(status.st_mode):
                 raise UsageError(f"{path} is {_kind(status.st_mode)}; expected: a file")
-            with path.open("rb") as file:
-                time = status.st_mtime_ns // 1000
-                if not status.st_size:
-                    yield Page(b"", str(path), time)
-                    continue
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    yield Page(data, str(path), time)
+            with path.open("rb") as file, _content(file, status.st_size) as data:
+                if len(data) < status.st_size:
+                    text = f"it had {status.st_size:,} bytes, {len(data):,} could be read: it was cut meanwhile"
+                    complain("truncated", str(path), f"{text}; expected: a file that stays as it is")
+                yield Page(data, str(path), status.st_mtime_ns // 1000)
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}; expected: a file") from None
+
+
+@contextmanager
+def _content(file: IO[bytes], size: int) -> Iterator[bytes | mmap.mmap]:
+    """Give the content of a file of that many bytes, as far as it is still there."""
+    if size <= _IN_MEMORY_BYTES:
+        yield file.read(size)
+        return
+    with tempfile.TemporaryFile() as copy:
+        while (left := size - copy.tell()) and (piece := file.read(min(left, _COPY_BYTES))):
+            copy.write(piece)
+        copy.flush()
+        if not copy.tell():
+            yield b""
+            return
+        with mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
 
 
 # --- order of time ---------------------------------------------------------------------------------------------------
@@ -328,7 +421,8 @@ def _text_of(head: bytes, data: bytes | mmap.mmap) -> str | None:
         return f"JSON with {', '.join(names)}" if names else "JSON without names"
     if stripped.startswith("<"):
         return "HTML or XML"
-    return f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    begin = f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
+    return next((words for program, words in _PROGRAMS if program.search(text)), begin)
 
 
 def _hex(head: bytes) -> str:

@@ -21,8 +21,11 @@ from twin.feeds.intervals import IdleStores
 from twin.units import as_count, as_text
 
 DYNAMIC = "event of dynamic queues"
+DYNAMIC_QUEUES = "dynamic queues"  # in place of their names in what was covered: each is a new one
 OF_SYSTEM = "event of queues of the system"
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
+MAX_GAPS = 100  # that are kept of a source and queue manager
+GAP_US = 60_000_000  # by which intervals may be apart without a gap [assumed]
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
@@ -42,6 +45,7 @@ NOT_UNDERSTOOD: Mapping[str, bool] = {
     "no-lines": False,
     "nothing-read": False,
     "no-report": False,
+    "no-list": True,
     "bad-report": True,
     "bad-row": True,
     "damaged": True,
@@ -50,6 +54,7 @@ NOT_UNDERSTOOD: Mapping[str, bool] = {
     "inconsistent": True,
     "impossible-count": True,
 }
+_ENOUGH, _ENOUGH_CALLS = 20, 1000  # objects of a kind, and calls, before a live input is said to lack something
 NOT_UNDERSTOOD_SHARE = 0.1  # of an input; from here on the last line of a command says so
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
@@ -107,6 +112,25 @@ class Coverage:
         if not self.longest_us:
             return 0
         return max(0, self.end - self.start - self.covered_us)
+
+
+@dataclass(slots=True)
+class Reported:
+    """Time of which a source has reported the queues of a queue manager, whichever had puts and gets."""
+
+    start: int  # microseconds since 1970
+    end: int
+    gaps: list[tuple[int, int]] = field(default_factory=list)  # start and end of what no interval has reported so far
+
+    def add(self, start: int, end: int) -> None:
+        """Add an interval: what it leaves open in front of it or behind it, and what it closes of earlier gaps."""
+        if self.gaps:
+            left = [piece for low, high in self.gaps for piece in ((low, min(high, start)), (max(low, end), high))]
+            self.gaps = [(low, high) for low, high in left if high - low > GAP_US]
+        for low, high in ((self.end, start), (end, self.start)):
+            if high - low > GAP_US and len(self.gaps) < MAX_GAPS:
+                self.gaps.append((low, high))
+        self.start, self.end = min(self.start, start), max(self.end, end)
 
 
 @dataclass(slots=True)
@@ -169,6 +193,54 @@ class InputCount:
 
 
 @dataclass(slots=True)
+class _Kind:
+    """Objects of a kind: their number, and how many lack each name."""
+
+    total: int = 0
+    lacking: Counter[str] = field(default_factory=Counter)
+    place: str = ""  # of the first that lacks one
+
+
+class Soundness:
+    """Counts of what the objects of the inputs lack of that which `Format.shows` names, and of puts and gets.
+
+    Attributes:
+        calls: number of single calls, by PUT and GET.
+    """
+
+    def __init__(self) -> None:
+        """Begin without objects."""
+        self.calls: Counter[str] = Counter()
+        self._kinds: dict[str, _Kind] = {}
+        self._known: set[tuple[str, str]] = set()
+
+    def note(self, kind: str, lacking: Iterable[str], place: str) -> None:
+        """Count an object of a kind, and the names that it lacks."""
+        own = self._kinds.setdefault(kind, _Kind())
+        own.total += 1
+        for name in lacking:
+            own.place = own.place or place
+            own.lacking[name] += 1
+
+    def complaints(self, *, is_end: bool) -> Iterator[Complaint]:
+        """Yield what is missing and was not said yet. is_end: False if more will come."""
+        for kind, own in self._kinds.items():
+            if own.total < _ENOUGH and not is_end:
+                continue
+            new = {name: count for name, count in own.lacking.items() if (kind, name) not in self._known}
+            self._known |= {(kind, name) for name in new}
+            if new:
+                names = ", ".join(f"{count:,} without {name}" for name, count in sorted(new.items()))
+                text = f"{as_count(own.total, kind)}: {names}, so it is not known; expected: each has it"
+                yield Complaint("lacks", own.place, text)
+        if len(self.calls) == 1 and ("", "") not in self._known and (is_end or self.calls.total() >= _ENOUGH_CALLS):
+            self._known.add(("", ""))
+            [(op, count)] = self.calls.items()
+            has, lacks = ("put", "get") if op == "PUT" else ("get", "put")
+            yield Complaint("one-sided", "input", f"{as_count(count, has)}, and no {lacks} at all; expected: both")
+
+
+@dataclass(slots=True)
 class UnknownName:
     """A queue manager, queue or store that the estate lacks."""
 
@@ -195,11 +267,14 @@ class Intake:
     complaints: list[Complaint] = field(default_factory=list)
     latest: dict[str, Complaint] = field(default_factory=dict)  # complaint by code
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
+    unplaced: set[tuple[str, str]] = field(default_factory=set)  # owner and queue, see `note_unplaced`
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
+    reported: dict[tuple[str, str], Reported] = field(default_factory=dict)  # by source and queue manager
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
     inputs: list[InputCount] = field(default_factory=list)  # in their order
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
+    soundness: Soundness = field(default_factory=Soundness)
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
     idle: IdleStores = field(init=False)
@@ -292,6 +367,8 @@ class Intake:
             length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
+        if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
+            name = DYNAMIC_QUEUES
         key = (source, qmgr, name)
         entry = self.coverage.get(key)
         if entry is None:
@@ -306,6 +383,11 @@ class Intake:
         entry.gets += gets
         entry.peak_error = max(entry.peak_error, peak_error)
         entry.length_error += length_error
+
+    def note_reported(self, source: str, qmgr: str, interval: tuple[int, int]) -> None:
+        """Keep that a source has reported the queues of a queue manager for an interval; arguments as of `cover`."""
+        if (source, qmgr) in self.reported or len(self.reported) < MAX_NAMES:
+            self.reported.setdefault((source, qmgr), Reported(*interval)).add(*interval)
 
     def note_peak(self, store: str, time: int, entries: int, elements: int, full: int) -> None:
         """Keep a peak of a structure; 0 means that none was observed, not that it was empty.
@@ -390,7 +472,7 @@ class Intake:
             queue: its name; None: it is a store's, or that of the queue manager.
             store: its name.
         """
-        if queue is not None and (queue.startswith(_SYSTEM) or is_dynamic(queue)):  # each dynamic name is a new one
+        if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(Passed(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
             return
         entry = self.unknown.get((qmgr, queue or store or ""))
@@ -400,6 +482,11 @@ class Intake:
             entry = self.unknown[qmgr, queue or store or ""] = UnknownName(qmgr, queue, store, 0, time)
         entry.events += 1
         entry.first = min(entry.first, time)
+
+    def note_unplaced(self, qmgr: str, queue: str) -> None:
+        """Keep the name of a queue that the estate lacks, and whose definition was not seen."""
+        if len(self.unplaced) < MAX_NAMES:
+            self.unplaced.add((self.group_of(qmgr) or qmgr, queue))
 
     def lines_for_passed_over(self) -> list[str]:
         """Return a text per name of objects that were passed over: their number, bytes and kinds."""
@@ -411,7 +498,7 @@ class Intake:
 
     def _line_for(self, unknown: UnknownName) -> str:
         events = f"{as_count(unknown.events, 'event')} from {as_text(unknown.first)}"
-        return f"{unknown.label}: {events}; add {self.estate_line(unknown)}"
+        return _CONTROL.sub(_escaped, f"{unknown.label}: {events}; add {self.estate_line(unknown)}")
 
     def estate_line(self, unknown: UnknownName) -> str:
         """Return the lines for the estate, joined by blanks, that would take a name, with what was seen of it."""
@@ -419,6 +506,11 @@ class Intake:
         platform = config.platform if config else None
         group = self.group_of(unknown.qmgr)
         return self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, platform, group)
+
+
+def is_passed_over(queue: str) -> bool:
+    """Return True for a queue of the system, and for a dynamic one."""
+    return queue.startswith(_SYSTEM) or is_dynamic(queue)
 
 
 def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:

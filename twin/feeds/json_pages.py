@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Page
 
@@ -52,6 +53,10 @@ class JsonText:
         """Yield the objects that end in the next piece, with their places. One that stands alone is the whole text."""
         self._append(page.name, page.data)
         decoder = msgspec.json.Decoder(dict[str, Any])
+        if (whole := self._whole(page, decoder)) is not None:
+            yield whole, self._place(0)
+            self._data = b""
+            return
         for span in self._spans(is_end=not page.stream):
             if isinstance(span, Complaint):
                 yield span
@@ -60,12 +65,21 @@ class JsonText:
             place = self._place(start)
             try:
                 yield decoder.decode(bytes(self._data[start:end])), place
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except UNREADABLE as error:
                 yield Complaint("bad-json", place, f"{error}; expected: a JSON object")
         self._first = self._piece(self._start)
         self.begun_in = self._first[1] if self._depth else ""
         if not self._depth:
             self._data = b""
+
+    def _whole(self, page: Page, decoder: msgspec.json.Decoder[dict[str, Any]]) -> dict[str, Any] | None:
+        """Return the only object of a page, whose brackets need not be looked at; None if the page is otherwise."""
+        if self._depth or page.stream or page.data[:1] != b"{" or len(page.data) > MAX_OBJECT_BYTES:
+            return None
+        try:
+            return decoder.decode(bytes(page.data))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
 
     def give_up(self) -> Iterator[Complaint]:
         """Complain about an object that has not ended, and forget it."""

@@ -1,7 +1,9 @@
 """Texts of commands and logs as programs wrap them in JSON: answers to commands, and records of log forwarders.
 
 z/OSMF has the answer under `cmd-response`, zos_operator under `content`. Forwarders (Filebeat, Fluentd, Fluent Bit,
-Vector, rsyslog) write an object a record, the line or message under `message`, `log`, `MESSAGE`, `msg` or `event`.
+Vector, rsyslog) write an object a record, the line or message under `message`, `log`, `MESSAGE`, `msg` or `event`, and
+what stores of logs export has it under `_raw`, `_msg` or `line`, each beside a time: that of lines without their own.
+Such exports put records into others; `twin.feeds.wrappers` has the names of all formats.
 The Common Data Provider writes SYSLOG to Kafka as an object whose `message` is a row of CSV: record type, address
 space, time, system, job number, job, routing codes, flags, console, and the text; the system is also in `metadata`
 [seen: IBM, ibm_eda_zos, samples of events of zOS-SYSLOG-Console]. That a row of record type N, or whose text has
@@ -20,10 +22,11 @@ from typing import Any, NamedTuple
 
 from twin.feeds.json_pages import json_documents
 from twin.feeds.protocol import Page
+from twin.feeds.wrappers import MESSAGE_KEYS, RECORD_KEYS, record_time, time_of
 
 _JSON = re.compile(rb"\s{0,100}[\[{]")
 _ANSWER_KEYS = ("cmd-response", "content")
-_MESSAGE_KEYS = ("message", "log", "MESSAGE", "msg", "event")
+_MAX_DEPTH = 8  # of records in records
 _SYSTEM_KEYS = ("systemName", "SystemName", "hostname", "host")
 _MAX_BYTES = 64 << 20
 _ROW = 10  # place of the text in a row of the Common Data Provider
@@ -41,6 +44,7 @@ class Text(NamedTuple):
     data: bytes | mmap.mmap
     system: str = ""  # that it is from; "": it is not said
     is_whole: bool = False  # True if its last message is known to end with it
+    time: int | None = None  # of its record, microseconds since 1970; None: it is not said
 
 
 def texts_of(page: Page) -> Iterator[Text]:
@@ -66,9 +70,34 @@ def _texts(document: bytes, place: str) -> Iterator[Text]:
     if answers:
         yield Text(place, "\n".join(answers).encode(errors="replace"))
         return
-    for record in value if isinstance(value, list) else [value]:
-        if isinstance(record, dict) and (text := _forwarded(record, place)) is not None:
-            yield text
+    yield from _records(value, place)
+
+
+def _records(value: Any, place: str, time: int | None = None, depth: int = 0) -> Iterator[Text]:
+    """Yield the texts of the records of forwarders in a value.
+
+    Args:
+        value: a record, a list of records, or what holds them.
+        place: for complaints.
+        time: time of the record around it, microseconds since 1970; None: it has none.
+        depth: number of records around it.
+    """
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _records(item, place, time, depth + 1)
+    elif isinstance(value, dict):
+        time = time_of(value, time)
+        text = _forwarded(value, place)
+        if text is not None:
+            yield text._replace(time=time)
+            return
+        for key in RECORD_KEYS:
+            yield from _records(value.get(key), place, time, depth + 1)
+        for pair in value["values"] if isinstance(value.get("values"), list) else ():
+            if isinstance(pair, list) and len(pair) > 1 and isinstance(pair[1], str):
+                yield Text(place, pair[1].encode(errors="replace"), time=record_time(pair[0]))
 
 
 def _answers(value: Any) -> Iterator[str]:
@@ -90,7 +119,7 @@ def _is_text(value: Any) -> bool:
 
 def _forwarded(record: dict[str, Any], place: str) -> Text | None:
     """Return the text of a record of a forwarder, or None."""
-    message = next((record[key] for key in _MESSAGE_KEYS if isinstance(record.get(key), str)), None)
+    message = next((record[key] for key in MESSAGE_KEYS if isinstance(record.get(key), str)), None)
     if message is None:
         return None
     if isinstance(metadata := record.get("metadata"), str):

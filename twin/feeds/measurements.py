@@ -11,12 +11,13 @@ from typing import Any, TypedDict, cast
 from twin.estate import Estate
 from twin.events import Event, Measured
 from twin.events.measured import MAX_ASKED, MAX_QUEUES, MEASURED_QUEUE, QueueMeasured
-from twin.feeds.intake import Intake
+from twin.feeds.intake import Intake, is_passed_over
 from twin.units import as_text
 
 AHEAD_US = 60_000_000  # by which a clock may be ahead of that of the collector [assumed]
 _SUMMED = ("getters", "putters", "uncommitted")  # over the members of a group
 _LATEST = ("oldest_s", "last_get", "last_put")  # the largest of those of the members
+_MEMBER_US = 15 * 60_000_000  # for which the handles of another member count as of its last answer [assumed]
 _MAX_MEASURES = 100_000  # stores and times that wait for the end of a page or a round
 _MAX_STATUSES = 500_000  # states of queues, likewise
 
@@ -41,10 +42,20 @@ class Measurements:
 
     Args:
         intake: intake of the feed; its estate assigns queues to stores.
+
+    Attributes:
+        is_timeless: True while answers have the time of their text, for lack of their own: then two that differ are two
+            measurements, in their order.
+        twice: stores that were measured again at such a time.
+        free_bytes: free space of the file system with the queue files, by queue manager, as it was shown last.
     """
 
     def __init__(self, intake: Intake) -> None:
+        self.is_timeless = False
+        self.twice: set[str] = set()
         self._intake = intake
+        self._latest: dict[tuple[str, str], dict[str, tuple[int, QueueStatus]]] = {}  # by store and queue, and member
+        self.free_bytes: dict[str, int] = {}
         self._measured: dict[_Key, Measured] = {}
         self._statuses: dict[_Key, dict[str, QueueStatus]] = {}  # by queue
         self._status_count = 0
@@ -69,6 +80,9 @@ class Measurements:
             measured: fields; those of data sets are added to others of the store.
         """
         key = (time, qmgr, store)
+        while self.is_timeless and _differ(self._measured.get(key, {}), measured):
+            self.twice.add(store)
+            key = (key[0] + 1, qmgr, store)
         if key in self._measured or len(self._measured) < _MAX_MEASURES:
             _merge(self._measured.setdefault(key, {}), measured)
 
@@ -83,17 +97,41 @@ class Measurements:
             is_own: True if the queue is a store of its own, whose depth is measured by `add`.
         """
         estate = self._intake.estate
-        route = None if estate is None else estate.queue_routes.get((qmgr, queue))
-        if estate is None or route is None:
-            if not is_own:
-                note_unknown_queue(self._intake, qmgr, time, queue)
+        if estate is None or (is_own and "has_facts" not in status):
             return
-        if is_own and "has_facts" not in status:
+        route = estate.queue_routes.get((qmgr, queue))
+        store: str | None
+        if route is not None:
+            store, queue = estate.routes[route].store, str(estate.routes[route].queue)
+        elif is_own:
             return
-        if self._status_count < _MAX_STATUSES:
+        else:
+            note_unknown_queue(self._intake, qmgr, time, queue)
+            store = self._place_of(qmgr, queue)
+        if store is not None and self._status_count < _MAX_STATUSES:
             self._status_count += 1
-            statuses = self._statuses.setdefault((time, qmgr, estate.routes[route].store), {})
-            statuses.setdefault(str(estate.routes[route].queue), {}).update(status)
+            while self.is_timeless and _differ(self._statuses.get((time, qmgr, store), {}).get(queue, {}), status):
+                self.twice.add(store)
+                time += 1
+            self._statuses.setdefault((time, qmgr, store), {}).setdefault(queue, {}).update(status)
+
+    def _place_of(self, qmgr: str, queue: str) -> str | None:
+        """Return the store of a queue that the estate lacks, by its definition; None: there is none to take it.
+
+        A definition that was not seen is noted in the intake, for a source that can ask for it.
+        """
+        estate, facts, group = self._intake.estate, self._intake.facts, self._intake.group_of(qmgr)
+        if estate is None or is_passed_over(queue):
+            return None
+        for owner in filter(None, (group, qmgr)):
+            structure = facts.value("queue", f"{owner}/{queue}", "structure")
+            storage_class = facts.value("queue", f"{owner}/{queue}", "storage_class")
+            page_set = facts.value("storage_class", f"{owner}/{storage_class}", "page_set")
+            if structure is not None or page_set is not None:
+                store = f"{owner}/{structure}" if structure is not None else f"{owner}/PS{page_set:02d}"
+                return store if store in estate.stores else None
+        self._intake.note_unplaced(qmgr, queue)
+        return None
 
     def events(self, *, is_round: bool = False, is_end: bool = True) -> Iterator[Event]:
         """Yield the measurements added so far, by time, and forget them.
@@ -101,18 +139,18 @@ class Measurements:
         The depths of queues are the messages of a store if each of its queues was shown.
 
         Args:
-            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise each
-                answer is one.
+            is_round: True: all answers about a store are one measurement, of the time of the latest; otherwise those of
+                one time are, and the handles of other members are as of their last answers.
             is_end: False if more of the latest answers may come: what they show of queues waits until all queues of the
                 store were shown.
         """
         waiting = {} if is_end else self._waiting()
         for key in waiting:
             del self._statuses[key]
-        answers: dict[_Key | str, list[_Key]] = {}
+        answers: dict[tuple[int, str], list[_Key]] = {}
         for key in sorted(self._measured.keys() | self._statuses.keys()):
-            answers.setdefault(key[2] if is_round else key, []).append(key)
-        events = [event for keys in answers.values() for event in self._events_of(keys)]
+            answers.setdefault((0 if is_round else key[0], key[2]), []).append(key)
+        events = [event for keys in answers.values() for event in self._events_of(keys, is_round=is_round)]
         self._measured, self._statuses, self._status_count = {}, waiting, sum(map(len, waiting.values()))
         yield from sorted(events, key=lambda event: event["time"])
 
@@ -125,11 +163,12 @@ class Measurements:
             if key[0] == latest and estate is not None and not set(estate.stores[key[2]].queues) <= own.keys()
         }
 
-    def _events_of(self, keys: list[_Key]) -> Iterator[Event]:
+    def _events_of(self, keys: list[_Key], *, is_round: bool) -> Iterator[Event]:
         """Yield the measurement that answers about one store are, and further ones of its other queues.
 
         Args:
             keys: keys of the answers, by time.
+            is_round: as of `events`.
         """
         estate, store = self._intake.estate, keys[0][2]
         config = None if estate is None else estate.stores.get(store)
@@ -143,8 +182,10 @@ class Measurements:
         depths = {queue: depth for queue, own in queues.items() if (depth := _depth(own)) is not None}
         is_sum = config is not None and bool(depths) and set(config.queues) <= depths.keys()
         if config is not None and is_sum:
-            measured["messages"] = sum(depths[queue] for queue in config.queues)
+            measured["messages"] = sum(depths.values())
         facts = {queue: own for queue, own in queues.items() if any("has_facts" in status for status in own.values())}
+        if not is_round:
+            facts = {queue: self._with_members(store, queue, keys[-1][0], own) for queue, own in facts.items()}
         used = [
             key
             for key in keys
@@ -153,8 +194,27 @@ class Measurements:
         if not used:
             return
         time, qmgr, _ = used[-1]
+        if "file_bytes" in measured and qmgr in self.free_bytes:  # a file grows to its maximum if there is room
+            room = measured["file_bytes"] + self.free_bytes[qmgr]
+            measured["file_max_bytes"] = min(room, measured.get("file_max_bytes", room))
         members = () if config is None else config.queue_managers
         yield from measures_of({"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store}, facts, members, measured)
+
+    def _with_members(
+        self, store: str, queue: str, time: int, statuses: dict[str, QueueStatus]
+    ) -> dict[str, QueueStatus]:
+        """Return the state of a queue with what other members have shown of it last, and keep it for these."""
+        latest = self._latest.setdefault((store, queue), {})
+        others = {
+            qmgr: status
+            for qmgr, (before, status) in latest.items()
+            if qmgr not in statuses and 0 <= time - before <= _MEMBER_US
+        }
+        for qmgr, status in statuses.items():
+            own = status.copy()
+            own.pop("depth", None)  # that of the queue, of its latest answer
+            latest[qmgr] = time, own
+        return {**others, **statuses}
 
 
 def measures_of(
@@ -207,6 +267,15 @@ def _merge(into: Measured, measured: Measured) -> None:
     into.update(measured)
     if datasets:
         into["smds"] = datasets
+
+
+def _differ(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return True if a field of both has two values; those of `smds` are by queue manager."""
+    common = before.keys() & after.keys()
+    return any(
+        _differ(before[name], after[name]) if isinstance(after[name], Mapping) else before[name] != after[name]
+        for name in common
+    )
 
 
 def _depth(statuses: Mapping[str, QueueStatus]) -> int | None:

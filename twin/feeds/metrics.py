@@ -28,7 +28,9 @@ _LONGEST_POLL_US = 600_000_000  # poll interval until one was seen [assumed]
 _EARLIEST = 0.9  # poll intervals; no poll comes sooner, but collections have times of their own
 _GAP = 3  # poll intervals without a collection
 MAX_KIND = 40  # characters of the kind of what is passed over
+MAX_NAME = 100  # characters of a name that is passed over
 OTHER_METRICS = "sample of other metrics"
+UNUSED_METRICS = "value of names that are not used"
 _REPEATED = "collection of unchanged values"
 
 
@@ -57,16 +59,38 @@ def kind_of(name: str) -> str:
     return "_".join(name.split("_")[:2])[:MAX_KIND] or "?"
 
 
-PUTS = ("mqput_mqput1_count",)
-PUT_BYTES = ("mqput_bytes",)
+Names = tuple[tuple[str, ...], ...]
+"""Names of a count: ways in which sources write it, each the names whose values sum to it. The first whole one counts.
+
+The names of statistics events are those of `useStatistics`, since version 5.7.0.
+"""
+
 PERSISTENT = ("mqput_persistent_message_count", "mqput1_persistent_message_count")
 NONPERSISTENT = ("mqput_non_persistent_message_count", "mqput1_non_persistent_message_count")
-DESTRUCTIVE = ("destructive_mqget_persistent_message_count", "destructive_mqget_non_persistent_message_count")
-GETS = ("mqget_count",)
-EXPIRED = ("expired_messages",)
-ROLLED_BACK = ("rolled_back_mqput_count",)
-COUNTS = {*PUTS, *PUT_BYTES, *PERSISTENT, *NONPERSISTENT, *DESTRUCTIVE, *GETS, *EXPIRED, *ROLLED_BACK}
+_DESTRUCTIVE = ("destructive_mqget_non_persistent_message_count", "destructive_mqget_persistent_message_count")
+_STATISTICS_BYTES = ("put_non_persistent_message_bytes_count", "put_persistent_message_bytes_count")
+PUTS: Names = (
+    ("mqput_mqput1_count",),
+    ("mqput_message_count", "mqput1_message_count"),
+    (*NONPERSISTENT, *PERSISTENT),
+)
+PUT_BYTES: Names = (("mqput_bytes",), ("put_message_bytes_count",), _STATISTICS_BYTES)
+GETS: Names = (_DESTRUCTIVE, ("destructive_mqget_message_count",), ("mqget_count",))
+EXPIRED: Names = (("expired_messages",), ("expired_message_count", "purged_message_count"), ("expired_message_count",))
+ROLLED_BACK: Names = (("rolled_back_mqput_count",),)
+DIRECT: Names = (("queue_avoided_put_count",),)
 _DIRECT_PCT = "queue_avoided_puts_percentage"
+_OF_COUNTS = (PUTS, PUT_BYTES, GETS, EXPIRED, ROLLED_BACK, DIRECT)
+COUNTS = {name for names in _OF_COUNTS for way in names for name in way}
+_OF_STATISTICS = {"mqput_message_count", "destructive_mqget_message_count", "put_message_bytes_count"}
+_HALVES = (  # names that a source writes together
+    _DESTRUCTIVE,
+    _STATISTICS_BYTES,
+    (NONPERSISTENT[0], PERSISTENT[0]),
+    (NONPERSISTENT[1], PERSISTENT[1]),
+    ("mqput_message_count", "mqput1_message_count", "expired_message_count", "purged_message_count"),
+    ("mqput_bytes", "expired_messages"),
+)
 PAGES = (
     Row("pages_total", "pages_total"),
     Row("pages_unused", "pages_unused"),
@@ -78,7 +102,13 @@ QUEUE_FILE = (
     Row("depth", "messages"),
     Row("qfile_current_size", "file_bytes", 1 << 20),  # megabytes, rounded up
 )
-NAMES = {*COUNTS, _DIRECT_PCT, *(row.name for row in (*PAGES, *QUEUE_FILE))}  # metrics that are read
+NAMES = {
+    *COUNTS,
+    *PERSISTENT,
+    *NONPERSISTENT,
+    _DIRECT_PCT,
+    *(row.name for row in (*PAGES, *QUEUE_FILE)),
+}  # metrics that are read
 
 Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
 
@@ -184,7 +214,7 @@ class MetricEvents:
         for key, values in sorted(collected.values.items()):
             by_qmgr.setdefault(key[1], {})[key] = values
         for qmgr, own in by_qmgr.items():
-            if not self._repeats(qmgr, collected):
+            if not self._repeats(qmgr, own, collected):
                 yield from self._objects(own, collected.time, collected)
                 continue
             for polled in self._polled(qmgr, own, collected.time):
@@ -202,10 +232,12 @@ class MetricEvents:
             if poll.interval is not None and self._options.poll_s is None
         ]
 
-    def _repeats(self, qmgr: str, collected: Collected) -> bool:
+    def _repeats(self, qmgr: str, values: Values, collected: Collected) -> bool:
         """Return True if collections of a queue manager may have the values of an earlier one."""
         if not self._may_repeat or self._options.poll_s is not None:
             return self._may_repeat
+        if any(not _OF_STATISTICS.isdisjoint(own) for own in values.values()):
+            return True  # statistics events come once per STATINT
         config = None if self._intake.estate is None else self._intake.estate.queue_managers.get(qmgr)
         return collected.platforms.get(qmgr, config is not None and config.platform == "zos")
 
@@ -258,6 +290,7 @@ class MetricEvents:
             if key[0] == "pageset":
                 yield from self._page_set(key, values, time, collected.place)
                 continue
+            self._feed.expect("queue", _facts_of(values), collected.place, also=_halves(values))
             counts = self._deltas(key, values, collected.cumulative)
             measured = list(self._queue_file(key, counts, time))
             if last is not None:
@@ -277,8 +310,7 @@ class MetricEvents:
         self, key: Key, values: Mapping[str, float], interval: tuple[int, int], place: str, *, is_measured: bool
     ) -> Iterator[Item]:
         _, qmgr, queue = key
-        count, gets = _sum(values, PUTS), _sum(values, DESTRUCTIVE)
-        gets = _sum(values, GETS) if gets is None else gets
+        count, gets = _sum(values, PUTS), _sum(values, GETS)
         if count is None and gets is None:
             return
         if other := self._intake.claim(qmgr, queue, self._source):
@@ -302,8 +334,8 @@ class MetricEvents:
             size = count * length
             text = f"puts of {queue} without bytes, {words}"
             yield from self._feed.once(Complaint("no-size", place, text), f"{qmgr}/{queue}")
-        puts = _by_persistence(count, size or 0, _sum(values, PERSISTENT), _sum(values, NONPERSISTENT))
-        direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
+        puts = _by_persistence(count, size or 0, _present(values, PERSISTENT), _present(values, NONPERSISTENT))
+        direct = _direct(values, count)
         flows = Flows(
             qmgr=qmgr,
             queue=queue,
@@ -340,6 +372,7 @@ class MetricEvents:
         _, qmgr, name = key
         if not name.isascii() or not name.isdigit():
             return
+        self._feed.expect("page set", values, place)
         measured = measured_of(PAGES, values)
         if "pages_persistent" in measured and "pages_nonpersistent" in measured:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
@@ -363,10 +396,39 @@ def _differ(values: Values, earlier: Values) -> bool:
     )
 
 
-def _sum(values: Mapping[str, float], names: Iterable[str]) -> int | None:
+def _sum(values: Mapping[str, float], names: Names) -> int | None:
+    """Return a count, not below 0: by the first whole way of writing it, else by what is there; None: nothing."""
+    whole = next((way for way in names if all(name in values for name in way)), None)
+    return _present(values, whole or next((way for way in names if any(name in values for name in way)), ()))
+
+
+def _present(values: Mapping[str, float], names: Iterable[str]) -> int | None:
     """Return the sum of those that are there, not below 0; None if none is."""
     present = [values[name] for name in names if name in values]
     return int(max(0.0, sum(present))) if present else None
+
+
+def _direct(values: Mapping[str, float], count: int) -> int:
+    """Return the puts that went to a waiting getter: a count in statistics, a percentage in publications."""
+    direct = _sum(values, DIRECT)
+    if direct is None:
+        direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
+    return min(direct, count)
+
+
+def _facts_of(values: Mapping[str, float]) -> set[str]:
+    """Return what the names of a queue's values show of it, as `Format.shows` has it."""
+    counts = {"puts": PUTS, "gets": GETS}
+    facts = {what for what, names in counts.items() if any(name in values for way in names for name in way)}
+    return facts | ({"depth"} & values.keys())
+
+
+def _halves(values: Mapping[str, float]) -> Iterator[str]:
+    """Yield the names that are missing of those that a source writes together."""
+    for names in _HALVES:
+        missing = [name for name in names if name not in values]
+        if len(missing) < len(names):
+            yield from missing
 
 
 def _by_persistence(count: int, size: int, persistent: int | None, nonpersistent: int | None) -> tuple[Puts, ...]:

@@ -1,15 +1,16 @@
 """Objects and states that MQSC DISPLAY shows, as text or as JSON: measurements, and facts about the estate.
 
 SIZEMAX of CFSTATUS is in KB, SIZEUSED the percentage of the structure in use; elements are not fields. CURFSIZE and
-CURMAXFS of QSTATUS are in MB, rounded up. IPPROCS, OPPROCS, UNCOM and the times of the last get and put are those of
-the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number elsewhere; a blank or
--1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted, so a description may
-contain any brackets. A value ends at its own bracket; where they do not match, at the first one that another pair
-follows. A value cut by the end of a line is joined.
+CURMAXFS of QSTATUS are in MB, rounded up; of QMSTATUS DATFSSZ is in MB and DATFSUSE a percentage, or both are SHARED
+with QMFSSZ and QMFSUSE [seen: DISPLAY QMSTATUS ALL of 9.4.2]. IPPROCS, OPPROCS, UNCOM and the times of the last get and
+put are those of the queue manager that answers, of a shared queue too. UNCOM is YES or NO on z/OS, NO or a number
+elsewhere; a blank or -1 is not known. KEY(VALUE) pairs of text are one a line or side by side. Values are not quoted,
+so a description may contain any brackets. A value ends at its own bracket; where they do not match, at the first one
+that another pair follows. A value cut by the end of a line is joined.
 
 Sources:
     [IBM: MQ 9.4, DISPLAY CFSTATUS, DISPLAY QSTATUS, DISPLAY QUEUE, DISPLAY CFSTRUCT, DISPLAY STGCLASS, DISPLAY
-    SMDSCONN].
+    SMDSCONN, DISPLAY QMSTATUS].
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from twin.events.measured import MEASURED_QUEUE
 from twin.feeds.intake import Complaint, Item, Passed, contradicts
 from twin.feeds.measurements import AHEAD_US, Measurements, QueueStatus
 from twin.feeds.protocol import Feed
+from twin.records.bounds import PCT_MAX
 from twin.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 
 NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
@@ -46,7 +48,18 @@ _FAILED = {  # values that keep messages from being stored or read [IBM: MQ 9.4,
     "EXPANDST": {"FAILED", "MAXIMUM"},
 }
 _WITH_QMNAME = frozenset(("CHANNEL", "CHSTATUS", "CLUSQMGR", "CONN", "SMDSCONN", "SUB"))  # other objects that have it
+_OBJECTS = frozenset(  # that are not read [IBM: MQ 9.4, MQSC DISPLAY commands]
+    (
+        *("APSTATUS", "ARCHIVE", "AUTHINFO", "AUTHREC", "AUTHSERV", "CFSTRUCT", "CHANNEL", "CHINIT", "CHLAUTH"),
+        *("CHSTATUS", "CLUSQMGR", "CMDSERV", "COMMINFO", "CONN", "ENTAUTH", "GROUP", "LISTENER", "LOG", "LSSTATUS"),
+        *("MAXSMSGS", "NAMELIST", "POLICY", "PROCESS", "PUBSUB", "QALIAS", "QCLUSTER", "QMGR", "QMNAME", "QMODEL"),
+        *("QMSTATUS", "QREMOTE", "SBSTATUS", "SECURITY", "SERVICE", "SMDS", "SMDSCONN", "STGCLASS", "SUB", "SVSTATUS"),
+        *("SYSTEM", "TCLUSTER", "THREAD", "TOPIC", "TPSTATUS", "TRACE", "USAGE"),
+    )
+)
+_MAX_NAMES = 200  # characters
 _LOCAL = frozenset(("QLOCAL", "QUEUE", "LOCAL"))  # types of a queue that holds messages
+_FILE_SYSTEMS = (("DATFSSZ", "DATFSUSE"), ("QMFSSZ", "QMFSUSE"))  # with queue files: MB and percent; may be SHARED
 _MAX_DEFINITIONS = 100_000  # that wait for the end of a round
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
@@ -111,8 +124,9 @@ class MqscObjects:
                 self._intake.facts.add("storage_class", key, place, page_set=int(fields["PSID"]))
             elif "QMNAME" in fields and not _WITH_QMNAME & fields.keys():
                 self._queue_manager(fields, place)
+                self._file_systems(qmgr, fields)
             elif fields:
-                yield _passed(next(iter(fields)))
+                yield _other(fields, place)
         except ValueError as error:
             yield Complaint("bad-value", place, f"{error}; expected: values as DISPLAY shows them")
 
@@ -157,6 +171,8 @@ class MqscObjects:
             self._intake.facts.add("structure", store, f"CFSTATUS, {place}", size=measured["size"])
         if fields.get("SIZEUSED", "").strip():
             measured["usage_pct"] = _number(fields["SIZEUSED"])
+            if measured["usage_pct"] > PCT_MAX:
+                raise ValueError(f"SIZEUSED({fields['SIZEUSED']}) is more than {PCT_MAX} percent")
         self.measurements.add(qmgr, time, store, measured)
 
     def _state_of(self, name: str, fields: Mapping[str, str], place: str) -> Iterator[Complaint]:
@@ -258,6 +274,9 @@ class MqscObjects:
         elif fields.get("STGCLASS"):
             key = f"{qmgr}/{queue}"
             values["storage_class"] = fields["STGCLASS"]
+            if fields.get("PSID", "").isdigit():  # of the storage class: a queue that is empty may have none
+                name = f"{qmgr}/{fields['STGCLASS']}"
+                self._intake.facts.add("storage_class", name, place, page_set=int(fields["PSID"]))
         else:
             return False
         self._intake.facts.add("queue", key, place, **values)
@@ -304,6 +323,22 @@ class MqscObjects:
         if fields.get("QSGNAME"):
             self._intake.facts.add_member(fields["QSGNAME"], name, place)
 
+    def _file_systems(self, qmgr: str, fields: Mapping[str, str]) -> None:
+        """Take the free space of the file system with the queue files, which has its own numbers or is shared."""
+        for size, used in _FILE_SYSTEMS:
+            if fields.get(size, "").isdecimal() and fields.get(used, "").isdecimal():
+                percent = min(100, _number(fields[used]))
+                self.measurements.free_bytes[qmgr] = _number(fields[size]) * (100 - percent) // 100 * MIB
+                return
+
+
+def _other(fields: Mapping[str, str], place: str) -> Item:
+    """Return an object that is not read as passed over, or the complaint about one that no DISPLAY shows."""
+    if not _OBJECTS.isdisjoint(fields):
+        return _passed(next(iter(fields)))
+    text = f"an object with {', '.join(fields)[:_MAX_NAMES]}; expected: one that DISPLAY shows"
+    return Complaint("not-understood", place, text)
+
 
 def _passed(kind: str) -> Passed:
     return Passed("object of DISPLAY that is not read", kind, is_counted=True)
@@ -334,6 +369,11 @@ def _moments(day: str, clock: str, zone: tzinfo) -> list[int]:
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
+
+
+def has_pair(line: str) -> bool:
+    """Return True if a line begins with KEY(."""
+    return _LEADING_KEY.match(line) is not None
 
 
 def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

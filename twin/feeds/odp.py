@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.events import Measured
 from twin.events.fields import microseconds
 from twin.events.measured import DataSetMeasured
@@ -42,6 +43,7 @@ class OdpFeed(Feed):
     """Reader of OMEGAMON Data Provider: a row per line or Kafka record. Rows of other products are passed over."""
 
     reads = "rows of OMEGAMON of the product kmq"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -58,7 +60,7 @@ class OdpFeed(Feed):
                     continue
                 self.object_count += 1
                 yield from self._row(table, row, _time(row), place)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except UNREADABLE as error:
                 yield Complaint("unreadable", place, f"no JSON: {error}; expected: a row of OMEGAMON")
             except _BadRowError as error:
                 yield Complaint("bad-row", place, str(error))

@@ -26,7 +26,7 @@ from twin.estate import Estate
 from twin.events import Event
 from twin.feeds.intake import DYNAMIC, Complaint, Intake, Item, Passed
 from twin.feeds.protocol import DEFAULT_LENGTH, Feed, FeedOptions, Page
-from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
+from twin.feeds.spans import LACKING, Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
 _OTHERS = "span of no put or get on MQ"
@@ -170,6 +170,7 @@ class OtlpFeed(Feed):
     """
 
     reads = 'spans of the scope "z/OS OTel" with messaging.system ibmmq, or with --spans application those of JMS or MQ'
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -193,7 +194,11 @@ class OtlpFeed(Feed):
             self.object_count += len(spans.calls) + spans.others.total()
             self._calls += len(spans.calls)
             for kind, number in spans.others.items():
-                yield Passed(_OTHERS, kind, number, is_counted=True)
+                if kind in LACKING:
+                    text = f"a span of a put or get on MQ with {kind}; expected: it has one"
+                    yield Complaint("bad-value", place, text, number)
+                else:
+                    yield Passed(_OTHERS, kind, number, is_counted=True)
             for call in spans.calls:
                 if call.time > page.before:
                     yield from self._add(call, place, late)
@@ -228,6 +233,11 @@ class OtlpFeed(Feed):
         yield from (Complaint(code, place, text) for code, text in wrong.items())
         if "duplicate" in wrong:
             return
+        self.intake.soundness.calls[call.op] += 1
+        if call.emitter == Emitter.QUEUE_MANAGER:
+            facts = {"message id": call.msgid, "priority": call.priority, "persistence": call.persistent}
+            names = {name for name, value in facts.items() if value is not None}
+            self.expect("put span" if call.op == "PUT" else "get span", names, place)
         puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
         self.intake.cover(_SOURCE, event["qmgr"], event["queue"], (call.time, call.time), puts=puts, gets=gets)
         if passed_on is None:
@@ -251,7 +261,7 @@ def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
     head = bytes(page.data[:256]).lstrip()
     if page.data[:1] == b"\x00" and len(page.data) > 4:
         yield from _length_prefixed(page)
-    elif not head.startswith(b"{") or _is_one_document(page.data):
+    elif not head.startswith((b"{", b"[")) or _is_one_document(page.data):
         yield _unpacked(bytes(page.data)), page.name
     else:
         start = number = 0

@@ -9,30 +9,38 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (
     COUNTS,
     MAX_COLLECTIONS,
     MAX_KIND,
+    MAX_NAME,
     NAMES,
     OTHER_METRICS,
+    UNUSED_METRICS,
     Collected,
     Collections,
     MetricEvents,
     kind_of,
 )
 from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.units import as_count
 
-_PREFIX = "ibmmq_queue_"
-_PREFIXES = {_PREFIX: ("queue", "queue"), "ibmmq_pageset_": ("pageset", "pageset")}  # kind, label of the name
+_NAMESPACE = "ibmmq"  # unless the collector's configuration has another
+_NAME = re.compile(r"(?P<namespace>[a-zA-Z_:][a-zA-Z0-9_:]*?)_(?P<kind>queue|pageset)_(?P<metric>[a-z0-9_]+)")
+_LABELS = "a label qmgr and names that are read; expected: mq_prometheus"
+_FEWEST_VALUES = 3  # of a series that show whether it is a counter
 _MAX_TYPES = 10_000
 _JSON_KINDS = ("queue", "pageset")  # objectType of mq_json, and the tag with its name
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -42,12 +50,14 @@ class PrometheusFeed(Feed):
     """Reader of mq_prometheus: its own page, or answers of Prometheus to a range query and to a query of metadata."""
 
     reads = "ibmmq_queue_ or ibmmq_pageset_ of mq_prometheus"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = MetricEvents(self, "mq_prometheus")
         self._types: dict[str, str] = {}
         self._names: dict[str, str] = {}  # of counts in answers, by metric
+        self._is_rising: dict[str, bool] = {}  # by metric of counts: False if a series of it in answers has fallen
         self._collections = Collections()
 
     @override
@@ -55,7 +65,7 @@ class PrometheusFeed(Feed):
         """Yield the events of a page. Answers in files wait for others with the same times, such as one a metric."""
         text = bytes(page.data)
         if text.lstrip()[:1] == b"{":
-            yield from self._answer(text, page)
+            yield from self._answer(page)
             if page.headers:  # of a server: nothing more about these times will come
                 yield from self._rest()
         else:
@@ -74,101 +84,142 @@ class PrometheusFeed(Feed):
         """Yield the events of a collection of answers. Which metrics are counters may stand in a later answer."""
         for metric, name in self._names.items():
             kind = self._types.get(name, self._types.get(name.removesuffix("_total"), ""))
-            if kind == "counter" or name.endswith("_total"):
+            is_counter = self._is_rising.get(metric, False)
+            if not kind and is_counter and not name.endswith("_total"):
+                text = (
+                    f"nothing says that {name} is a counter; it is taken for one, as it never falls. Expected: also the"
+                )
+                text += " answer of /api/v1/metadata, which has the types"
+                yield from self.once(Complaint("no-type", collected.place, text))
+            if kind == "counter" or name.endswith("_total") or (is_counter and not kind):
                 collected.cumulative.add(metric)
         yield from self._events.events(collected)
 
     def _exposition(self, data: bytes, page: Page) -> Iterator[Item]:
         collected = Collected(page.time or 0, page.name)
-        has_metrics = False
+        passed: Counter[tuple[str, str]] = Counter()
+        before = self.object_count
         try:
             for family in text_string_to_metric_families(data.decode()):
                 for sample in family.samples:
                     # OpenMetrics: TYPE has the name of a counter without _total, which the parser does not put together
                     is_total = family.type == "unknown" and sample.name.endswith("_total")
                     is_counter = family.type == "counter" or is_total
-                    passed = self._add(collected, sample.name, sample.labels, sample.value, is_counter=is_counter)
-                    if passed is None:
-                        has_metrics = True
-                    else:
-                        yield passed
+                    self._add(collected, sample.name, sample.labels, sample.value, passed, is_counter=is_counter)
         except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
             text = f"no text of Prometheus: {type(error).__name__} {error}; expected: its exposition format"
             yield Complaint("unreadable", page.name, text)
-        if not has_metrics:
-            yield Complaint("no-metrics", page.name, "no ibmmq_queue_ or ibmmq_pageset_; expected: mq_prometheus")
+        yield from _passed(passed)
+        if self.object_count == before:
+            yield Complaint("no-metrics", page.name, f"no {_NAMESPACE}_queue_ or {_NAMESPACE}_pageset_ with {_LABELS}")
         yield from self._events.events(collected)
 
-    def _answer(self, data: bytes, page: Page) -> Iterator[Item]:
-        passed: list[Passed] = []
+    def _answer(self, page: Page) -> Iterator[Item]:
+        passed: Counter[tuple[str, str]] = Counter()
+        before = self.object_count
         try:
-            answer = msgspec.json.decode(data, type=dict[str, Any])
-            content = answer["data"]
-            if "resultType" not in content:
-                self._note_types(content)
-                return
-            points = self._points(content["result"], page.name, passed)
-        except (
-            msgspec.DecodeError,
-            LookupError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+            series = list(self._series(page))
+            points = self._points(series, page.name, passed)
+        except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             text = f"no answer of Prometheus: {type(error).__name__} {error}; expected: a matrix of query_range"
-            yield from passed
+            yield from _passed(passed)
             yield Complaint("unreadable", page.name, text)
             return
-        yield from passed
+        yield from _passed(passed)
+        if series and self.object_count == before:
+            yield Complaint("no-metrics", page.name, f"no {_NAMESPACE}_queue_ or {_NAMESPACE}_pageset_ with {_LABELS}")
         for collected in self._collections.add(points):
             yield from self._complete(collected)
 
+    def _series(self, page: Page) -> Iterator[dict[str, Any]]:
+        """Yield the series of answers to queries, or of an export of VictoriaMetrics; keep types that others have.
+
+        An export has an object a line with metric, values and timestamps, milliseconds [VictoriaMetrics: docs, How to
+        export data in JSON line format].
+        """
+        for document, _ in json_documents(page):
+            answer = msgspec.json.decode(document, type=dict[str, Any])
+            if "timestamps" in answer:
+                times = [milliseconds / 1000 for milliseconds in answer["timestamps"]]
+                yield {"metric": answer["metric"], "values": list(zip(times, answer["values"], strict=True))}
+                continue
+            content = answer["data"]
+            if "resultType" not in content:
+                self._note_types(content)
+                continue
+            for series in content["result"]:
+                yield {"metric": series["metric"], "values": series.get("values") or [series["value"]]}
+
     def _note_types(self, metadata: Mapping[str, Any]) -> None:
         for name, entries in metadata.items():
-            if name.startswith(tuple(_PREFIXES)) and len(self._types) < _MAX_TYPES:
+            match = _NAME.fullmatch(name)
+            if match is not None and _known_name(match["metric"]) in NAMES and len(self._types) < _MAX_TYPES:
                 self.object_count += 1
                 self._types[name] = str(entries[0]["type"])
 
-    def _points(self, result: list[dict[str, Any]], place: str, passed: list[Passed]) -> dict[int, Collected]:
+    def _points(
+        self, result: list[dict[str, Any]], place: str, passed: Counter[tuple[str, str]]
+    ) -> dict[int, Collected]:
         """Return the values by time. passed: takes what is not one of MQ."""
         points: dict[int, Collected] = {}
         for series in result:
             labels = {str(name): str(value) for name, value in series["metric"].items()}
             name = labels.get("__name__", "")
-            metric = _known_name(name.removeprefix(_PREFIX))
+            values = [(round(float(seconds) * 1e6), float(text)) for seconds, text in series["values"]]
+            match = _NAME.fullmatch(name)
+            metric = _known_name(match["metric"]) if match is not None else ""
             if metric in COUNTS:
                 self._names[metric] = name
-            for seconds, text in series["values"]:
-                time = round(float(seconds) * 1e6)
+                self._note_course(metric, [value for _, value in values])
+            for time, value in values:
                 if time not in points and len(points) >= MAX_COLLECTIONS:
                     raise ValueError(f"more than {MAX_COLLECTIONS} times")
                 collected = points.setdefault(time, Collected(time, place))
-                other = self._add(collected, name, labels, float(text), is_counter=False)
-                passed += [] if other is None else [other]
+                self._add(collected, name, labels, value, passed, is_counter=False)
         return points
 
+    def _note_course(self, metric: str, values: list[float]) -> None:
+        """Keep whether the series of a metric only rise, as those of a counter do; a short one shows nothing."""
+        falls = any(after < before for before, after in pairwise(values))
+        if falls or (len(values) >= _FEWEST_VALUES and values[-1] > values[0]):
+            self._is_rising[metric] = not falls and self._is_rising.get(metric, True)
+
     def _add(
-        self, collected: Collected, name: str, labels: Mapping[str, str], value: float, *, is_counter: bool
-    ) -> Passed | None:
-        """Add a sample to a collection, or return it as passed over."""
-        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
-        if prefix is None:
-            return Passed(OTHER_METRICS, kind_of(name))
-        kind, label = _PREFIXES[prefix]
-        qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(label, "").strip()
+        self,
+        collected: Collected,
+        name: str,
+        labels: Mapping[str, str],
+        value: float,
+        passed: Counter[tuple[str, str]],
+        *,
+        is_counter: bool,
+    ) -> None:
+        """Add a sample to a collection, or to what is passed over: its name and kind."""
+        match = _NAME.fullmatch(name)
+        metric = _known_name(match["metric"]) if match is not None else ""
+        if match is None or (match["namespace"] != _NAMESPACE and metric not in NAMES):
+            passed[OTHER_METRICS, kind_of(name)] += 1
+            return
+        if metric not in NAMES:
+            passed[UNUSED_METRICS, name[:MAX_NAME]] += 1
+            return
+        kind = match["kind"]
+        qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(kind, "").strip()
         if not qmgr or not own or not math.isfinite(value):
-            return Passed(OTHER_METRICS, "no number" if qmgr and own else f"no label qmgr or {label}")
+            passed[OTHER_METRICS, "no number" if qmgr and own else f"no label qmgr or {kind}"] += 1
+            return
         self.object_count += 1
         platform = collected.note_platform(qmgr, labels.get("platform", ""))
         if platform and self.intake.facts.value("queue_manager", qmgr, "platform") is None:
             self.intake.facts.add("queue_manager", qmgr, "mq_prometheus", platform=platform)
-        metric = _known_name(name.removeprefix(prefix))
         if is_counter and metric in COUNTS:
             collected.cumulative.add(metric)
         collected.add(kind, qmgr, own, metric, value)
-        return None
+
+
+def _passed(counts: Counter[tuple[str, str]]) -> Iterator[Passed]:
+    for (name, kind), number in sorted(counts.items()):
+        yield Passed(name, kind, number)
 
 
 def _known_name(metric: str) -> str:
@@ -201,11 +252,13 @@ class MqJsonFeed(Feed):
     """
 
     reads = "records of mq_json"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = MetricEvents(self, "mq_json")
         self._collections = Collections()
+        self._values = 0
 
     @override
     def take(self, page: Page) -> Iterator[Item]:
@@ -213,7 +266,7 @@ class MqJsonFeed(Feed):
             try:
                 collection = _decoder.decode(line)
                 time = round(float(collection.collection_time["epoch"]) * 1e6)
-            except (msgspec.DecodeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            except (*UNREADABLE, LookupError, TypeError, ValueError, ArithmeticError) as error:
                 text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
                 yield Complaint("unreadable", place, text)
                 continue
@@ -228,6 +281,9 @@ class MqJsonFeed(Feed):
     def finish(self) -> Iterator[Item]:
         for complete in self._collections.rest():
             yield from self._complete(complete)
+        if self.object_count and not self._values:
+            text = f"{as_count(self.object_count, 'record')} without a value of a queue or page set that is read"
+            yield Complaint("no-metrics", "mq_json", f"{text}; expected: points with objectType, tags and metrics")
         self.intake.notes += self._events.notes()
 
     def _complete(self, collected: Collected) -> Iterator[Item]:
@@ -235,14 +291,21 @@ class MqJsonFeed(Feed):
         yield from self._events.events(collected)
 
     def _fill(self, collected: Collected, points: Iterable[_Point]) -> Iterator[Passed]:
+        passed: Counter[tuple[str, str]] = Counter()
         for point in points:
             kind = point.object_type.lower()
             name, qmgr = point.tags.get(kind, "").strip(), point.tags.get("qmgr", "").strip() or self.options.qmgr
             if kind not in _JSON_KINDS:
-                yield Passed("point of other objects", kind[:MAX_KIND] or "?")
+                passed["point of other objects", kind[:MAX_KIND] or "?"] += 1
             elif not name or not qmgr:
-                yield Passed("point of other objects", f"{kind} without a name or qmgr")
+                passed["point of other objects", f"{kind} without a name or qmgr"] += 1
             else:
                 collected.note_platform(qmgr, point.tags.get("platform", ""))
-                for metric, value in point.metrics.items():
-                    collected.add(kind, qmgr, name, _CAPITAL.sub("_", metric).lower(), value)
+                for written, value in point.metrics.items():
+                    metric = _CAPITAL.sub("_", written).lower()
+                    if metric in NAMES:
+                        self._values += 1
+                        collected.add(kind, qmgr, name, metric, value)
+                    else:
+                        passed[UNUSED_METRICS, written[:MAX_NAME]] += 1
+        yield from _passed(passed)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from twin.errors import UsageError
@@ -32,7 +33,7 @@ _MAX_SAID = 10_000  # complaints that are made once
 class Page:
     """A piece of input: a file, the answer of a server, the value of a Kafka record."""
 
-    data: bytes | mmap.mmap  # a file is mapped, so that a large one is not in memory
+    data: bytes | mmap.mmap  # of a large file a copy is mapped, so that it is not in memory
     name: str  # for complaints: the file, the address, topic/partition@offset
     time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
     headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
@@ -46,6 +47,7 @@ class FeedOptions:
 
     slice_s: float = 10.0  # seconds; counts of an interval are spread over slices of about this length
     zone: tzinfo | None = None  # of local times without an offset; None: UTC, with a complaint
+    zones: Mapping[str, tzinfo] = field(default_factory=dict)  # the same of single files, by path or name
     date: str | None = None  # ISO date of the first line of texts that have only times of day
     qmgr: str | None = None  # queue manager of data that name none
     prefixes: Mapping[str, str] = field(default_factory=dict)  # command prefix -> queue manager
@@ -56,6 +58,11 @@ class FeedOptions:
     length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
     poll_s: float | None = None  # poll interval of mq_prometheus or mq_json; None: as values of z/OS change
     late_s: float = 30.0  # seconds by which a span may come later than younger ones
+
+    def of_input(self, name: str) -> FeedOptions:
+        """Return those of an input: a file may have a zone of its own. name: its path."""
+        zone = self.zones.get(name) or self.zones.get(name.rpartition("/")[2])
+        return self if zone is None else replace(self, zone=zone)
 
 
 class Feed(ABC):
@@ -68,11 +75,14 @@ class Feed(ABC):
         object_count: number of objects of the format so far, whatever they say.
         passed: microseconds; no event up to here is held back.
         page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
+        has_files: True if all pages are files, after which `finish` is called: what they show together may wait for it.
         begun_in: names of the pages, of streams, in which something begins that is not whole yet, and how much.
         announced: by store and attribute the value that an ALTER announced last, and that of the estate then.
     """
 
     reads: ClassVar[str]
+    is_json: ClassVar[bool] = False  # its pages may be JSON, within the objects of other programs
+    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # see `Format.shows`
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
@@ -81,6 +91,7 @@ class Feed(ABC):
         self.object_count = 0
         self.passed = 0
         self.page_latest = 0
+        self.has_files = False
         self.begun_in: Counter[str] = Counter()
         self.announced: dict[str, dict[str, tuple[Any, Any]]] = {}
         self._complained: set[tuple[str, str]] = set()
@@ -106,6 +117,18 @@ class Feed(ABC):
             for name in (before, after):
                 if not name or not self.begun_in[name]:
                     del self.begun_in[name]
+
+    def expect(self, kind: str, names: Container[str], place: str, *, also: Iterable[str] = ()) -> None:
+        """Note which of the names that its kind has an object lacks.
+
+        Args:
+            kind: kind of the object, a key of `Format.shows`.
+            names: names that it has.
+            place: where it stands.
+            also: further names that it lacks.
+        """
+        lacking = [name for name in self.shows.get(kind, ()) if name not in names]
+        self.intake.soundness.note(kind, (*lacking, *also), place)
 
     def once(self, complaint: Complaint, subject: str = "") -> Iterator[Complaint]:
         """Yield a complaint, unless one of its code about this subject was yielded before."""
@@ -157,6 +180,7 @@ class Feed(ABC):
             length_error=0 if is_one_length else sum(stored),
         )
         if is_common:
+            self.intake.note_reported(source, flows.qmgr, (flows.start, flows.end))
             self.intake.idle.note_read(flows.qmgr, flows.queue, flows.end, has_events=flows.has_events)
         yield from events_of(flows, self.options.slice_s)
 
@@ -168,7 +192,29 @@ class Format(NamedTuple):
     reader: str  # module of this package, and class
     is_file: bool = True  # True if `mqtwin import` takes it
     is_live: bool = False  # True if `mqtwin collect` takes it
+    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by kind of object the names that each of it has
 
+
+# What each object of a sound input has, by kind. What is missing anywhere is one complaint about the whole input.
+_METRICS = {
+    "queue": ("puts", "gets", "depth"),
+    "page set": ("pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent"),
+}
+_EVENT_MESSAGES = {  # names as `twin.feeds.amqsevt` folds them
+    "statistics queue": ("puts", "put1s", "putbytes", "gets", "msgsnotqueued", "msgsexpired", "msgspurged"),
+    "accounting queue": ("puts", "put1s", "putbytes", "gets"),
+    "activity trace": ("connectionid",),
+    "put": ("threadid", "msgid", "msglength", "putoptions", "priority", "persistence", "compcode", "reasoncode"),
+    "get": ("threadid", "msgid", "msglength", "getoptions", "compcode", "reasoncode"),
+}
+_SPANS = {"put span": ("message id", "priority", "persistence"), "get span": ("message id",)}  # of queue managers
+_REPORTS = {  # columns of RMF
+    "report CFACT": ("CFAPSTRU", "CFAPTYPE", "CFAPSYS", "CFAISTRU", "CFAICNAM", "CFAINAM"),
+    "structure": ("CFAISTRS", "CFAILEL", "CFAILEM", "CFAIMAE", "CFAICUE"),
+    "structure with SCM": ("CFAISSCP", "CFAISLTC", "CFAISLMC"),
+    "coupling facility": ("CFOPTSD", "CFOPTSF"),
+    "coupling facility with SCM": ("CFOPSCMA", "CFOPSMSC"),
+}
 
 FORMATS: Mapping[str, Format] = {
     own.name: own
@@ -176,12 +222,12 @@ FORMATS: Mapping[str, Format] = {
         Format("smf", "smf:SmfFeed", is_live=True),
         Format("display", "display:DisplayFeed", is_live=True),
         Format("rest", "rest:RestFeed", is_live=True),
-        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True),
-        Format("otlp", "otlp:OtlpFeed", is_live=True),
-        Format("dds", "rmf:DdsFeed", is_live=True),
-        Format("m3", "rmf:M3Feed", is_live=True),
-        Format("prometheus", "prometheus:PrometheusFeed", is_live=True),
-        Format("mq_json", "prometheus:MqJsonFeed", is_live=True),
+        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True, shows=_EVENT_MESSAGES),
+        Format("otlp", "otlp:OtlpFeed", is_live=True, shows=_SPANS),
+        Format("dds", "rmf:DdsFeed", is_live=True, shows=_REPORTS),
+        Format("m3", "rmf:M3Feed", is_live=True, shows={"coupling facility": ("size", "free storage")}),
+        Format("prometheus", "prometheus:PrometheusFeed", is_live=True, shows=_METRICS),
+        Format("mq_json", "prometheus:MqJsonFeed", is_live=True, shows=_METRICS),
         Format("odp", "odp:OdpFeed", is_live=True),
         Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
     )
@@ -213,4 +259,5 @@ def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> 
         raise UsageError(f"{name}: no such format; expected: {', '.join(sorted(FORMATS))}")
     module, _, reader = FORMATS[name].reader.partition(":")
     feed: Feed = getattr(import_module(f"twin.feeds.{module}"), reader)(intake, options or FeedOptions())
+    feed.shows = FORMATS[name].shows
     return feed

@@ -31,7 +31,7 @@ _MAX_FAILURE = 500  # characters
 _ADDRESS = re.compile(r"/qmgr/([^/?]+)/")
 _CODES = re.compile(r"CSQN205I\s+COUNT=\s*[0-9]+, RETURN=([0-9A-F]{8}), REASON=([0-9A-F]{8})")
 _REFUSED = re.compile(r"CSQ[A-Z0-9][0-9]{3}[DES] ")  # message of an error
-_MORE = 4  # reason: more answers follow
+_MORE = 4  # reason, with completion 0: more answers follow
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class RestFeed(Feed):
     """Reader of answers, one or several in a page."""
 
     reads = "answers to runCommandJSON or runCommand"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -103,7 +104,10 @@ class RestFeed(Feed):
                     yield Complaint("bad-json", f"{place}, response {number}", text)
                 elif fields:
                     yield from self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
-                elif not response.get("reasonCode"):
+                elif not ("parameters" in response or response.get("reasonCode") or _texts(response)):
+                    text = "a response without parameters, message and text; expected: one of them"
+                    yield Complaint("not-understood", f"{place}, response {number}", text)
+                elif not _reason_of(response):
                     yield from self._texts.take_answer(_texts(response), qmgr, page.time, f"{place}, response {number}")
 
     def _note(self, page: Page, qmgr: str, failure: Complaint | None) -> Iterator[Complaint]:
@@ -148,6 +152,7 @@ class RestFeed(Feed):
 def _failure_of(answer: Mapping[str, Any], responses: list[Any], place: str) -> Complaint | None:
     """Return a complaint about a command that failed, wholly or in part, such as a DISPLAY of what is not there."""
     code, reason = answer.get("overallCompletionCode", 0), answer.get("overallReasonCode", 0)
+    reason = 0 if not code and reason == _MORE else reason
     words = [_failure(response) for response in responses if isinstance(response, dict)]
     refused = [text for text in words if text]
     if not code and not reason and not refused:
@@ -158,7 +163,7 @@ def _failure_of(answer: Mapping[str, Any], responses: list[Any], place: str) -> 
 
 def _failure(response: Mapping[str, Any]) -> str | None:
     """Return the reason and the messages of a response to a command that failed; None of one that did not."""
-    reason = response.get("reasonCode")
+    reason = _reason_of(response)
     texts = [text.strip() for text in _texts(response)]
     if reason:
         return f"reason {reason}" + (f": {' '.join(texts)}" if texts else "")
@@ -166,6 +171,12 @@ def _failure(response: Mapping[str, Any]) -> str | None:
     if all(int(match[1], 16) == 0 and int(match[2], 16) in {0, _MORE} for match in codes):
         return None
     return " ".join(text for text in texts if _CODES.match(text) or _REFUSED.match(text))
+
+
+def _reason_of(response: Mapping[str, Any]) -> Any:
+    """Return the reason why a response is no success; 0 or None of one that is."""
+    reason = response.get("reasonCode")
+    return 0 if reason == _MORE and not response.get("completionCode") else reason
 
 
 def _texts(response: Mapping[str, Any]) -> list[str]:

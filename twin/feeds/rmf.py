@@ -15,6 +15,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
+from twin.errors import UNREADABLE
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
@@ -81,6 +82,7 @@ class DdsFeed(Feed):
     """Reader of the answers of a Distributed Data Server, one or more reports each."""
 
     reads = "answers with the reports CFACT and CFOVER"
+    is_json = True
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -93,7 +95,7 @@ class DdsFeed(Feed):
     def take(self, page: Page) -> Iterator[Item]:
         try:
             answer = _decoder.decode(bytes(page.data))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             text = f"no JSON of RMF: {error}; expected: the reports CFACT and CFOVER"
             yield Complaint("unreadable", page.name, text)
             return
@@ -116,7 +118,10 @@ class DdsFeed(Feed):
             yield Passed("report of an earlier interval", name, is_counted=True)
             return
         rows = list(_rows(report))
+        if not rows:
+            raise _BadReportError(f"report {name or '?'} without a row; expected: CFACT or CFOVER")
         if name == "CFACT":
+            self.expect("report CFACT", rows[0], place)
             yield from self._structures(rows, (start, end), place)
         elif name == "CFOVER":
             yield from self._facilities(rows, (start, end), place)
@@ -146,6 +151,10 @@ class DdsFeed(Feed):
                 yield Passed("structure of no group of the estate", name)
                 continue
             self._see(store, row)
+            columns = {column for column, value in row.items() if value}
+            self.expect("structure", columns, place)
+            if _integer(row, "CFAISSCM"):
+                self.expect("structure with SCM", columns, place)
             content = _structure_measured(row)
             if wrong := contradicts(content, store, place):
                 yield wrong
@@ -187,6 +196,10 @@ class DdsFeed(Feed):
                 text = "a row without CFOPNAM or CFOPTSD; expected: a coupling facility"
                 yield Complaint("bad-row", place, text)
                 continue
+            columns = {column for column, value in row.items() if value}
+            self.expect("coupling facility", columns, place)
+            if scm:
+                self.expect("coupling facility with SCM", columns, place)
             self.intake.facts.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             values: dict[str, float | None] = {own: _integer(row, own) for own in row}
             measured = measured_of(FACILITY, values)
@@ -310,6 +323,8 @@ class M3Feed(Feed):
             text = "no mvs_cf_storage_ of a coupling facility; expected: /metrics/m3 with its names"
             yield Complaint("no-metrics", page.name, text)
         for name, metrics in sorted(values.items()):
+            facts = {what for what, metric in (("size", _M3_SIZE), ("free storage", _M3_FREE)) if metric in metrics}
+            self.expect("coupling facility", facts, page.name)
             size, free = metrics.get(_M3_SIZE), metrics.get(_M3_FREE)
             self.intake.facts.add("coupling_facility", name, "m3", size=size)
             shares = {} if size is None else {"free storage": {"used": free or 0, "max": size}}

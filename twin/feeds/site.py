@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice, repeat
 from operator import itemgetter
 from pathlib import Path
@@ -15,13 +16,17 @@ from typing import NamedTuple
 
 from twin.errors import UsageError
 from twin.estate import Estate, group_prefix
-from twin.estate.sources import toml_string
+from twin.estate.errors import Problems
+from twin.estate.mqsc import Definitions, Surroundings
+from twin.estate.sources import read_text, toml_string
 from twin.events import Event
-from twin.feeds.estate_import import CFRM, estate_text, is_empty, look_at, unverified
+from twin.feeds.clocks import clock_lines
+from twin.feeds.estate_import import CFRM, DS_BLOCK, estate_text, is_empty, join_data_sets, look_at, unverified
 from twin.feeds.facts import EstateFacts
-from twin.feeds.importing import describe_file, import_files, read_pages, recorded
+from twin.feeds.importing import behind_gaps, describe_file, ends_of_gaps, import_files, read_pages, recorded
 from twin.feeds.intake import Intake, with_resync
 from twin.feeds.protocol import FORMATS, FeedOptions, Page, make_feed
+from twin.feeds.wrappers import objects_of
 from twin.listings import file_lines
 from twin.recordings.files import SUFFIXES, RecordingWriter
 
@@ -34,8 +39,47 @@ _POLICY = re.compile(
 _DEFINITION = re.compile(
     r"\s*DEF(?:INE)?\s+(?:QL(?:OCAL)?|QA(?:LIAS)?|QR(?:EMOTE)?|CFSTRUCT|ST(?:GCLASS|C)|PSID)\b", re.IGNORECASE
 )
+_OWNER = re.compile(r"\* *(?:Queue manager name: *|CSQUTIL\b.*\bMAKEDEF +)(\S{1,48})")  # of dmpmqcfg and of CSQUTIL
+_PLATFORM = re.compile(r"\* *Queue manager platform: *(\S+)")
+_HEADING = 30  # lines of a file of MQSC that may say whose it is
+# Files that sites have and that show nothing of stores: how they begin, what they are, and what shows it.
+_RUNMQSC = "the output of runmqsc with DISPLAY QLOCAL(*) ALL and DISPLAY QSTATUS(*) TYPE(QUEUE) ALL"
+_KNOWN = (
+    (
+        re.compile(r"Module Name: qm\.ini|^Log:\n\s+LogPrimaryFiles=", re.MULTILINE),
+        "qm.ini of a queue manager",
+        _RUNMQSC,
+    ),
+    (
+        re.compile(r"Module Name: mqs\.ini|^QueueManager:\n\s+Name=", re.MULTILINE),
+        "mqs.ini of an installation",
+        _RUNMQSC,
+    ),
+    (re.compile(r" - Process\([0-9.]+\) User\("), "an error log of a queue manager (AMQERR01.LOG)", _RUNMQSC),
+    (
+        re.compile(r"^1? +(?:[A-Z] ){2,}.*\n(?:.*\n){0,4}.*\bRPT VERSION\b", re.MULTILINE),
+        "an RMF Postprocessor report without coupling facilities",
+        "the report Coupling Facility Activity (REPORTS(CF)), SMF 74 subtype 4, or the DDS",
+    ),
+)
+_ASSUMED_MEMBER = "QM01"  # of a queue-sharing group of which nothing but a policy was seen
 _WRITE_EVENTS = 10_000  # events per write
 _MAX_NAMED = 8
+
+
+class UnknownFileError(UsageError):
+    """A file in which no reader finds anything: others beside it can be read.
+
+    Attributes:
+        path: the file.
+        seen: what it seems to be.
+        instead: what has what is of use, where the file is of MQ or z/OS; "": it is not known to be.
+    """
+
+    def __init__(self, path: Path, seen: str, instead: str, expected: str) -> None:
+        """Make the sentence."""
+        self.path, self.seen, self.instead = path, seen, instead
+        super().__init__(f"{path}: it looks like {seen}; expected: {instead or expected}")
 
 
 class SiteFile(NamedTuple):
@@ -76,10 +120,11 @@ class SiteEstate(NamedTuple):
 
 
 class SiteRecording(NamedTuple):
-    """An intake a format, and the number of events of their recording."""
+    """An intake a format, the number of events of their recording, and a line for each clock that does not fit."""
 
     intakes: list[Intake]
     events: int
+    clocks: tuple[str, ...] = ()
 
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
@@ -90,7 +135,8 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
         options: facts that the data lack.
 
     Raises:
-        UsageError: it cannot be read, or no reader finds anything in it.
+        UnknownFileError: no reader finds anything in it.
+        UsageError: it cannot be read.
     """
     for page in read_pages([path]):
         if path.name.endswith(SUFFIXES):
@@ -106,15 +152,27 @@ def recognise(path: Path, options: FeedOptions) -> SiteFile:
         if objects[best]:
             return SiteFile(best, path)
         if _has(_DEFINITION, head):
-            return SiteFile(MQSC, path)
-        seen = describe_file(head)
+            return SiteFile(MQSC, path, _heading(head)[0])
+        text = "\n".join(line.text for line in islice(file_lines(head), _HEADING))
+        known = next(((seen, instead) for own, seen, instead in _KNOWN if own.search(text)), None)
+        seen, instead = known or (describe_file(head), "")
     formats = ", ".join((RECORDING, CFRM, MQSC, *(name for name, own in FORMATS.items() if own.is_file)))
-    raise UsageError(f"{path}: it looks like {seen}; expected: a file of a format that is read: {formats}")
+    raise UnknownFileError(path, seen, instead, f"a file of a format that is read: {formats}")
 
 
 def _has(pattern: re.Pattern[str], head: bytes) -> bool:
     """Return True if a line begins with a pattern."""
     return any(pattern.match(line.text) for line in file_lines(head))
+
+
+def _heading(head: bytes) -> tuple[str, str | None]:
+    """Return the owner that the heading of a file of MQSC names, "" if it does not, and its platform."""
+    owner, platform = "", None
+    for line in islice(file_lines(head), _HEADING):
+        named, on = _OWNER.match(line.text), _PLATFORM.match(line.text)
+        owner = owner if named is None else named[1]
+        platform = platform if on is None else "zos" if on[1].upper() in {"MVS", "ZOS", "Z/OS"} else "distributed"
+    return owner, platform
 
 
 def _objects(name: str, head: bytes, page: Page, options: FeedOptions) -> int:
@@ -123,8 +181,9 @@ def _objects(name: str, head: bytes, page: Page, options: FeedOptions) -> int:
     Some readers look at data only if the queue manager is known: any name will do here.
     """
     feed = make_feed(name, Intake(), replace(options, qmgr=options.qmgr or "QM01"))
-    for _ in feed.take(Page(head, page.name, page.time)):
-        pass
+    for part in objects_of(feed, Page(head, page.name, page.time)):
+        for _ in feed.take(part):
+            pass
     return feed.object_count
 
 
@@ -152,7 +211,8 @@ def see_estate(
     if answers:
         _add_owners_of_data_sets(intake.facts)
     definitions = [own for own in files if own.format_name == MQSC]
-    facts, owners = intake.facts, [_owner(own, options.qmgr) for own in definitions]
+    facts, owners = intake.facts, _owners(definitions, options.qmgr)
+    lines_of_policy = _assume_members(facts) if not definitions else ()
     groups_to_add = _missing_groups(facts, owners)
     if is_empty(facts) and not definitions:
         if groups_to_add:
@@ -163,13 +223,40 @@ def see_estate(
         )
     known_groups = {key for key, _ in facts.section("queue_sharing_group")}
     for owner in set(owners) - known_groups - _queue_managers(facts):
-        facts.add("queue_manager", owner, MQSC)
+        facts.add("queue_manager", owner, MQSC, platform=_platform_of(owner, definitions, owners))
+    for own, owner in zip(definitions, owners, strict=True):
+        _add_block_sizes(own.path, owner, facts)
+    join_data_sets(facts)
     seen = estate_text(facts)
     imports = map(_import_of, definitions, owners, repeat(folder), repeat(known_groups))
     complaints = (str(complaint) for complaint in intake.complaints)
     unasked = _unasked(facts, answers) if answers else ()
-    lines = (*seen.warnings, *unverified(facts, is_loaded=True), *unasked, *complaints)
+    lines = (*lines_of_policy, *seen.warnings, *unverified(facts, is_loaded=True), *unasked, *complaints)
     return SiteEstate(seen.text + "".join(imports), lines, groups_to_add)
+
+
+def _add_block_sizes(path: Path, owner: str, facts: EstateFacts) -> None:
+    """Add DSBLOCK of the structures of which data sets were seen, from a file of MQSC; its errors come with its import.
+
+    Args:
+        path: the file.
+        owner: whose definitions it has.
+        facts: takes the sizes.
+    """
+    groups = {key for key, _ in facts.section("queue_sharing_group")}
+    group = owner if owner in groups else facts.group_of(owner)
+    if group is None:
+        return
+    problems = Problems()
+    texts = Definitions(Surroundings({group: (owner,)}, {owner: group}, frozenset(), lambda *_: False), problems)
+    with problems.collect():
+        texts.read(read_text(path, str(path)), str(path), group=group)
+    structures = texts.objects("structure", ("SHARED", group))
+    for store in sorted({key.rpartition("/")[0] for key, _ in facts.section("smds")}):
+        definition = structures.get(store.partition("/")[2]) if store.startswith(f"{group}/") else None
+        if definition is not None:
+            block = definition.values.get("ds_block")
+            facts.add("structure", store, str(path), ds_block=DS_BLOCK if block is None else block.value)
 
 
 def _add_owners_of_data_sets(facts: EstateFacts) -> None:
@@ -240,15 +327,33 @@ def _missing_groups(facts: EstateFacts, owners: Iterable[str]) -> tuple[MissingG
     return tuple(groups)
 
 
-def _owner(file: SiteFile, qmgr: str | None) -> str:
-    """Return whose definitions a file of MQSC has. UsageError: nothing says it."""
-    owner = file.owner or qmgr
-    if not owner:
+def _owners(files: Iterable[SiteFile], qmgr: str | None) -> list[str]:
+    """Return whose definitions each file of MQSC has. UsageError: nothing says it of some."""
+    owners = [(own.path, own.owner or qmgr or "") for own in files]
+    unknown = [path for path, owner in owners if not owner]
+    if unknown:
+        words = [f"{MQSC}:QM01={path.name}" for path in unknown]
         raise UsageError(
-            f"{file.path}: MQSC does not say whose definitions it has; expected: {MQSC}:QM01={file.path.name} or, of a"
-            f" queue-sharing group, {MQSC}:QSG1={file.path.name}"
+            f"{', '.join(map(str, unknown))}: MQSC does not say whose definitions it has; expected: {' '.join(words)}"
+            f" or, of a queue-sharing group, {MQSC}:QSG1={unknown[0].name}"
         )
-    return owner
+    return [owner for _, owner in owners]
+
+
+def _platform_of(owner: str, files: Sequence[SiteFile], owners: Sequence[str]) -> str | None:
+    """Return the platform that a heading names of the owner of definitions; None: none does."""
+    paths = [own.path for own, name in zip(files, owners, strict=True) if name == owner]
+    platforms = [_heading(bytes(page.data[:_LOOKED_AT]))[1] for page in read_pages(paths)]
+    return next(filter(None, platforms), None)
+
+
+def _assume_members(facts: EstateFacts) -> tuple[str, ...]:
+    """Give the groups of a policy a member, where no other file shows any queue manager; return what was assumed."""
+    if _queue_managers(facts) or facts.ungrouped or len(facts.memberless) != 1:
+        return ()
+    [group] = facts.memberless
+    facts.add_member(group, _ASSUMED_MEMBER, CFRM)
+    return (f"queue managers of {group}: {_ASSUMED_MEMBER} is assumed; add --group {group}=QM01,QM02 with its members",)
 
 
 def _import_of(file: SiteFile, owner: str, folder: Path, groups: Container[str]) -> str:
@@ -290,14 +395,16 @@ def record_site(
             import_files(name, paths[name], part, estate, options, progress=progress) for name, part in parts.items()
         ]
         counted = _counted_stores((*parts.values(), *recordings), estate)
-        of_parts = (_believed(recorded(part), counted) for part in parts.values())
+        ends = ends_of_gaps(intakes, estate)
+        of_parts = (_believed(behind_gaps(recorded(part), ends), counted) for part in parts.values())
         merged = heapq.merge(*of_parts, *map(recorded, recordings), key=itemgetter("time"))
         with RecordingWriter(recording) as writer:
             while batch := list(islice(merged, _WRITE_EVENTS)):
                 writer.write(batch)
             if not writer.events:
                 writer.discard()
-    return SiteRecording(intakes, writer.events)
+        clocks = clock_lines({name: partial(recorded, part) for name, part in parts.items() if part.exists()})
+    return SiteRecording(intakes, writer.events, tuple(clocks))
 
 
 def _counted_stores(files: Sequence[Path], estate: Estate) -> set[str]:

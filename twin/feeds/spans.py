@@ -1,8 +1,10 @@
 """OpenTelemetry spans as calls: what a record of a collector's Kafka exporter, or a line of its file, says of MQ.
 
 The exporter writes protobuf by default (`otlp_proto`), JSON on request (`otlp_json`); both are an
-ExportTraceServiceRequest [OpenTelemetry: Collector, Kafka exporter]. In JSON the ids are hexadecimal, unlike the bytes
-that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf Encoding]. A queue manager on z/OS emits
+ExportTraceServiceRequest [OpenTelemetry: Collector, Kafka exporter]. In JSON the ids are hexadecimal, unlike the Base64
+that protobuf's own JSON has [OpenTelemetry: OTLP specification, JSON Protobuf Encoding]: their lengths differ. Tempo
+hands out a trace in the latter, its resource spans under `batches` [Grafana: Tempo data source, Trace JSON example]; so
+these are known by what they hold. A queue manager on z/OS emits
 a span for each put and each destructive get of a traced message, once its unit of work has ended [IBM: MQ 9.4.3, Span
 emission; IBM: MQ 10.0, Span attributes]. Its spans are those of the scope "z/OS OTel" with messaging.system ibmmq;
 `service.name` of the resource is the queue manager that made the call [seen: spans of MQ 9.4.4 on z/OS 3.2]. LPAR and
@@ -31,13 +33,14 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from kernels.json_scan import LENGTH_MAX
+from twin.errors import UNREADABLE
 from twin.events.fields import Op
 from twin.feeds.names import ID_DIGITS, is_no_message_id, message_id
 
 OTLP_PROTO, OTLP_JSON = "otlp_proto", "otlp_json"
 
 _MAX_DEPTH = 40  # of JSON: a span has 8
-_IDS = ("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id")
+_IDS = {"traceId": 16, "trace_id": 16, "spanId": 8, "span_id": 8}  # bytes
 _SYSTEMS = {"ibmmq", "ibm_mq", "wmq", "jms"}
 _ZOS_SCOPE = "z/os otel"
 _OF_MQ = "messaging.ibmmq."
@@ -64,7 +67,9 @@ _FAILED = {"MQCC_FAILED", 2}
 _REASON = "messaging.ibmmq.application.reason_code"
 _STAYS = {"MQRC_TRUNCATED_MSG_FAILED", 2080}  # a get of a message that stays on its queue [IBM: MQ, MQRC 2080]
 _OPS: Mapping[int, Op] = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
-_RESOURCE_SPANS = {"resourceSpans", "resource_spans"}
+_SCOPE_SPANS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+_SCOPES = ("scope", "instrumentationLibrary", "instrumentation_library")
+_MAX_AROUND = 4  # objects and lists around resource spans
 _SIGNALS = {  # [OpenTelemetry: OTLP specification]
     "resourceMetrics": "metrics",
     "resource_metrics": "metrics",
@@ -75,6 +80,10 @@ _SIGNALS = {  # [OpenTelemetry: OTLP specification]
 }
 _EMPTY = "nothing"  # a request without a field, {} in JSON
 _TRACE_BYTES = 16
+_RESOURCE_SPANS = ("resourceSpans", "resource_spans", "batches")
+_LEFT_OUT = ("links", "events", "parentSpanId", "parent_span_id")  # of a span, with ids of others
+NO_DESTINATION, NO_TIME = "no destination", "no time"
+LACKING = frozenset((NO_DESTINATION, NO_TIME))  # in `Spans.others`: of a call that lacks it
 _MAX_SYSTEM = 40  # characters of the name of another system
 
 
@@ -124,8 +133,8 @@ class _OtherSignal(Exception):  # noqa: N818 -- not an error
 
 
 def encoding_of(value: bytes) -> str:
-    """Return the encoding of a value: JSON begins with a brace, a protobuf message with the tag of field 1, 0x0A."""
-    return OTLP_JSON if value.lstrip()[:1] == b"{" else OTLP_PROTO
+    """Return the encoding of a value: JSON begins with a bracket, a protobuf message with the tag of field 1, 0x0A."""
+    return OTLP_JSON if value.lstrip()[:1] in (b"{", b"[") else OTLP_PROTO
 
 
 def read_spans(value: bytes, encoding: str | None = None) -> Spans:
@@ -197,46 +206,88 @@ def _check_signal(value: bytes) -> None:
 def _parse_json(value: bytes) -> ExportTraceServiceRequest:
     try:
         content = msgspec.json.decode(value)
-        for span in _json_spans(content):
-            for name in _IDS:
-                if name in span:
-                    span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
+        resources = [_plain_resource(resource) for resource in _resource_spans(content)]
+        if not resources:
+            _check_json_signal(content)
         request = ExportTraceServiceRequest()
-        json_format.ParseDict(content, request, ignore_unknown_fields=True, max_recursion_depth=_MAX_DEPTH)
+        json_format.ParseDict(
+            {"resourceSpans": resources}, request, ignore_unknown_fields=True, max_recursion_depth=_MAX_DEPTH
+        )
     except (UnreadableSpansError, _OtherSignal):
         raise
-    except (
-        msgspec.DecodeError,
-        json_format.ParseError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (*UNREADABLE, json_format.ParseError, ValueError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UnreadableSpansError(f"no OTLP JSON: {reason}; expected: an ExportTraceServiceRequest") from None
     return request
 
 
-def _json_spans(content: object) -> Iterator[dict[str, Any]]:
-    if isinstance(content, dict) and not _RESOURCE_SPANS & content.keys():
+def _resource_spans(content: Any, depth: int = _MAX_AROUND) -> Iterator[dict[str, Any]]:
+    """Yield the objects with spans of a scope, wherever they stand."""
+    if isinstance(content, dict) and any(name in content for name in _SCOPE_SPANS):
+        yield content
+    elif depth:
+        for own in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+            yield from _resource_spans(own, depth - 1)
+
+
+def _check_json_signal(content: Any) -> None:
+    """Raise _OtherSignal for a request of another signal, or an empty one; UnreadableSpansError for anything else."""
+    if isinstance(content, dict):
         signal = next((signal for name, signal in _SIGNALS.items() if name in content), None)
         if signal is not None or not content:
             raise _OtherSignal(signal or _EMPTY)
-    if not isinstance(content, dict) or not _RESOURCE_SPANS & content.keys():
-        raise UnreadableSpansError('OTLP JSON without "resourceSpans"; expected: an ExportTraceServiceRequest')
-    for resource in _list(content, "resourceSpans", "resource_spans"):
-        for scope in _list(resource, "scopeSpans", "scope_spans"):
-            yield from _list(scope, "spans", "spans")
+        if any(own == [] for name, own in content.items() if name in _RESOURCE_SPANS):
+            return
+    raise UnreadableSpansError('OTLP JSON without "resourceSpans"; expected: an ExportTraceServiceRequest')
 
 
-def _list(content: Any, camel: str, snake: str) -> list[Any]:
-    if not isinstance(content, dict):
-        raise UnreadableSpansError(f"OTLP JSON: {camel} stands in no object; expected: an ExportTraceServiceRequest")
-    value = content.get(camel, content.get(snake, []))
+def _plain_resource(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spans of a resource with the names of OTLP, ids in Base64 and enumerations by their names."""
+    scopes = _objects("scopeSpans", next(resource[name] for name in _SCOPE_SPANS if name in resource))
+    return {"resource": resource.get("resource") or {}, "scopeSpans": [_plain_scope(scope) for scope in scopes]}
+
+
+def _plain_scope(scope: Mapping[str, Any]) -> dict[str, Any]:
+    spans = _objects("spans", scope.get("spans", []))
+    emitter: Any = next((scope[own] for own in _SCOPES if scope.get(own)), {})
+    return {"scope": emitter, "spans": [_plain_span(span) for span in spans]}
+
+
+def _objects(name: str, value: Any) -> list[dict[str, Any]]:
+    """Return a list of objects. UnreadableSpansError: it is none."""
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise UnreadableSpansError(f"OTLP JSON: {camel} is no list of objects; expected: an ExportTraceServiceRequest")
+        raise UnreadableSpansError(f"OTLP JSON: {name} is no list of objects; expected: an ExportTraceServiceRequest")
     return value
+
+
+def _plain_span(span: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {name: own for name, own in span.items() if name not in _LEFT_OUT}
+    for name, size in _IDS.items():
+        if plain.get(name):
+            plain[name] = _base64_id(str(plain[name]), size)
+    if isinstance(plain.get("kind"), str):
+        plain["kind"] = _enumerated(plain["kind"], "SPAN_KIND_")
+    status = plain.get("status")
+    if isinstance(status, dict) and isinstance(status.get("code"), str):
+        plain["status"] = {**status, "code": _enumerated(status["code"], "STATUS_CODE_")}
+    return plain
+
+
+def _base64_id(text: str, size: int) -> str:
+    """Return an id of some bytes in Base64: it has twice as many hexadecimal digits, or a third more in Base64."""
+    digits = text.rstrip("=")
+    if len(digits) == 2 * size:
+        own = bytes.fromhex(digits)
+    else:
+        own = base64.urlsafe_b64decode(digits.replace("+", "-").replace("/", "_") + "=" * (-len(digits) % 4))
+    if len(own) != size:
+        raise ValueError(f"an id of {len(own)} bytes")
+    return base64.b64encode(own).decode()
+
+
+def _enumerated(text: str, prefix: str) -> str | int:
+    """Return an enumeration as protobuf's JSON has it: SPAN_KIND_PRODUCER of "producer", 4 of "4"."""
+    return int(text) if text.isdigit() else prefix + text.upper().removeprefix(prefix)
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -263,9 +314,9 @@ def _call(span: Span, scope: str, common: Mapping[str, Any]) -> Call | str:
     if no_call is not None:
         return no_call
     queue = _text(attributes, _DESTINATION)
-    time = (span.end_time_unix_nano or span.start_time_unix_nano) // 1000
+    time = span.end_time_unix_nano // 1000
     if queue is None or not time:
-        return f"no {'destination' if queue is None else 'time'}"
+        return NO_DESTINATION if queue is None else NO_TIME
     service = _text(attributes, _SERVICE)
     qmgr = next((name for key in _QMGR if (name := _text(attributes, key)) is not None), None)
     expiry = _number(attributes, "messaging.ibmmq.message.expiry", 1, _MAX_EXPIRY)

@@ -8,6 +8,7 @@ a rise is expected to last as long again as it has lasted so far.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -41,11 +42,13 @@ class Levels(msgspec.Struct, kw_only=True):
         ticks: ticks of the measurements.
         shares: by name of a resource, its use at each tick since it is there, as a share of what it holds.
         totals: what each held when they were last in use as shares of it.
+        takeovers: number of the last measurements in a row that were taken over.
     """
 
     ticks: list[int] = []
     shares: dict[str, list[float]] = {}
     totals: dict[str, float] = {}
+    takeovers: int = 0
 
     @property
     def known(self) -> int:
@@ -93,15 +96,21 @@ class Levels(msgspec.Struct, kw_only=True):
                 self.shares[name] = [level * before / total for level in self.shares[name]]
         self.totals = totals
 
-    def note(self, tick: int, fill: FillModel) -> None:
-        """Add the levels of a store that has just taken over a measurement.
+    def note(
+        self, tick: int, fill: FillModel, beyond: Mapping[str, float] = MappingProxyType({}), *, is_taken: bool = True
+    ) -> None:
+        """Add the levels of a store that has just been measured.
 
         Args:
             tick: tick of the measurement; a second one of the same tick replaces the first.
             fill: the fill model as of then.
+            beyond: by name of a resource, the share by which it was measured to be fuller than in the model.
+            is_taken: True if the measurement was taken over.
         """
-        levels = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
+        used = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
+        levels = {name: share + beyond.get(name, 0.0) for name, share in used.items()}
         self.rescale(fill)
+        self.takeovers = self.takeovers + 1 if is_taken else 0
         if self.ticks and tick < self.ticks[-1]:
             self.ticks, self.shares = [], {}
         if self.ticks and tick == self.ticks[-1]:
@@ -204,16 +213,19 @@ _LOWER = 0.5  # of the fall so far, by which what came before its peak was lower
 _RECENT_TICKS = 5 * MINUTE_TICKS  # up to the last put or get, in which gets have to exceed puts [assumed]
 
 
-def falling_since(view: ForecastView, levels: Levels, resource: Resource, tick: int) -> int | None:
+def falling_since(
+    view: ForecastView, levels: Levels, resource: Resource, tick: int, *, is_by_levels: bool
+) -> int | None:
     """Return the tick from which a resource has emptied; None: it does not at present.
 
     Args:
         view: the store.
-        levels: measured levels, of a store whose puts and gets nothing reports.
+        levels: measured levels.
         resource: the resource.
         tick: the present.
+        is_by_levels: True if they say how it fills, not its flows.
     """
-    if int(view.tables.store.scalars[0]["ages"]) == 0:
+    if is_by_levels:
         return fall_of(levels.ticks, levels.shares.get(str(resource), []))
     store = view.tables.store
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))

@@ -104,7 +104,9 @@ class _Summary(NamedTuple):
     @classmethod
     def from_outlook(cls, outlook: Outlook, tick: int, *, is_asked: bool = False) -> Self:
         """Return the summary of an outlook as of a tick."""
-        return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first, is_asked)
+        times = outlook.quantiles()
+        times = None if times is None else _not_yet(times)
+        return cls(outlook, tick, outlook.probability, times, outlook.first, is_asked)
 
     @property
     def resource(self) -> Resource:
@@ -155,9 +157,9 @@ class ForecastMonitor:
     def levels(self, view: ForecastView) -> MeasuredLevels | None:
         """Return the `levels` of the state record; None where puts are reported, or no level was."""
         levels = self.memory.levels
-        if not self.enabled or not levels.ticks or not _has_only_levels(view):
-            return None
         now = int(view.tables.store.scalars[0]["clock"])
+        if not self.enabled or not levels.ticks or not self.is_by_levels(view, now // TICK):
+            return None
         return MeasuredLevels(
             known=levels.known,
             needed=MIN_LEVELS,
@@ -269,15 +271,35 @@ class ForecastMonitor:
         """
         if not self.enabled:
             return False
-        if _has_only_levels(view) and self.memory.estimated_at is None:
+        if self.is_by_levels(view, tick):
             return self._are_levels_known(view, tick)
         began = int(view.tables.store.scalars["steady_from"][0])
         return began == NEVER or tick - began < regime.MIN_BINS or flows.is_known(view.tables.store, tick)
 
-    def note_levels(self, view: ForecastView, tick: int) -> None:
-        """Keep the levels of a store that has just taken over a measurement, unless its puts are known."""
-        if self.enabled and _has_only_levels(view):
-            self.memory.levels.note(tick, view.fill_model(tick))
+    def is_by_levels(self, view: ForecastView, tick: int) -> bool:
+        """Return True if measured levels say how a store fills, not its flows: those reported, and those estimated.
+
+        So it is where no put was ever reported, and where each of the last measurements was taken over and none said
+        how many messages there are.
+        """
+        if self.memory.estimated_at is not None:
+            return False
+        if int(view.tables.store.scalars["ages"][0]) == 0:
+            return True
+        levels = self.memory.levels
+        return levels.takeovers >= MIN_LEVELS and levels.are_recent(tick)
+
+    def note_levels(self, view: ForecastView, tick: int, *, is_taken: bool) -> None:
+        """Keep the levels of a store that has just been measured. is_taken: the measurement was taken over."""
+        if not self.enabled:
+            return
+        viewer, fill = view.viewer(), view.fill_model(tick)
+        beyond = {
+            str(resource): viewer.resource(resource).beyond_share
+            for resource in fill.resources
+            if view.beyond_pct(resource)
+        }
+        self.memory.levels.note(tick, fill, beyond, is_taken=is_taken)
 
     def _note_look(self, view: ForecastView, summary: _Summary) -> None:
         """Note a look to be settled, unless the store is full."""
@@ -289,16 +311,23 @@ class ForecastMonitor:
             outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
     def _waits(self, tick: int) -> bool:
-        """Return True if the next measurement has to show what has happened since the last one."""
-        return self.memory.estimated_at is not None and tick > self.memory.estimated_at
+        """Return True if the next measurement, which is due, has to show what has happened since the last one."""
+        memory = self.memory
+        return memory.estimated_at is not None and tick > memory.estimated_at and memory.levels.are_recent(tick)
 
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
-        if self.memory.estimated_at is not None or not _has_only_levels(view):
+        if self.memory.estimated_at is not None and not self.memory.levels.are_recent(tick):
+            outlook = None
+        elif not self.is_by_levels(view, tick):
             rows = view.tables.store.queues
             unread = view.readers.unread(view.queues, rows, tick * TICK)
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops, unread.keys())
-            return self._look_at_flows(view, tick)
-        outlook = self._extend(view, tick)
+            outlook = self._look_at_flows(view, tick)
+            if outlook is None or not _is_refuted(view, outlook):
+                return outlook
+            outlook = None
+        else:
+            outlook = self._extend(view, tick)
         if outlook is None:
             self.memory.last = ()  # a forecast is no longer true once measurements have ended
         return outlook
@@ -367,7 +396,7 @@ class ForecastMonitor:
             return []  # it may be over soon: no update until it is, or until it is likely again
         severity = self._severity(view, summary, times, episode.severity)
         is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
-        had_eased = episode.last is not None and episode.last.has_eased
+        had_eased = episode.last is not None and (episode.last.has_eased or episode.last.time_to_full_s is None)
         has_changed = severity != episode.severity or is_sooner or had_eased
         if not has_changed and not self._has_other_filler(view, summary):
             return []
@@ -375,14 +404,20 @@ class ForecastMonitor:
 
     def _review_levels(self, view: ForecastView, episode: Episode | None, tick: int) -> list[Alert]:
         """Review an open alert where measured levels do not rise; without levels there is nothing to report."""
-        if episode is None or not self._are_levels_known(view, tick):
+        if episode is None:
             return []
+        if not self._are_levels_known(view, tick):
+            last = episode.last_finding()  # one of a measurement alone has no time, and ends with it
+            return self._settle(view, episode, tick) if last.time_to_full_s is None and not last.has_eased else []
         eased = _Eased(episode.last_finding().resource)
         return self._settle(view, episode, tick) or self._maybe_ease(view, episode, eased, tick)
 
     def _settle(self, view: ForecastView, episode: Episode, tick: int) -> list[Alert]:
         """Clear an open alert whose danger has been over for long enough; return its record."""
         memory = self.memory
+        if view.nearly_full() is not None:
+            memory.calm_since = None
+            return []
         if memory.calm_since is None:
             memory.calm_since = tick
         if tick - memory.calm_since < _CALM_TICKS:
@@ -393,11 +428,12 @@ class ForecastMonitor:
 
     def falling_since(self, view: ForecastView, resource: Resource, tick: int) -> int | None:
         """Return the tick since which a resource empties; None: it does not."""
-        return falling_since(view, self.memory.levels, resource, tick)
+        is_by_levels = self.is_by_levels(view, tick)
+        return falling_since(view, self.memory.levels, resource, tick, is_by_levels=is_by_levels)
 
     def _are_levels_known(self, view: ForecastView, tick: int) -> bool:
         levels = self.memory.levels
-        return _has_only_levels(view) and levels.known == MIN_LEVELS and levels.are_recent(tick)
+        return self.is_by_levels(view, tick) and levels.known == MIN_LEVELS and levels.are_recent(tick)
 
     def _has_eased(self, view: ForecastView, summary: _Summary, episode: Episode) -> bool:
         """Return True if no record may say when a resource will be full."""
@@ -408,6 +444,9 @@ class ForecastMonitor:
     def _maybe_ease(self, view: ForecastView, episode: Episode, eased: _Eased, tick: int) -> list[Alert]:
         """Say once that an open alert has eased, when it has for a while; return its record."""
         memory = self.memory
+        if view.nearly_full() is not None:
+            memory.eased_since = None
+            return []
         if memory.eased_since is None:
             memory.eased_since = tick
         is_said = episode.last_finding().has_eased and episode.severity != CRITICAL
@@ -438,11 +477,11 @@ class ForecastMonitor:
         if not self.enabled:
             return None
         tick = int(view.tables.store.scalars[0]["tick"])
-        if _has_only_levels(view) and self.memory.estimated_at is None:
-            outlook = self._extend(view, tick)
-        else:
-            outlook = self._look_at_flows(view, tick)
+        outlook = self._outlook(view, tick, by_levels=self.is_by_levels(view, tick))
+        nearly = view.nearly_full()
         if outlook is None:
+            if nearly is not None:
+                return msgspec.structs.replace(self._nearly_full(view, nearly, tick), severity=episode.severity)
             is_known = self._are_levels_known(view, tick)
             eased = _Eased(episode.last_finding().resource)
             return self._eased_finding(view, episode, eased, tick) if is_known else None
@@ -451,10 +490,48 @@ class ForecastMonitor:
         if refused and refused[0] in outlook.fill.resources:
             summary = _Summary(outlook, tick, 1.0, _FULL_NOW, outlook.fill.resources.index(refused[0]))
         if summary.times is None or self._has_eased(view, summary, episode):
+            if nearly is not None:
+                return msgspec.structs.replace(self._nearly_full(view, nearly, tick), severity=episode.severity)
             eased = _Eased(_named(summary, episode), summary.probability, outlook)
             return self._eased_finding(view, episode, eased, tick)
         finding = self._finding(view, summary, summary.times, episode.severity)
         return msgspec.structs.replace(finding, severity=episode.severity)
+
+    def _outlook(self, view: ForecastView, tick: int, *, by_levels: bool) -> Outlook | None:
+        """Return the outlook of a store, and remember nothing of it. by_levels: by its levels, not by its flows."""
+        return self._extend(view, tick) if by_levels else self._look_at_flows(view, tick)
+
+    def warn(self, view: ForecastView, tick: int) -> list[Alert]:
+        """Return the page about a resource that was just measured to be nearly full and rising; none if it is open."""
+        resource = view.nearly_full()
+        if not self.enabled or resource is None or any(alert.condition == Condition.FULL for alert in view.episodes):
+            return []
+        self.memory.calm_since = self.memory.eased_since = None
+        episode = next((alert for alert in view.episodes if alert.condition == Condition.FULL_FORECAST), None)
+        if episode is not None and episode.severity != INFO and not episode.last_finding().has_eased:
+            return []
+        finding, now = self._nearly_full(view, resource, tick), int(view.tables.store.scalars[0]["clock"])
+        self.memory.danger_since = None
+        self.look_soon()
+        return view.episodes.open(finding, now) if episode is None else view.episodes.update(episode, finding, now)
+
+    def _nearly_full(self, view: ForecastView, resource: Resource, tick: int) -> Finding:
+        """Return the page about a resource measured to be nearly full and rising, with its time where one is known.
+
+        Where the twin has less of it than was measured, its flows know no time; levels may.
+        """
+        by_levels = self.is_by_levels(view, tick) or view.beyond_pct(resource) > 0
+        outlook = self._outlook(view, tick, by_levels=by_levels)
+        if outlook is not None and resource in outlook.fill.resources and not is_full(outlook.fill):
+            number = outlook.fill.resources.index(resource)
+            times, probability = outlook.quantiles(number), outlook.probability_of(number)
+            if times is not None and probability >= _EASED_PROBABILITY:
+                times = _not_yet(times)
+                summary = _Summary(outlook, tick, probability, times, number)
+                finding = self._finding(view, summary, times, WARNING)
+                return msgspec.structs.replace(finding, severity=CRITICAL if times[1] <= _CRITICAL_S else WARNING)
+        self.memory.announced_full_at_us, self.memory.announced_filler = tick * TICK, ""
+        return view.viewer().nearly_full(resource, WARNING)
 
     def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
         """Return True if another queue fills most; checked every ten minutes, since it counts all messages."""
@@ -514,9 +591,9 @@ def _danger(summary: _Summary, times: tuple[float, float, float]) -> rule.Danger
     )
 
 
-def _has_only_levels(view: ForecastView) -> bool:
-    """Return True if no put of a store was ever reported."""
-    return int(view.tables.store.scalars["ages"][0]) == 0
+def _is_refuted(view: ForecastView, outlook: Outlook) -> bool:
+    """Return True if a model is full only by puts that the system accepted: there was room, and it knows no time."""
+    return is_full(outlook.fill) and int(view.tables.store.scalars["overfull_held"][0]) > 0
 
 
 def look(
@@ -551,6 +628,12 @@ def look(
     )
 
 
+def _not_yet(times: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return the seconds until full of a store that refuses no put: it is not full now, however little is left."""
+    p10, p50, p90 = times
+    return p10, max(1.0, p50), max(1.0, p90)
+
+
 def _first_filler(view: ForecastView, summary: _Summary) -> str:
     fillers = view.viewer().who_fills(summary.resource)
     return fillers[0].queue if fillers else ""
@@ -579,7 +662,7 @@ def _forecasts(store: str, summary: _Summary, outcomes: Outcomes) -> tuple[Forec
         times = summary.times if is_first else outlook.quantiles(number)
         if times is None and not is_first:
             continue
-        corrected = None if times is None else outcomes.widen(times)
+        corrected = None if times is None else outcomes.widen(_not_yet(times))
         p10, p50, p90 = (None, None, None) if corrected is None else (round(seconds, 1) for seconds in corrected)
         probability = summary.probability if is_first else outlook.probability_of(number)
         forecasts.append(

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.clock import SECOND, TICK
 from kernels.layout import Store
-from kernels.meter_rows import DATA_SETS, RISES, TOTAL_TIDE
+from kernels.meter_rows import DATA_SETS, RISES, SPACE, TOTAL_TIDE
 from twin.estate.past_rises import PastRise
 from twin.state.arrays import Array
 
@@ -296,3 +296,24 @@ def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) ->
     store.tides[TOTAL_TIDE]["rises"] = len(rises)
     store.rises_dirty[:] = 1
     store.tides_dirty[:] = 1
+
+
+def rescale(store: Store, before: Array, after: Array) -> None:
+    """Give the rises of a store, which are shares of its resources, the sizes that were measured.
+
+    Args:
+        store: the arrays.
+        before: i8[rows of USAGE], the largest size of each resource until now.
+        after: the same from now on.
+    """
+    factors = np.maximum(1, before) / np.maximum(1, after)
+    factors[TOTAL_TIDE] = factors[SPACE]
+    if (factors == 1.0).all():
+        return
+    tides = store.tides[: store.datasets.size + DATA_SETS]
+    for name in ("share", "low", "top", "usage"):
+        tides[name] *= factors[: tides.size]
+    earlier = store.rises[: min(int(tides[TOTAL_TIDE]["rises"]), RISES)]
+    for name in ("low", "top", "usage"):
+        earlier[name] *= factors[earlier["tide"]]
+    store.tides_dirty[:] = store.rises_dirty[:] = 1

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from twin.alerts.episodes import Episodes
     from twin.alerts.findings import Viewer
     from twin.alerts.readers import Readers
-    from twin.estate import ForecastSettings
+    from twin.conditions import Resource
+    from twin.estate import MessageStoreConfig
     from twin.forecast.fill_model import FillModel
     from twin.state.tables import Tables
 
@@ -33,7 +34,7 @@ class ForecastView(Protocol):
         """The store's name."""
 
     @property
-    def config(self) -> ForecastSettings:
+    def config(self) -> MessageStoreConfig:
         """The estate entry, with the attributes that ALTER left."""
 
     @property
@@ -55,6 +56,12 @@ class ForecastView(Protocol):
     @property
     def drift(self) -> LastDrift:
         """The drift of the last measurement."""
+
+    def beyond_pct(self, resource: Resource) -> float:
+        """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
+
+    def nearly_full(self) -> Resource | None:
+        """Return a resource that was measured to be nearly full and rising, and still is; None: there is none."""
 
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""

@@ -55,7 +55,12 @@ STEPS = 32  # a size is a multiple of this part of its value now, so that plans 
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition to hold: the store is not full within `hours`, in `confidence` of all futures."""
+    """A condition to hold: the store is not full within `hours`, in `confidence` of all futures.
+
+    Attributes:
+        hours: a minute to eight hours.
+        confidence: share of the futures, 0.5 to 0.99.
+    """
 
     hours: float
     confidence: float = 0.9

@@ -40,7 +40,7 @@ from twin.playback.replays import Player, StoreRefusals, chunks_of, decoded_chun
 from twin.playback.samples import STEP, Alerts, Samples, Usage, usage_of
 from twin.playback.timeline import Timeline
 from twin.stores.open import open_message_store
-from twin.units import as_text
+from twin.units import EventTime, as_text, event_us
 
 AS_IT_IS = "as it is"  # title of a proof without any plan
 
@@ -266,7 +266,7 @@ class _Prover:
         return replay_with(pieces_of(self.recording, estate, store), estate, store, title, settings)
 
 
-def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> Hindsight:
+def hindsight(timeline: Timeline, store: str, time: EventTime, settings: Settings) -> Hindsight:
     """Return the effect that other settings, from a moment on, would have had on the events since.
 
     Puts since then are requests, refused ones too; gets happen as recorded.
@@ -274,7 +274,7 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
     Args:
         timeline: the recording, played; it ends some time after the moment.
         store: name of the store, which holds messages.
-        time: the moment, microseconds since 1970.
+        time: the moment.
         settings: attributes as for `what_if`.
 
     Raises:
@@ -296,7 +296,9 @@ def hindsight(timeline: Timeline, store: str, time: int, settings: Settings) -> 
         return replay_with(events, timeline.estate, store, title, changes, since=since)
 
     title = ", ".join(f"{name}={value}" for name, value in settings.items())
-    return Hindsight(store=store, time=as_text(time), before=proof(AS_IT_IS, {}), after=proof(title, settings))
+    return Hindsight(
+        store=store, time=as_text(event_us(time)), before=proof(AS_IT_IS, {}), after=proof(title, settings)
+    )
 
 
 # --- replays --------------------------------------------------------------------------------------------------------

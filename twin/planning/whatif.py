@@ -37,7 +37,7 @@ from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
-from twin.units import as_text, event_time
+from twin.units import EventTime, as_text, event_us
 
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
@@ -222,7 +222,7 @@ def moment_of(estate: Estate, twin: Twin) -> Moment:
     return Moment(estate, twin)
 
 
-def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, time: str | int | None = None) -> Moment:
+def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, time: EventTime | None = None) -> Moment:
     """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`.
 
     Args:
@@ -235,14 +235,14 @@ def at_moment(recording: str | Path, estate: Estate | str | Path, store: str, ti
     return moment_of(described, twin_at(recording, described, store, time))
 
 
-def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:
+def twin_at(recording: str | Path, estate: Estate, store: str, time: EventTime | None = None) -> Twin:
     """Return the twin of a store at a moment of a recording.
 
     Args:
         recording: the recording.
         estate: its estate.
         store: name of the store.
-        time: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
+        time: event time up to which events are applied; None: all of them.
 
     Raises:
         UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
@@ -250,7 +250,7 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
     try:
-        limit = event_time(time) if isinstance(time, str) else time
+        limit = None if time is None else event_us(time)
     except ValueError as error:
         raise UsageError(f"--at {error}") from None
     twins = play(recording, estate, until=limit).twins

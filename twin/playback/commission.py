@@ -26,6 +26,7 @@ from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
 from twin.playback.replays import play
 from twin.playback.samples import Applied, Observer
 from twin.playback.verdicts import (
+    MANY_PUTS,
     Check,
     Fitness,
     JobFigures,
@@ -46,7 +47,6 @@ _HOUR = 3600 * SECOND
 _MEASURE = OPS.index("MEASURE")
 _PUT, _GET = OPS.index("PUT"), OPS.index("GET")
 _SAME_PCT = 1.0  # points of drift within which a resource agrees
-_MANY_PUTS = 20  # without a get, before gets are missed
 
 
 class Commission(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +143,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         gaps=0 if state is None else state.gaps,
         unmatched=max(0, unmatched),
         gets=own.gets.total(),
+        puts=own.puts.total(),
         measurements=own.measurements,
         levels="" if state is None or state.first is not None else state.lacks_levels,
         sizes=tuple(
@@ -169,7 +170,7 @@ class Observed:
     Attributes:
         tested: model and measurement by resource, the model as it was just before; without what tested nothing.
         last_pct: drift just after the last measurement, percent of the total, by resource.
-        sizes: (model, measured) by field: of the last measurement, or, where the twin takes them over, of the first.
+        sizes: (model, measured) by field, of the first measurement: then the twin takes them over.
     """
 
     tested: dict[str, DriftPoints] = field(default_factory=dict)
@@ -276,8 +277,7 @@ def _note(seen: Observed, twin: MessageStore, measured: dict[str, Any]) -> None:
             seen.last_pct[str(resource)] = 100.0 * (model - real) / total
     for size in twin.found_sizes:
         name = size.field if size.resource.pool != Pool.SMDS else f"{size.resource_text}, {size.field}"
-        if not twin.is_believed or name not in seen.sizes:
-            seen.sizes[name] = size.model, size.measured
+        seen.sizes.setdefault(name, (size.model, size.measured))
 
 
 def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:
@@ -292,9 +292,9 @@ def _causes(seen: Observed, state: StateRecord, unknown: int) -> list[str]:
     for queue in sorted(seen.puts.keys() | seen.gets.keys()):
         puts, gets = seen.puts[queue], seen.gets[queue]
         # Gets that are missing leave the model above what is measured, puts below it.
-        if puts >= _MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
+        if puts >= MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
             causes.append(f"{queue}: {puts:,} puts and no get: its gets may not be reported")
-        elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
+        elif gets >= MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
             causes.append(f"{queue}: {gets:,} gets and no put: its puts may not be reported")
     baseline = seen.baseline or {}
     messages = baseline.get("messages")

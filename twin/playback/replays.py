@@ -29,9 +29,11 @@ from kernels.layout import FLAG_HAS_MSGID, GET, PUT
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
+from twin.estate.errors import known_hint
 from twin.estate.past_rises import StoreHistory
 from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.events.decoded import merge
+from twin.events.refusals import DETAIL_CHARACTERS
 from twin.forecast.rises import kept_rises
 from twin.playback.samples import (
     Alerts,
@@ -50,9 +52,20 @@ from twin.records import ReplayedLetter, StateRecord
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store, reopened
+from twin.stores.refusing import (
+    OF_THE_MACHINE,
+    Backup,
+    Refused,
+    apply_block,
+    apply_others,
+    event_text,
+    refused_at_once,
+    without,
+)
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.stores.warm_up import warm
+from twin.units import as_count, as_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,19 +77,35 @@ _REFUSALS = (*STORE_FULL, MQRC_Q_FULL)
 
 @dataclass(slots=True, repr=False)
 class Replayed:
-    """Results of a replay."""
+    """Results of a replay.
 
-    alerts: list[Alert] = field(default_factory=list)  # by time, then store, then in the order of the store
-    states: dict[str, StateRecord] = field(default_factory=dict)  # by store: last state record; sorted
-    rejects: list[Reject] = field(default_factory=list)  # dead letters; `index` is the line or row, from 0
-    dead_letters: int = 0  # number
-    reasons: dict[str, int] = field(default_factory=dict)  # number of dead letters by reason, most frequent first
+    Attributes:
+        alerts: alert records by time, then store, then in the order of the store.
+        states: last state record of each store, by its name; sorted.
+        rejects: dead letters; `index` is the line or row, from 0. With `on_reject` there are none here.
+        dead_letters: their number.
+        reasons: number of dead letters by reason, most frequent first.
+        first_reject: the first dead letter; None: there is none.
+        events: number of accepted lines or rows, duplicates included.
+        seconds: run time, without loading the kernels.
+        samples: usage and forecasts over time, for `usage` and `forecasts`; None: with `course=False`.
+        refusals: puts and refused puts as recorded and by this estate, by store; empty: without `demands=True`.
+        sources: the recording, and the estate or its file.
+        demands: True if puts were asked, so that the estate decided which were refused.
+    """
+
+    alerts: list[Alert] = field(default_factory=list)
+    states: dict[str, StateRecord] = field(default_factory=dict)
+    rejects: list[Reject] = field(default_factory=list)
+    dead_letters: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
     first_reject: Reject | None = None
-    events: int = 0  # number of accepted lines or rows, duplicates included
-    seconds: float = 0.0  # of work, without loading the kernels
-    samples: Samples[Usage] | None = None  # over time; None: with `course=False`
-    refusals: dict[str, StoreRefusals] = field(default_factory=dict)  # by store, sorted: with `demands=True`
-    sources: tuple[Path, Estate | Path] = (Path(), Path())  # the recording, and the estate or its file
+    events: int = 0
+    seconds: float = 0.0
+    samples: Samples[Usage] | None = None
+    refusals: dict[str, StoreRefusals] = field(default_factory=dict)
+    sources: tuple[Path, Estate | Path] = (Path(), Path())
+    demands: bool = False
 
     def __repr__(self) -> str:
         """Return the counts; the results themselves may be long."""
@@ -97,6 +126,32 @@ class Replayed:
     def alert_table(self) -> pa.Table:
         """Alert records in their order, with the columns of docs/python.md; pandas and polars take the table."""
         return alert_table(self.alerts)
+
+    def never_full(self, *stores: str) -> bool:
+        """Return True if no put of a store was refused because the store was full; for an assertion.
+
+        Args:
+            *stores: names of stores; none: all.
+
+        Raises:
+            AssertionError: puts were refused; it says how many, and when the first was.
+            UsageError: the replay was not made with `demands=True`, so that puts which were refused stay refused, or
+                the recording has no event of a store.
+        """
+        __tracebackhide__ = True  # of pytest: a test that fails shows the line that asserts
+        if not self.demands:
+            wrong = "never_full() of a replay in which puts that were refused stay refused"
+            raise UsageError(f"{wrong}; expected: demands=True, of replay() or of the marker recording")
+        asked = [store for store, outcome in self.refusals.items() if outcome.replayed.puts]
+        for store in stores or [""] * (not asked):
+            if store not in asked:
+                raise UsageError(f"the recording has no put of {store or 'any store'}{known_hint(store, asked)}")
+        refused = {
+            store: self.refusals[store].replayed for store in stores or asked if self.refusals[store].replayed.full
+        }
+        if refused:
+            raise AssertionError("; ".join(f"{store}: {own.text}" for store, own in refused.items()))
+        return True
 
     def plot(self, *stores: str) -> Figure:
         """Return a picture of usage and alerts over time, which a notebook shows. It needs matplotlib.
@@ -139,12 +194,25 @@ class Replayed:
 
 @dataclass(slots=True)
 class Refusals:
-    """Puts of a store, and those that were refused. Counts are messages, `first_full` microseconds since 1970."""
+    """Puts of a store, and those that were refused.
 
-    puts: int = 0  # messages asked to be put
-    full: int = 0  # with 2192, of distributed queue managers 2056
-    queue_full: int = 0  # with 2053
-    first_full: int | None = None  # time of the first of them
+    Attributes:
+        puts: messages asked to be put.
+        full: messages refused with 2192, of distributed queue managers 2056.
+        queue_full: messages refused with 2053.
+        first_full: time of the first of `full`, microseconds since 1970; None: there is none.
+    """
+
+    puts: int = 0
+    full: int = 0
+    queue_full: int = 0
+    first_full: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The refused puts in words: `45,522 of 640,000 puts are refused, the first at 2026-11-20T02:01:51Z`."""
+        first = "" if self.first_full is None else f", the first at {as_text(self.first_full)[:19]}Z"
+        return f"{self.full:,} of {as_count(self.puts, 'put')} are refused{first}"
 
     def add(self, events: Array) -> None:
         """Count the refused puts among events, EVENT[n], in order of time."""
@@ -159,9 +227,12 @@ class Refusals:
 
 @dataclass(slots=True)
 class StoreRefusals:
-    """Refusals of a store as recorded, and by the given estate in the replay.
+    """Refusals of a store.
 
-    unserved_gets: gets of the recording whose message was refused, or had not come.
+    Attributes:
+        recorded: as recorded.
+        replayed: by the given estate in the replay.
+        unserved_gets: gets of the recording whose message was refused, or had not come.
     """
 
     recorded: Refusals = field(default_factory=Refusals)
@@ -184,6 +255,11 @@ def as_demands(block: EventBlock) -> EventBlock:
     starts = np.cumsum(copies) - copies
     extras = {int(starts[row]): text for row, text in block.extras.items()}
     return EventBlock(block.store, demands, extras)
+
+
+def _apply_demands(twin: MessageStore, block: EventBlock) -> list[Alert]:
+    """Apply a block as demands; return the alerts."""
+    return twin.apply(as_demands(block), demands=True)
 
 
 def count_unserved(events: Array) -> int:
@@ -221,25 +297,65 @@ class Player:
         self._earlier = dict(earlier or {})
         self._demands = demands
         self._caught_up = False
+        self._backups: dict[str, Backup] = {}  # of twins that hold messages
+        self._rejects: list[Reject] = []
         self.refusals: dict[str, StoreRefusals] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
-        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
+        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order.
+
+        An event at which a twin raises is left out; `drain_rejects` has its dead letter.
+        """
         alerts: list[Alert] = []
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
-            twin = self._twin(block.store)
-            if self._demands and isinstance(twin, MessageStore):
-                alerts += self._demand(twin, block)
-            else:
-                alerts += twin.apply(block)
-            for report in twin.drain_reports():
+            alerts += self._apply(block)
+            for report in self._twin(block.store).drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
             alerts += shared.take(own_reports, caught_up=self._caught_up)
         return alerts
+
+    def drain_rejects(self) -> list[Reject]:
+        """Return the dead letters of events at which twins raised since the last call, in the order of the events."""
+        rejects, self._rejects = self._rejects, []
+        return sorted(rejects, key=lambda reject: (reject.record, reject.index))
+
+    def _apply(self, block: EventBlock) -> list[Alert]:
+        """Apply the events of a store; return the alerts."""
+        twin, refused = self._twin(block.store), refused_at_once(self._estate, block)
+        if not isinstance(twin, MessageStore):
+            self._reject(block, refused)
+            return twin.apply(without(block, refused))
+        backup = self._backups.get(block.store)
+        if backup is None:
+            backup = self._backups[block.store] = Backup()
+            backup.renew(twin)
+        backup.note(twin, block)
+        apply = self._demand if self._demands else apply_block
+        try:
+            return apply(twin, block)
+        except OF_THE_MACHINE:
+            raise
+        except Exception:
+            again = _apply_demands if self._demands else apply_block
+            refused = apply_others(backup.restored(twin, again), self._estate, block, again)[2]
+            if not refused:
+                raise
+            self._reject(block, refused)
+            twin = self._twins[block.store] = backup.restored(twin, again)
+            alerts = apply(twin, without(block, refused))
+            backup.renew(twin)
+            return alerts
+
+    def _reject(self, block: EventBlock, refused: Iterable[Refused]) -> None:
+        """Note dead letters of events of a block."""
+        for event in refused:
+            record, index = block.place_of(event.row)
+            text = event_text(block, event.row, self._estate)
+            self._rejects.append(Reject(record, index, event.reason, event.detail[:DETAIL_CHARACTERS], text))
 
     def catch_up(self) -> list[Alert]:
         """Process what shared stores hold back for sources that say nothing; return the alerts by store, in order.
@@ -252,10 +368,10 @@ class Player:
         return [alert for twin in shared for alert in twin.take((), caught_up=True)]
 
     def _demand(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
-        outcome = self.refusals.setdefault(block.store, StoreRefusals())
-        outcome.recorded.add(block.events)
         demands = as_demands(block)
         alerts = twin.apply(demands, demands=True)
+        outcome = self.refusals.setdefault(block.store, StoreRefusals())
+        outcome.recorded.add(block.events)
         outcome.replayed.add(demands.events)
         outcome.unserved_gets += count_unserved(demands.events)
         return alerts
@@ -315,7 +431,7 @@ def replay(
     """
     described = as_estate(estate)
     warm()
-    replayed = Replayed(samples=Samples(described, usage_of) if course else None)
+    replayed = Replayed(samples=Samples(described, usage_of) if course else None, demands=demands)
     replayed.sources = Path(path), estate if isinstance(estate, Estate) else Path(estate)
     reasons: Counter[str] = Counter()
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
@@ -375,7 +491,8 @@ def play(
     """
     warm()
     player = Player(estate) if player is None else player
-    for decoded in decoded_chunks(source, estate, on_chunk) if isinstance(source, (str, Path)) else source:
+    for chunk in decoded_chunks(source, estate, on_chunk) if isinstance(source, (str, Path)) else source:
+        decoded = chunk
         events = decoded if until is None else decoded.until(until)
         for piece in events.split(sorted({row for observer in observers for row in observer.cuts(events)})):
             for observer in observers:
@@ -383,6 +500,8 @@ def play(
             applied = Applied(piece, player.feed(piece), player.twins)
             for observer in observers:
                 observer.after(applied)
+        if refused := player.drain_rejects():
+            decoded = chunk.refusing(refused)
         for observer in observers:
             observer.end_chunk(decoded)
     last = Applied(merge(()), player.catch_up(), player.twins)

@@ -20,6 +20,7 @@ from kernels.layout import NEVER
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, as_estate
+from twin.estate.errors import known_hint
 from twin.events import Decoded, Decoder, Reject
 from twin.playback.replays import Player, chunks_of, play
 from twin.playback.samples import STEP, Alerts, Applied, Letters, Observer, count_events, step_cuts
@@ -28,6 +29,7 @@ from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_store
 from twin.stores.shared_store import SharedStore
+from twin.units import EventTime, event_us
 
 MAX_SAMPLES = 20_000  # state records of all stores
 MAX_COPIES = 128
@@ -279,13 +281,13 @@ class Timeline:
 
         return note
 
-    def sample_before(self, time: int) -> int:
-        """Return the last of `times` until a time, microseconds; the first where there is none."""
-        return self.times[max(0, bisect_right(self.times, time) - 1)]
+    def sample_before(self, time: EventTime) -> int:
+        """Return the last of `times` until a time; the first where there is none."""
+        return self.times[max(0, bisect_right(self.times, _us(time)) - 1)]
 
-    def states(self, time: int) -> dict[str, bytes]:
-        """Return the last sampled state record of each store until a time, microseconds: JSON by store, sorted."""
-        records = ((name, sampled.last(time)) for name, sampled in sorted(self._states.by_store.items()))
+    def states(self, time: EventTime) -> dict[str, bytes]:
+        """Return the last sampled state record of each store until a time: JSON by store, sorted."""
+        records = ((name, sampled.last(_us(time))) for name, sampled in sorted(self._states.by_store.items()))
         return {name: record for name, record in records if record is not None}
 
     def samples(self) -> Iterator[tuple[int, str, bytes]]:
@@ -297,15 +299,18 @@ class Timeline:
         )
         yield from sorted(rows)
 
-    def alerts_until(self, time: int) -> list[Alert]:
-        """Return the alert records until a time, microseconds."""
-        return self.alerts[: bisect_right(self.alerts, time, key=lambda alert: alert.time)]
+    def alerts_until(self, time: EventTime) -> list[Alert]:
+        """Return the alert records until a time."""
+        return self.alerts[: bisect_right(self.alerts, _us(time), key=lambda alert: alert.time)]
 
-    def twin_at(self, store: str, time: int) -> Twin | None:
-        """Return the twin of a store as of the events until a time, microseconds; None before its first event.
+    def twin_at(self, store: str, time: EventTime) -> Twin | None:
+        """Return the twin of a store as of the events until a time; None before its first event.
 
         It is that of a replay of those events (`twin.planning.whatif.twin_at`), sooner.
         """
+        if store not in self.estate.stores:
+            raise UsageError(f"{store}: the estate has no such store{known_hint(store, self.estate.stores)}")
+        time = _us(time)
         copy = self._copies.copy_before(time)
         is_shared = self.estate.stores[store].kind not in MESSAGE_KINDS  # others report to it
         names = [name for name in copy.twins if is_shared or name == store]
@@ -314,12 +319,21 @@ class Timeline:
         own = pieces if is_shared else chunks_of(pieces, self.estate, store)
         return play(own, self.estate, player=Player(self.estate, twins)).twins.get(store)
 
-    def events_since(self, store: str, time: int) -> Iterator[Decoded]:
-        """Yield the events of a store that are later than a time, microseconds, to the end, by the STEP."""
+    def events_since(self, store: str, time: EventTime) -> Iterator[Decoded]:
+        """Yield the events of a store that are later than a time, to the end, by the STEP."""
+        time = _us(time)
         pieces = (piece for chunk in self._copies.chunks(self._copies.copy_before(time).chunk) for piece in chunk)
         for piece in chunks_of(pieces, self.estate, store):
             later = piece.take(np.flatnonzero(piece.events["time"] > time))
             yield from later.split(step_cuts(later))
+
+
+def _us(time: EventTime) -> int:
+    """Return a time in microseconds since 1970. UsageError: it is not a time."""
+    try:
+        return event_us(time)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _copied(twin: Twin) -> _CopiedTwin:

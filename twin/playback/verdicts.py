@@ -20,6 +20,7 @@ from twin.units import as_count, as_span
 
 # Shares of lost or unreported events: a thousandth moves a store's usage by less than a tenth of a point, a hundredth
 # by about one point, a fifth of the tolerance of drift, and more where losses add up [assumed].
+MANY_PUTS = 20  # without a get, before gets are missed
 FIT_LOSS, LIMITED_LOSS = 0.001, 0.01
 FIT_FIDELITY = 0.95  # share of measurements matched: 19 of 20, as is usual of a confidence [assumed]
 LIMITED_FIDELITY = LOW_FIDELITY  # below it the job's `drift` alert opens (twin.stores.drift)
@@ -73,7 +74,7 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         events: events of it, duplicates included.
         calls: operations on its queues; `numbered` of them have `seq`, `counted` stand for several messages.
         gaps: numbers of `seq` that are missing.
-        unmatched: gets beyond the baseline whose message never came; gets: messages got.
+        unmatched: gets beyond the baseline whose message never came; gets, puts: messages got and put.
         measurements: its MEASURE events.
         levels: why no forecast can be made yet of a store that is known by measurements; "": one can be, or it is not.
         sizes: sentences with the sizes that were measured other than the model had them.
@@ -98,6 +99,7 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
     gaps: int
     unmatched: int
     gets: int
+    puts: int = 0
     measurements: int = 0
     levels: str = ""
     sizes: tuple[str, ...] = ()
@@ -290,6 +292,9 @@ def _check_coverage(store: StoreCommission) -> Check | None:
             " reported"
         )
         return _limited("coverage", reason, "report its puts and gets: statistics, accounting or an activity trace")
+    if store.puts >= MANY_PUTS and not store.gets:
+        reason = f"{as_count(store.puts, 'put')} and no get at all: its gets may not be reported"
+        return _limited("coverage", reason, "report its gets too, unless nobody has read in this time")
     if not store.gets or not store.unmatched:
         return None
     share = store.unmatched / store.gets
@@ -326,7 +331,7 @@ def _its_queues(store: StoreCommission) -> str:
 def _check_sizes(store: StoreCommission) -> Check | None:
     if not store.sizes:
         return None
-    remedy = "correct the estate: `mqtwin estate import --against` compares it; the twin takes them over with a resync"
+    remedy = "correct the estate: `mqtwin estate import --against` compares it; the twin has taken them over"
     return _limited("sizes", "; ".join(store.sizes), remedy)
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
-from twin.errors import CutRecordingWarning, UsageError
+from twin.errors import UNREADABLE, CutRecordingWarning, UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
 from twin.events.convert import Words, conform, json_lines, lines_table, to_table
 from twin.events.refusals import RECORDING
@@ -333,7 +333,7 @@ class RecordingWriter:
             return
         try:
             self.write([msgspec.json.decode(line, type=dict[str, Any]) for line in lines])
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise UsageError(f"{self.path}: {error}; expected: one JSON object a line") from None
 
     def _write_lines(self, lines: list[Any]) -> None:
@@ -480,7 +480,7 @@ def is_cut_line(line: bytes) -> bool:
         return False
     try:
         msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return True
     return False
 

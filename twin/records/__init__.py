@@ -59,13 +59,14 @@ from twin.records.states import (
     UniformClusterState,
     read_state_record,
 )
-from twin.records.usage import NOT_MEASURED, ResourceUsage, fullest_of, resources_of
+from twin.records.usage import LIKELY, NOT_MEASURED, ResourceUsage, fullest_of, resources_of, rise_text
 
 __all__ = [
     "ACKNOWLEDGED",
     "ACTED",
     "COMMENT",
     "GETTERS",
+    "LIKELY",
     "NOT_MEASURED",
     "NO_INCIDENT",
     "PART",
@@ -125,6 +126,7 @@ __all__ = [
     "read_note",
     "read_state_record",
     "resources_of",
+    "rise_text",
     "sentences_of",
     "urgency_of",
 ]

@@ -12,6 +12,10 @@ import msgspec
 
 MEASURED_MAX = 2**53 - 1  # of a measured number: exact in a double; 8 PiB
 MESSAGES_MAX = 2**31 - 1  # of measured messages: a store counts them in 31 bits
+SET_PAGES_MAX = 2**24  # of 4 KB of a page set: 64 GB [published]
+DATA_SET_BLOCKS_MAX = 2**31  # of a shared message data set: 16 TB [published] in blocks of 8 KB, the smallest DSBLOCK
+DATA_SET_PAGES_MAX = 2**32  # of 4 KB, likewise
+PCT_MAX = 100  # of a measured share: no system uses more than it has
 _MEASURED = "measured_max"  # key of a type's `extra`
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -23,6 +27,10 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 MeasuredCount = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: MEASURED_MAX})]
 MeasuredMessages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: MESSAGES_MAX})]
 MeasuredNumber = Annotated[float, msgspec.Meta(ge=0, extra={_MEASURED: MEASURED_MAX})]
+MeasuredSetPages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: SET_PAGES_MAX})]
+MeasuredDataSetBlocks = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: DATA_SET_BLOCKS_MAX})]
+MeasuredDataSetPages = Annotated[int, msgspec.Meta(ge=0, extra={_MEASURED: DATA_SET_PAGES_MAX})]
+MeasuredPct = Annotated[float, msgspec.Meta(ge=0, extra={_MEASURED: PCT_MAX})]
 
 
 def one_of(*words: str) -> msgspec.Meta:

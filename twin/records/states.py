@@ -8,13 +8,26 @@ the texts below the fields into docs/state.md and schemas/state.schema.json.
 from __future__ import annotations
 
 import re
+from datetime import UTC, tzinfo
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from twin.records.bounds import Count, MeasuredCount, MeasuredMessages, MeasuredNumber, Number, Share, Time
-from twin.units import event_time
+from twin.records.bounds import (
+    Count,
+    MeasuredCount,
+    MeasuredDataSetBlocks,
+    MeasuredDataSetPages,
+    MeasuredMessages,
+    MeasuredNumber,
+    MeasuredPct,
+    MeasuredSetPages,
+    Number,
+    Share,
+    Time,
+)
+from twin.units import as_local, event_time
 
 ExpandStatus = Literal["NORMAL", "FAILED", "MAXIMUM"]
 Baseline = dict[str, object]  # what was measured beyond the model, by field
@@ -107,12 +120,11 @@ class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
     is_recent: bool
     """False once a further one is overdue: no forecast is made then."""
 
-    @property
-    def lacking(self) -> str:
-        """Why no forecast can be made, in words; "" if one can be: `not known yet, 3 of 5 levels`."""
+    def lacking_in(self, zone: tzinfo) -> str:
+        """Return why no forecast can be made, in words; "" if one can be: `not known yet, 3 of 5 levels`."""
         if self.known < self.needed:
             return f"not known yet, {self.known} of {self.needed} levels"
-        return "" if self.is_recent else f"not known, no level since {self.last[11:16]}"
+        return "" if self.is_recent else f"not known, no level since {as_local(self.last, zone, self.last)}"
 
 
 class ProbabilityBin(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,12 +282,13 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the measurements of the last 24 hours that the twin [matched](#fidelity) within its tolerance; null:
     fewer than ten tested it."""
     sizes_measured: dict[str, dict[str, SizePair]] = {}
-    """By resource and field, sizes whose last measurement differs from the twin."""
+    """By resource and field, sizes whose last measurement differs from the twin, which could not take them over."""
     limits_unknown: tuple[str, ...] = ()
     """Resources that expand up to a limit that the estate does not describe (`max_pages`, `max_size` of a data set): it
-    counts as MQ's own, which is no room to count on."""
+    counts as MQ's own, which is no room to count on; and data sets that it does not describe at all."""
     levels: MeasuredLevels | None = None
-    """Measured levels of a store whose puts and gets nothing reports; null otherwise, and before a resync."""
+    """Measured levels of a store whose puts and gets nothing reports, or that is taken over again and again; null
+    otherwise, and before a resync."""
     forecast: StateForecast | None
     """The [forecast](#fields-of-a-forecast); null if nothing rises, or flows or levels are not yet known. While puts
     are refused: full now."""
@@ -286,7 +299,16 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lacks_levels(self) -> str:
         """Why no forecast can be made, in words; "" if one can be."""
-        return "" if self.levels is None else self.levels.lacking
+        return self.lacks_levels_in(UTC)
+
+    def lacks_levels_in(self, zone: tzinfo) -> str:
+        """Return the same, with times in a zone."""
+        return "" if self.levels is None else self.levels.lacking_in(zone)
+
+    @property
+    def lacks_limits(self) -> str:
+        """Which limits are not known, in words: `limit not known: smds/QM01`; "" if all are."""
+        return f"limit not known: {', '.join(self.limits_unknown)}" if self.limits_unknown else ""
 
     @property
     def first(self) -> ResourceForecast | None:
@@ -297,14 +319,14 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
 class DataSetState(msgspec.Struct, frozen=True, kw_only=True):
     """A shared message data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD."""
 
-    blocks_total: MeasuredCount
+    blocks_total: MeasuredDataSetBlocks
     """Blocks of DSBLOCK, space map included."""
-    blocks_max: MeasuredCount
+    blocks_max: MeasuredDataSetBlocks
     """Blocks after all expansions that it can still make, by DSEXPAND, secondary allocation and what its volumes hold;
     `blocks_total` if it cannot expand."""
-    blocks_used: MeasuredCount | None
+    blocks_used: MeasuredDataSetBlocks | None
     """Blocks that hold a page, space map included."""
-    pages_used: MeasuredCount | None
+    pages_used: MeasuredDataSetPages | None
     """Pages of 4 KB in use."""
     messages: MeasuredMessages | None
     """Messages in it."""
@@ -364,13 +386,13 @@ class StructureState(StateRecord, frozen=True, kw_only=True):
     elems_max: MeasuredCount | None
     """Data elements of 256 bytes in total; null as `ents_max`."""
     elems_used: MeasuredCount | None
-    """Data elements in use, without those in SCM."""
+    """Data elements in use, without those in SCM; null, too, where DISPLAY CFSTATUS is all that is known."""
     elems_low: MeasuredCount | None
     """Lower bound of `elems_used`, where lengths are [means](#elements-known-as-an-interval); else `elems_used`."""
     elems_high: MeasuredCount | None
     """Upper bound of `elems_used`, likewise."""
-    usage_pct: MeasuredNumber | None
-    """The larger percentage of entries and elements; above 100 after overfull puts."""
+    usage_pct: MeasuredPct | None
+    """The larger percentage of entries and elements, SIZEUSED if the latter are null; above 100 after overfull puts."""
     alterable: bool
     """False only while data is in SCM or dynamic augmented space is in use: size and ratio cannot be altered. MQSC
     ALTER CFSTRUCT is taken in any case."""
@@ -396,19 +418,19 @@ class PageSetState(StateRecord, frozen=True, kw_only=True):
     """The state record of a page set."""
 
     kind: Literal["page_set"] = "page_set"
-    pages_total: MeasuredCount
+    pages_total: MeasuredSetPages
     """4 KB pages for messages, without header page and space map: unused + persistent + nonpersistent."""
-    pages_used: MeasuredCount | None
+    pages_used: MeasuredSetPages | None
     """Pages in use."""
-    pages_persistent: MeasuredCount | None
+    pages_persistent: MeasuredSetPages | None
     """Pages with a persistent message."""
-    pages_nonpersistent: MeasuredCount | None
+    pages_nonpersistent: MeasuredSetPages | None
     """Pages with nonpersistent messages only."""
-    pages_unused: MeasuredCount | None
+    pages_unused: MeasuredSetPages | None
     """Free pages; 0 after overfull puts."""
-    pages_max: MeasuredCount
+    pages_max: MeasuredSetPages
     """Pages for messages after all expansions that it can still make; `pages_total` if it cannot expand."""
-    usage_pct: MeasuredNumber | None
+    usage_pct: MeasuredPct | None
     """Percentage of pages in use; above 100 after overfull puts."""
     expansions: MeasuredCount
     """Number of expansions; at most 119."""
@@ -418,7 +440,7 @@ class PageSetState(StateRecord, frozen=True, kw_only=True):
     """[Demand](#demand) of applications; null: nothing was counted."""
     buffer_pool: MeasuredCount
     """Number of the buffer pool."""
-    buffer_pool_pct: MeasuredNumber | None
+    buffer_pool_pct: MeasuredPct | None
     """Percentage of the buffer pool in use, as last measured; null before."""
     buffer_pool_writes: Literal["none", "asynchronous", "synchronous"] | None
     """Writes of MQ at that percentage: asynchronous from 85 %, synchronous from 95 %; null before it is measured."""
@@ -444,7 +466,7 @@ class QueueFileState(StateRecord, frozen=True, kw_only=True):
     allocated ones."""
     file_max_bytes: MeasuredCount
     """Maximum size of the file in whole blocks: `max_size`, or the space in its file system."""
-    usage_pct: MeasuredNumber | None
+    usage_pct: MeasuredPct | None
     """Blocks of the file with data, in percent of the maximum; above 100 after overfull puts."""
     demand: BlockDemand | None = None
     """[Demand](#demand) of applications; null: nothing was counted."""
@@ -532,7 +554,7 @@ class UniformClusterState(StateRecord, frozen=True, kw_only=True):
     capacity: MeasuredNumber | None
     """Messages per second that those members can deliver: `members` times `messages_per_second`, or less where a host
     is full."""
-    usage_pct: MeasuredNumber | None = None
+    usage_pct: MeasuredPct | None = None
     """`load` in percent of `capacity`."""
     members_needed: Annotated[MeasuredCount, msgspec.Meta(extra_json_schema={"minimum": 1})] | None
     """Members that carry the load."""

@@ -15,12 +15,15 @@ from twin.records.states import (
     CouplingFacilityState,
     PageSetState,
     QueueFileState,
+    ResourceForecast,
     StateRecord,
     StructureState,
     UniformClusterState,
 )
-from twin.units import as_times, as_usage, percent, readable_size
+from twin.units import as_span, as_times, as_usage, percent, readable_size
 
+LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
+_UNLIKELY = 0.1  # one below which full is called unlikely
 NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
 _FILE_BLOCK_BYTES = 512  # of a queue file
 
@@ -48,10 +51,12 @@ class Words(NamedTuple):
     kind: str = ""
 
 
+SIZEUSED = "SIZEUSED"  # of DISPLAY CFSTATUS
+
 RESOURCES: dict[str, Words] = {
     Pool.ENTRIES: Words("entries (ENTSUSED)", "Entries of {store}", "entries", "entries", "structure"),
     Pool.ELEMENTS: Words("elements (ELEMUSED)", "Elements of {store}", "elements", "elements", "structure"),
-    Pool.SMDS: Words("blocks (USED)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
+    Pool.SMDS: Words("blocks (with space map)", "SMDS blocks of {owner} for {store}", "pages", "blocks", "structure"),
     Pool.SCM: Words("bytes", "SCM of {store}", "messages"),
     Pool.AUGMENTED: Words("bytes", "Storage for dynamic augmented space of {store}", "messages"),
     Pool.PAGES: Words("pages", "Pages of {store}", "pages", "pages", "page_set"),
@@ -73,7 +78,8 @@ class ResourceUsage(msgspec.Struct, frozen=True):
         unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
         pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
         maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
-        note: a status that is not the usual one, such as EXPANDST(FAILED), or that nothing was measured; else empty.
+        note: a status that is not the usual one, such as EXPANDST(FAILED), that nothing was measured, or SIZEUSED: the
+            percentage is that of DISPLAY CFSTATUS, a whole number, of the structure; else empty.
     """
 
     name: str
@@ -89,6 +95,8 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The usage in words, as causes of alerts have it."""
+        if self.note == SIZEUSED:
+            return f"{self.pct:.0f} % ({SIZEUSED})"
         return NOT_MEASURED if self.pct is None else as_usage(self.pct)
 
     @property
@@ -123,7 +131,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
 
     @property
     def amount_text(self) -> str:
-        """The amounts: `228 of 256 blocks (USED), can grow to 512`; empty if it was not measured."""
+        """The amounts: `228 of 256 blocks (with space map), can grow to 512`; empty if it was not measured."""
         if self.used is None:
             return ""
         growth = f", can grow to {self._amount(self.maximum)}" if self.can_grow else ""
@@ -150,6 +158,23 @@ def resources_of(state: StateRecord) -> list[ResourceUsage]:
     return []
 
 
+def rise_text(first: ResourceForecast | None) -> str:
+    """Return what is said of a store that rises and is not likely to be full: the one place that says it.
+
+    Example: `rises, 18 min at this rate, not sure (31 %)`. "" where nothing rises, or a time until full is said anyhow.
+    Of a resource that has begun to fall the caller says that instead.
+
+    Args:
+        first: the forecast for the resource that is full first; None: nothing rises.
+    """
+    if first is None or first.time_to_full_s is None or first.full_probability >= LIKELY:
+        return ""
+    probability = first.full_probability
+    chance = f"{100 * probability:.0f} %" if probability >= 0.005 else "less than 1 %"
+    doubt = "not sure" if probability >= _UNLIKELY else "unlikely"
+    return f"rises, {as_span(first.time_to_full_s.p50)} at this rate, {doubt} ({chance})"
+
+
 def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
     """Return the resource nearest to the most it can become; one of unknown usage, or None, where none is known."""
     known = [resource for resource in resources if resource.maximum_pct is not None]
@@ -172,6 +197,9 @@ def _structure(state: StructureState) -> list[ResourceUsage]:
         _usage(ENTRIES, state.ents_used, state.ents_max),
         _usage(ELEMENTS, state.elems_used, state.elems_max),
     ]
+    if state.elems_used is None and state.usage_pct is not None:  # DISPLAY shows no elements, but how full it is
+        label, unit, pct = ELEMENTS.label, RESOURCES[Pool.ELEMENTS].unit, state.usage_pct
+        resources[1] = ResourceUsage(str(ELEMENTS), label, None, 0, 0, unit, pct, pct, SIZEUSED)
     for qmgr, dataset in sorted(state.smds.items()):
         note = "" if dataset.status == "NORMAL" else f"EXPANDST({dataset.status})"
         used, total = dataset.blocks_used, dataset.blocks_total

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -66,7 +67,7 @@ from twin.reporting.records import (
 )
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.units import as_text
+from twin.units import EventTime, as_text, event_us
 
 LINES: Mapping[str, float] = {"static 80 %": 80.0, "static 85 %": 85.0}  # whose pages stand beside those of the twin
 _DAY = 86_400 * SECOND
@@ -87,8 +88,8 @@ def report(
     recording: str | Path,
     estate: Estate | str | Path,
     *,
-    since: str | int | None = None,
-    until: str | int | None = None,
+    since: EventTime | None = None,
+    until: EventTime | None = None,
     alerts: Iterable[AlertRecord] | None = None,
     states: Mapping[str, StateRecord] | None = None,
     notes: Iterable[Note] = (),
@@ -101,9 +102,9 @@ def report(
     Args:
         recording: `.ndjson`, `.ndjson.zst` or `.arrow`.
         estate: the estate, or its file.
-        since: RFC 3339, a date, microseconds since 1970, "today" or "yesterday" (of the last event, from midnight UTC);
+        since: a time as `twin.units.EventTime`, a date, "today" or "yesterday" (of the last event, from midnight UTC);
             None: the first event.
-        until: RFC 3339, a date or microseconds since 1970; None: behind the last event.
+        until: a time as `twin.units.EventTime`, or a date; None: behind the last event.
         alerts: records that a job has published, in their order; None: those of the replay.
         states: state records of the job, by store; None: those of the replay.
         notes: notes of people on alerts, in their order; those on alerts of other periods are left out.
@@ -524,21 +525,24 @@ def _slope(peaks: Array) -> float | None:
 # --- times -----------------------------------------------------------------------------------------------------------
 
 
-def _since(text: str | int, last: int) -> int:
+def _since(text: EventTime, last: int) -> int:
     """Return the beginning of a period. last: time of the last event, microseconds."""
     if isinstance(text, str) and text in _DAYS_BACK:
         return (last // _DAY - _DAYS_BACK[text]) * _DAY
     return _time("since", text)
 
 
-def _time(name: str, value: str | int) -> int:
+def _time(name: str, value: EventTime) -> int:
     """Return a time in microseconds since 1970. UsageError: it is not a time."""
     is_date = isinstance(value, str) and len(value) == len("2026-11-20")
     try:
-        return int(FIELD["time"].checked(f"{value}T00:00:00Z" if is_date else value))
+        given = event_us(value) if isinstance(value, datetime) else f"{value}T00:00:00Z" if is_date else value
+        return int(FIELD["time"].checked(given))
     except EventError as error:
         known = ", a date, today or yesterday" if name == "since" else ", or a date"
         raise UsageError(f"{name}: {error.detail}{known}") from None
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _microseconds(text: str) -> int:

@@ -465,6 +465,14 @@ def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Na
     return all_names, np.array(numbers, layout.ROUTE)
 
 
+def give_queues(tables: Tables, names: Names, queues: Sequence[str]) -> Names:
+    """Assign rows to queues of a store that none of its routes leads to; return the names with the new ones."""
+    all_names = Names(names.qmgrs, [*names.queues, *queues], names.flows)
+    tables.set_names(msgspec.msgpack.encode(all_names))
+    _fill_new(tables, names, all_names)
+    return all_names
+
+
 def _fill_new(tables: Tables, before: Names, names: Names) -> None:
     """Initialise the rows of new queues and flows."""
     tables.reserve("queues", len(names.queues))

@@ -193,6 +193,12 @@ def _severity(
     """Return the severity of a condition that holds: info where it informs only. A page does not become a watch."""
     before = None if episode is None else episode.severity
     is_page = before not in (None, INFO)
+    if (
+        condition == Condition.THRESHOLD
+        and not is_page
+        and all(view.view(resource).is_below_own for resource in resources)
+    ):
+        return INFO
     if condition in _INFORMING and not is_page and view.monitor.can_foresee(view, now // clock.TICK):
         return INFO
     severity = max((view.view(resource).severity(condition, before) for resource in resources), key=SEVERITIES.index)
@@ -251,6 +257,29 @@ def _headed(finding: Finding, words: str) -> Finding:
     headline = finding.headline.partition(": ")[2] or finding.cause.partition(". ")[0]
     cause = f"{words[0].upper()}{words[1:]}. {finding.cause}"
     return msgspec.structs.replace(finding, cause=cause, headline=f"{words}: {headline}")
+
+
+def fire(view: AlertedStore, condition: str, resource: Resource, now: int) -> list[Alert]:
+    """Fire a condition that was measured, unless it has fired; return the alert of a resource that kernels do not fire.
+
+    Args:
+        view: the store.
+        condition: the condition.
+        resource: the resource that it holds for.
+        now: event time, microseconds.
+    """
+    store = view.tables.store
+    bit = next((bit for bit, watched in view.conditions.items() if watched == (condition, resource)), None)
+    if bit is None and resource.pool != Pool.SMDS:
+        if view.episodes.get(condition, resource) is not None:
+            return []
+        return view.episodes.open(_finding(view, condition, (resource,), None, now), now)
+    row, rows = (0, store.scalars) if bit is not None else (view.qmgrs.index(resource.owner), store.datasets)
+    bit = DATA_SET.bits[condition] if bit is None else bit
+    if int(rows["armed"][row]) & bit:
+        rows["armed"][row] ^= bit
+        rows["fired"][row] |= bit
+    return []
 
 
 def arm(view: AlertedStore, condition: str, resource: Resource) -> None:

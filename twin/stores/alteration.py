@@ -6,7 +6,7 @@ Sources: docs/storage-model.md, "Alter and rebuild".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
@@ -127,6 +127,11 @@ def adopt(
     datasets = {qmgr: Smds(**content) for qmgr, content in described["smds"].items()}
     in_effect = {name: value for name, value in changes.items() if name not in _PENDING}
     return replace(config, **in_effect, smds={**config.smds, **datasets}), waiting
+
+
+def assumed_sets(config: Structure, qmgrs: Sequence[str]) -> set[str]:
+    """Return the queue managers whose data set is not described, so that its size is assumed."""
+    return {qmgr for qmgr in qmgrs if config.smds.get(qmgr, _NOT_DESCRIBED) == _NOT_DESCRIBED}
 
 
 def describe_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:

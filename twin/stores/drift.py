@@ -23,6 +23,8 @@ MIN_TESTS = 10  # measurements, before which a share of them says little [assume
 # Three of four: below it the twin is wrong too often to act on, though never three times in a row [assumed].
 LOW_FIDELITY = 0.75
 _HOUR = 3600 * SECOND
+_SHARE_LASTS = 2 * _HOUR  # after which a measured share says nothing about now [assumed]
+_ROUNDED_PCT = 1.0  # by which SIZEUSED, a whole number, may differ from the share that it comes from
 _FIDELITY_HOURS = 24
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
 _MAX_EXCESS = 1 << 48
@@ -57,6 +59,19 @@ class SizeMeasured(msgspec.Struct, frozen=True):
         return 100.0 * (self.model - self.measured) / max(1, self.model, self.measured)
 
 
+class MeasuredShare(msgspec.Struct, array_like=True):
+    """A resource in use as last measured.
+
+    pct: percent of its present size; beyond_pct: points by which that was above the twin's, 0 where it was not; time:
+    when, microseconds; is_rising: True if it had risen since it last changed.
+    """
+
+    pct: float
+    beyond_pct: float
+    time: int
+    is_rising: bool = False
+
+
 class TestedHour(msgspec.Struct, array_like=True):
     """Measurements of an hour (hours since 1970) that tested the twin, and how many of them matched."""
 
@@ -70,7 +85,8 @@ class Drift(msgspec.Struct, kw_only=True):
 
     measured: fields of the state record that the baseline has taken from measurements, sorted; sizes: those measured
     last that are not the model's; streak: measurements in a row beyond the tolerance; agreed: in a row within it;
-    cleared_at: the store's clock when the last alert was cleared; hours: the last 24 until the last test, ascending.
+    cleared_at: the store's clock when the last alert was cleared; hours: the last 24 until the last test, ascending;
+    shares: by name of a resource, how full it was measured last.
     """
 
     baseline: Baseline | None = None
@@ -82,6 +98,7 @@ class Drift(msgspec.Struct, kw_only=True):
     agreed: int = 0
     cleared_at: int | None = None
     hours: list[TestedHour] = []
+    shares: dict[str, MeasuredShare] = {}
 
     @property
     def tests(self) -> int:
@@ -109,6 +126,25 @@ class Drift(msgspec.Struct, kw_only=True):
             self.hours.append(TestedHour(hour))
         self.hours[-1].tests += 1
         self.hours[-1].matched += all(abs(pct) <= tolerance_pct for pct in pcts.values())
+
+    def note_share(self, resource: Resource, pct: float, twin_pct: float, now: int) -> None:
+        """Keep how full a resource was measured.
+
+        Args:
+            resource: the resource.
+            pct: percent of its present size in use.
+            twin_pct: the same by the twin.
+            now: the store's clock, microseconds.
+        """
+        before = self.shares.get(str(resource))
+        is_rising = before is not None and (pct > before.pct or (pct == before.pct and before.is_rising))
+        beyond_pct = pct - twin_pct if pct - twin_pct > _ROUNDED_PCT else 0.0
+        self.shares[str(resource)] = MeasuredShare(round(pct, 4), round(beyond_pct, 4), now, is_rising)
+
+    def share_of(self, resource: Resource, now: int) -> MeasuredShare | None:
+        """Return how full a resource was measured last; None: never, or long ago. now: the store's clock."""
+        share = self.shares.get(str(resource))
+        return share if share is not None and 0 <= now - share.time <= _SHARE_LASTS else None
 
     def describe_fidelity(self) -> str:
         """Return the sentence with the share of measurements that matched; "" while they are too few."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,6 +10,7 @@ from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far
 from kernels.layout import NEVER
 from twin.alerts.episodes import Episode, OpenIncident
 from twin.alerts.readers import Readers
+from twin.errors import UNREADABLE
 from twin.forecast.monitor import ForecastMemory
 from twin.state import earlier
 from twin.state.tables import StateError
@@ -22,6 +23,7 @@ MESSAGE_VERSION = 11  # of stores that hold messages
 SHARED_VERSION = 4
 STATE_FORMAT = f"{MESSAGE_VERSION}.{SHARED_VERSION}"  # of headers and pages; state is written in no other format
 READ_FORMATS = ("10.3", STATE_FORMAT)  # state of these is read: each store is migrated when it is opened
+_T = TypeVar("_T")
 _MESSAGE_VERSIONS = range(earlier.OLDEST, MESSAGE_VERSION + 1)
 _SHARED_VERSIONS = range(3, SHARED_VERSION + 1)
 
@@ -71,13 +73,13 @@ def decode_header(content: bytes, kind: str, name: str) -> Header:
     Raises:
         StateError: it is of another kind, or of a version that is not read.
     """
-    written = msgspec.msgpack.decode(content, type=Format)
+    written = _decoded(content, Format, name)
     if written.version not in _MESSAGE_VERSIONS or written.kind != kind:
         raise StateError(
             f"state of {name} is of a {written.kind}, version {written.version}; this program reads that of a {kind}, "
             f"version {_words(_MESSAGE_VERSIONS)}: begin with a new checkpoint"
         )
-    header = msgspec.msgpack.decode(content, type=Header)
+    header = _decoded(content, Header, name)
     if header.version == 10:  # it did not say whether there was a queue operation; the first put reserves `counts`
         header.is_counted = header.rows["counts"] > 0
     return header
@@ -155,13 +157,13 @@ def decode_shared_state(content: bytes, name: str) -> SharedState:
     Raises:
         StateError: it is of a version that is not read.
     """
-    version = msgspec.msgpack.decode(content, type=Format).version
+    version = _decoded(content, Format, name).version
     if version not in _SHARED_VERSIONS:
         raise StateError(
             f"state of {name} has version {version}; this program reads {_words(_SHARED_VERSIONS)}: "
             "begin with a new checkpoint"
         )
-    state = msgspec.msgpack.decode(content, type=SharedState)
+    state = _decoded(content, SharedState, name)
     if version == 3:  # every report was released as it came
         state.frontier.released_ticks = dict(state.frontier.last_ticks)
         state.frontier.leaving = list(state.frontier.former_sources)
@@ -187,14 +189,19 @@ def is_older(header: bytes, name: str) -> bool:
     Raises:
         StateError: it is of a version that is not read.
     """
-    try:
-        written = msgspec.msgpack.decode(header, type=Format)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StateError(f"state of {name} is of no format known here: {error}") from error
+    written = _decoded(header, Format, name)
     versions = _SHARED_VERSIONS if written.kind is None else _MESSAGE_VERSIONS
     if written.version not in versions:
         raise StateError(f"state of {name} has version {written.version}; this program reads {_words(versions)}")
     return written.version != versions[-1]
+
+
+def _decoded(content: bytes, kind: type[_T], name: str) -> _T:
+    """Return decoded msgpack. Raise StateError if it is of no known format; name: its store, for the error."""
+    try:
+        return msgspec.msgpack.decode(content, type=kind)
+    except UNREADABLE as error:
+        raise StateError(f"state of {name} is of no format known here: {error}") from error
 
 
 def _words(versions: range) -> str:

@@ -45,6 +45,7 @@ class StoreKind(ABC):
         resources: its resources as kernels know them; those of data sets are not among them.
         conditions: condition and resource by bit of scalars.fired, in the order in which alerts are published.
         measurable: fields of the state record that a baseline takes over, without those of data sets.
+        takes_in_queues: True if queues that the estate lacks may be in it.
         known_by: for each field of a usage, the measured fields that determine it when nothing was counted.
     """
 
@@ -54,6 +55,7 @@ class StoreKind(ABC):
     conditions: ClassVar[Mapping[int, Fired]]
     measurable: ClassVar[tuple[str, ...]]
     known_by: ClassVar[KnownBy]
+    takes_in_queues: ClassVar[bool] = True
 
     @abstractmethod
     def _begin(self) -> None:
@@ -98,7 +100,15 @@ class StoreKind(ABC):
 
     @abstractmethod
     def _take_sizes(self, measured: Measured) -> None:
-        """Take over the sizes of a measurement with resync, without nulls, in place of the model's."""
+        """Take over the sizes of a measurement, without nulls, in place of the model's."""
+
+    @abstractmethod
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        """Return (measured, total) by resource of which a measurement says how much is in use, the total above 0."""
+
+    def _with_usage(self, measured: Measured) -> Measured:
+        """Return a measurement in which `usage_pct` stands for the amount that it lacks."""
+        return measured
 
     @abstractmethod
     def _displays(self) -> tuple[Step, ...]:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from kernels import layout
 from twin.alerts.episodes import Alert
 from twin.capacity.structures import Usage
-from twin.conditions import Resource
+from twin.conditions import ELEMENTS, ENTRIES, Resource
 from twin.events import Measured
 from twin.forecast.levels import Levels
 from twin.records import Baseline, StateRecord, StructureState
@@ -34,10 +34,11 @@ class MeasuredStructureTwin(StructureTwin):
 
     conditions = conditions_of({pool: spec for pool, spec in STRUCTURE.items() if spec.fills})
     measurable = ("ents_used", "elems_used")
+    takes_in_queues: ClassVar[bool] = False
     known_by: ClassVar[KnownBy] = {
         "ents_used": any_of("ents_used"),
         **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),
-        "usage_pct": all_of("ents_used", "elems_used"),
+        "usage_pct": all_of("ents_used", "elems_used") + all_of("ents_used", "usage_pct"),
         "demand": (),
     }
 
@@ -70,6 +71,25 @@ class MeasuredStructureTwin(StructureTwin):
         super()._take_sizes(measured)
         if unknown & self.totals.keys():
             self.monitor.memory.levels = Levels()  # of other resources they begin again, too
+
+    @override
+    def _rescaled(self, totals: dict[str, int]) -> dict[str, int]:
+        return totals  # z/OS alters its ratio
+
+    @override
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        """Return what was measured of pools of which the total is known."""
+        of_pool = {ENTRIES: "ents", ELEMENTS: "elems"}
+        return {
+            pool: (measured[f"{name}_used"], self.totals[f"{name}_max"])  # type: ignore[literal-required]
+            for pool, name in of_pool.items()
+            if f"{name}_used" in measured and self.totals.get(f"{name}_max")
+        }
+
+    @property
+    @override
+    def _awaits_mix(self) -> bool:
+        return False
 
     @override
     def _elements_by_usage(self, measured: Measured) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, smds
+from kernels.held import HELD_FOR
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.events import Measured
 from twin.events.measured import without_nulls
@@ -103,6 +104,16 @@ def surplus_events(
 # --- structures ------------------------------------------------------------------------------------------------------
 
 
+def release_gets(store: layout.Store) -> None:
+    """End the wait of gets without a message id and a unit of work: a measurement that is taken over knows of them."""
+    held, high = store.held, int(store.scalars[0]["held_high"])
+    rows = np.flatnonzero(
+        (held["used"][:high] == 1) & (held["keyed"][:high] == 0) & (held["unit"][:high] == layout.NONE)
+    )
+    held["held_at"][rows] = store.scalars[0]["clock"] - HELD_FOR
+    store.held_dirty[rows >> layout.HELD_SHIFT] = 1
+
+
 def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> Baseline:
     """Keep what the real system holds beyond the model; return the state record's `baseline`.
 
@@ -142,11 +153,23 @@ def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[s
     }
 
 
-def take_data_set_sizes(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured) -> None:
-    """Give data sets their measured sizes; one found larger has expanded. Arguments as of `set_structure_baseline`."""
+def take_data_set_sizes(
+    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: Measured, assumed: Collection[str]
+) -> None:
+    """Give data sets their measured sizes; one found larger has expanded.
+
+    Args:
+        store: the structure's arrays.
+        ds_block: DSBLOCK, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+        assumed: queue managers whose data set the estate does not describe: it is expected to stay as it is measured.
+    """
     for row, qmgr in enumerate(qmgrs):
         total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
         dataset = store.datasets[row]
+        if total and qmgr in assumed:
+            dataset["limit"] = total
         if not total or total == dataset["blocks_total"]:
             continue
         if total > dataset["blocks_total"]:

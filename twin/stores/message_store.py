@@ -20,10 +20,10 @@ import numpy as np
 from kernels import clock, event_loop, layout, messages, meter_rows, pools, scm, ticks, usage, watch
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.alerts.findings import Viewer
+from twin.alerts.findings import Owned, Viewer
 from twin.alerts.readers import Readers
-from twin.alerts.resource_view import ResourceView
-from twin.conditions import Condition, Pool, Resource
+from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
+from twin.conditions import ENTRIES, Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
 from twin.events import EventBlock, Measured
@@ -35,7 +35,7 @@ from twin.forecast.outlook import Forecast
 from twin.records import Action, DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
-from twin.state.tables import Names, StateError, Tables, give_rows
+from twin.state.tables import Names, StateError, Tables, give_queues, give_rows
 from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
@@ -43,15 +43,16 @@ from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judg
 from twin.stores.estimate import MANY, Estimate, Holding
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import completed, counted_rows, depths_of, surplus_events
+from twin.stores.measurement import completed, counted_rows, depths_of, release_gets, surplus_events
 from twin.stores.reports import Report, Reporter
-from twin.stores.resources import read_usage
+from twin.stores.resources import LEAST, read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
+MAX_FOREIGN_QUEUES = 200  # that the estate lacks, of a store [assumed]
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 
 
@@ -103,6 +104,7 @@ class MessageStore(StoreKind):
         self.estate = estate
         self.config = described
         self._plain: tuple[object, dict[str, Any]] = None, {}  # the last result of `_attributes`, and of which config
+        self._own_queues = frozenset(described.queues)
         self._described = self._attributes()
         self._forecasts = forecasts
         if header is None:
@@ -134,7 +136,12 @@ class MessageStore(StoreKind):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
-        self.episodes = Episodes(self.name, refreshed=self._refresher(), on_record=self.monitor.note_alert)
+        self.episodes = Episodes(
+            self.name,
+            refreshed=self._refresher(),
+            on_record=self.monitor.note_alert,
+            zone=self.estate.site.clock,
+        )
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
@@ -154,7 +161,13 @@ class MessageStore(StoreKind):
         turns = int(self.tables.store.scalars[0]["turns"])
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self.episodes = Episodes(
-            self.name, header.episodes, turns, header.incident, self._refresher(), self.monitor.note_alert
+            self.name,
+            header.episodes,
+            turns,
+            header.incident,
+            self._refresher(),
+            self.monitor.note_alert,
+            self.estate.site.clock,
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
@@ -345,7 +358,7 @@ class MessageStore(StoreKind):
     def _attend(self) -> None:
         """Write to PARAMS at which ticks the event loop has to stop."""
         params = self.tables.store.params[0]
-        params["attended"] = self.episodes.any_open or self._reporter.is_due
+        params["attended"] = self.episodes.any_open or self._reporter.is_due or self._awaits_mix
         self.monitor.attend(params)
 
     def _make_room(self, event: np.void) -> None:
@@ -390,11 +403,23 @@ class MessageStore(StoreKind):
         """
         if "queues" not in measured:
             return []
+        self._take_in(measured)
         refused, rows = self.monitor.memory.refused_at, self.tables.store.queues
         refused_at = None if refused is None else refused * clock.TICK
         if self.readers.note(measured, min(time, self.clock), self.queues, rows, refused_at):
             self.monitor.look_soon()
         return unread.check(self, self.clock)
+
+    def _take_in(self, measured: Measured) -> None:
+        """Give rows to queues that the estate lacks, where a measurement finds messages in them: their depths count.
+
+        Their puts and gets are dead letters until the estate has them.
+        """
+        known = set(self.queues)
+        new = [own["name"] for own in measured["queues"] if own.get("depth") and own["name"] not in known]
+        room = MAX_FOREIGN_QUEUES - (len(known) - len(known.intersection(self._own_queues)))
+        if new and room > 0 and self.takes_in_queues:
+            self._names = give_queues(self.tables, self._names, list(dict.fromkeys(new))[:room])
 
     def _measure(self, content: Mapping[str, Any]) -> list[Alert]:
         """Take a measurement; return the alerts it opens or clears.
@@ -404,12 +429,18 @@ class MessageStore(StoreKind):
         """
         measured = without_nulls(content)
         is_test = self.is_counted and self.drift.baseline is not None
-        self.tested = self._compare(measured) if is_test else {}
         self.found_sizes = self._compare_sizes(measured)
+        sizes_before = read_usage(self.tables.store)["maximum"].copy()
+        self._take_sizes(measured)
+        rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
+        seen, measured = measured, self._with_usage(measured)
+        self.tested = self._compare(measured) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
+        if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
+            new_fields = new_fields - {"elems_used"} | {"usage_pct"}
         holding = self._holding(measured)
-        if self._is_taken(measured, holding):
+        if is_taken := self._is_taken(measured, holding):
             self.estimate.note_moved(self._compare(measured), is_believed=bool(measured.get("resync")))
             alerts = self._take(measured, new_fields, holding)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
@@ -418,9 +449,49 @@ class MessageStore(StoreKind):
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
         compared, sizes = self.estimate.unmoved(self._compare(measured)), self._compare_sizes(measured)
-        return alerts + judge(
+        alerts += judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
+        alerts += self._guard(self._in_use(measured), is_taken=is_taken and holding is None)
+        if is_taken and self.monitor.memory.estimated_at is not None:
+            usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
+            self.monitor.look_soon()
+            alerts += self.monitor.tick(self, now // clock.TICK)
+        return alerts + self.monitor.warn(self, now // clock.TICK)
+
+    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_taken: bool) -> list[Alert]:
+        """Open the alerts that measured shares call for, whatever the model says; return them.
+
+        Args:
+            in_use: (measured, total) by resource.
+            is_taken: True if the measurement was taken over and does not say how many messages there are.
+        """
+        now, alerts = self.clock, list[Alert]()
+        for resource, (used, total) in in_use.items():
+            self.drift.note_share(resource, usage_pct(used, total), self._own_view(resource).usage_pct, now)
+        if in_use or is_taken:
+            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_taken)
+        for resource, (used, total) in in_use.items():
+            if self.drift.shares[str(resource)].pct >= self.view(resource).watched_pct:
+                alerts += alerting.fire(self, Condition.THRESHOLD, resource, now)
+            if used + LEAST.get(resource.pool, 1) > total and resource in self._usage_rows():
+                alerts += alerting.fire(self, Condition.FULL, resource, now)
+        return alerts + alerting.open_fired(self, now)
+
+    def beyond_pct(self, resource: Resource) -> float:
+        """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
+        share = self.drift.share_of(resource, self.clock)
+        return 0.0 if share is None else share.beyond_pct
+
+    def nearly_full(self) -> Resource | None:
+        """Return the fullest resource that was measured at `CRITICAL_FROM_PCT` and rising, and still is; or None."""
+        now, pressed = self.clock, dict[Resource, float]()
+        for name, share in self.drift.shares.items():
+            resource = Resource.parse(name)
+            if share.is_rising and share.pct >= CRITICAL_FROM_PCT and self.drift.share_of(resource, now) is not None:
+                pct = self.view(resource).usage_pct
+                pressed |= {resource: pct} if pct >= CRITICAL_FROM_PCT - HYSTERESIS_PCT else {}
+        return max(pressed, key=pressed.__getitem__, default=None)
 
     def _is_taken(self, measured: Measured, holding: Holding | None) -> bool:
         """Return True if a measurement is taken over, as it asks for that or as events are a sample of what happens."""
@@ -434,6 +505,7 @@ class MessageStore(StoreKind):
             )
             self.estimate.note_seen(known, round(holding.messages), self.clock)
             if not is_sample:
+                self.monitor.memory.estimated_at = None
                 self.estimate.note_exact(self.tables, holding, self._calls, tick)
         return is_sample or bool(measured.get("resync"))
 
@@ -454,12 +526,12 @@ class MessageStore(StoreKind):
             holding: what the store holds by it; None: it does not say how many messages.
         """
         state = self.state()
-        self._take_sizes(measured)
         now = self.clock
         before = int(self.tables.store.scalars[0]["messages"])
         alerts = self._remove_surplus(measured, holding)
         dropped = before - int(self.tables.store.scalars[0]["messages"])
         self.estimate.known -= dropped
+        release_gets(self.tables.store)
         self.drift.baseline = None
         if holding is not None and self.estimate.is_partial:
             self.estimate.correct(
@@ -471,11 +543,6 @@ class MessageStore(StoreKind):
         if measured.get("resync"):
             self.drift.streak = 0
         self._set_params()
-        self.monitor.note_levels(self, now // clock.TICK)
-        if self.monitor.memory.estimated_at is not None:
-            usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
-            self.monitor.look_soon()
-            alerts += self.monitor.tick(self, now // clock.TICK)
         return alerts
 
     def _remove_surplus(self, measured: Measured, holding: Holding | None) -> list[Alert]:
@@ -534,7 +601,12 @@ class MessageStore(StoreKind):
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
-        return self._compare(without_nulls(measured))
+        return self._compare(self._with_usage(without_nulls(measured)))
+
+    @property
+    def _awaits_mix(self) -> bool:
+        """True while the messages held are to say what a baseline takes: each tick asks the kind."""
+        return False
 
     @property
     def is_believed(self) -> bool:
@@ -633,19 +705,35 @@ class MessageStore(StoreKind):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        memory = self.monitor.memory
-        began = memory.levels.rise_began
-        if memory.estimated_at is not None and not began:
-            began = int(self.tables.store.tides[meter_rows.TOTAL_TIDE]["began"])
-        is_sample = memory.estimated_at is not None
+        memory, tick = self.monitor.memory, self.clock // clock.TICK
+        rise_began = memory.levels.rise_began
+        if memory.estimated_at is not None and not rise_began:
+            rise_began = int(self.tables.store.tides[meter_rows.TOTAL_TIDE]["began"])
+        by_levels = memory.estimated_at is not None or self.monitor.is_by_levels(self, tick)
         return Viewer(
-            self.tables.store, self.queues, self.view, self.began, self.readers, began * clock.TICK, is_sample=is_sample
+            self.tables.store,
+            self.queues,
+            self.view,
+            self.began,
+            self.readers,
+            rise_began * clock.TICK,
+            self.estate.site.clock,
+            Owned(self._own_queues, self._entries_held),
+            by_levels=by_levels,
         )
+
+    def _entries_held(self) -> int | None:
+        """Return the entries that the store holds, each a message; None of a store without entries."""
+        row = next((row for resource, row in self._usage_rows().items() if resource == ENTRIES), None)
+        return None if row is None else int(read_usage(self.tables.store)["used"][row])
 
     def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""
         if resource.pool != Pool.QUEUE:
-            return self._own_view(resource)
+            view = self._own_view(resource)
+            view.is_measured = self.drift.share_of(resource, self.clock) is not None
+            view.beyond_pct = self.beyond_pct(resource)
+            return view
         rows = self.tables.store.queues[: len(self.queues)]
         row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
         return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)

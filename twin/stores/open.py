@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from twin.errors import UsageError
 from twin.estate import Estate, Structure, as_estate
+from twin.estate.errors import known_hint
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.coupling_facility import CouplingFacilityTwin
@@ -42,8 +44,11 @@ def open_store(
 
     Raises:
         StateError: header and pages do not fit together, or are of another format or kind.
+        UsageError: the estate has no such store.
     """
     estate = as_estate(estate)
+    if name not in estate.stores:
+        raise UsageError(f"{name}: the estate has no such store{known_hint(name, estate.stores)}")
     kind = estate.stores[name].kind
     if kind == CouplingFacilityTwin.kind:
         return CouplingFacilityTwin(estate, name, header)
@@ -61,8 +66,15 @@ def reopened(twin: Twin, estate: Estate) -> Twin:
         twin: the twin, which stays as it is.
         estate: the estate, which has its store.
     """
-    arrays = twin.tables.copied_arrays() if isinstance(twin, MessageStore) else None
-    return open_store(estate, twin.name, arrays, twin.header(), None)
+    if isinstance(twin, MessageStore):
+        return reopened_messages(twin, estate)
+    return open_store(estate, twin.name, None, twin.header(), None)
+
+
+def reopened_messages(twin: MessageStore, estate: Estate) -> MessageStore:
+    """Return a twin of a store that holds messages as `reopened` does."""
+    arrays, forecasts = twin.tables.copied_arrays(), twin.monitor.enabled
+    return open_message_store(estate, twin.name, arrays, twin.header(), None, forecasts=forecasts)
 
 
 def open_message_store(

@@ -219,6 +219,20 @@ class PageSetTwin(MessageStore):
         return {PAGES: (model[worst], measured[worst], model["pages_total"])}
 
     @override
+    def _with_usage(self, measured: Measured) -> Measured:
+        if "usage_pct" not in measured or any(name in measured for name in _USED):
+            return measured
+        return {**measured, "pages_used": round(measured["usage_pct"] / 100 * self._pages()["pages_total"])}
+
+    @override
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        total = self._pages()["pages_total"]
+        parts = [measured[name] for name in _PARTS if name in measured]
+        used = max(measured.get("pages_used", 0), sum(parts), total - measured.get("pages_unused", total))
+        is_said = parts or "pages_used" in measured or "pages_unused" in measured
+        return {PAGES: (used, total)} if is_said and total > 0 else {}
+
+    @override
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
         total = measured.get("pages_total")
         return [] if total is None else [SizeMeasured(str(PAGES), "pages_total", self._pages()["pages_total"], total)]

@@ -49,6 +49,7 @@ class QueueFileTwin(MessageStore):
     resources = RESOURCES
     conditions = conditions_of(RESOURCES)
     measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
+    takes_in_queues: ClassVar[bool] = False
     known_by: ClassVar[KnownBy] = {
         "messages": any_of("messages"),
         "blocks_persistent": any_of("blocks_persistent"),
@@ -196,6 +197,27 @@ class QueueFileTwin(MessageStore):
         if "file_bytes" in measured:
             compared[FILE] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return compared
+
+    @override
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        """Return (measured, total) of the file.
+
+        Of blocks those count that the buffers do not hold, of the size of the file those that the twin has not seen
+        become free: what the file was larger by than in the twin may all be in use.
+        """
+        params, total = self.tables.store.params[0], int(self.tables.store.params[0]["file_max"])
+        if total <= 0:
+            return {}
+        used = [measured["usage_pct"] / 100 * total] if "usage_pct" in measured else []
+        if all(name in measured for name in _PARTS):
+            buffers = {"blocks_persistent": int(params["p_buffer"]), "blocks_nonpersistent": int(params["np_buffer"])}
+            used.append(sum(max(0, measured[name] - buffers[name]) for name in _PARTS))
+        elif "file_bytes" in measured and measured.get("messages") != 0:
+            larger = (self.drift.baseline or {}).get("file_bytes")
+            unseen = larger // queue_file.BLOCK_BYTES if isinstance(larger, int) else 0
+            free = max(0, self._blocks()["blocks_allocated"] - unseen)
+            used.append(measured["file_bytes"] // queue_file.BLOCK_BYTES - free)
+        return {FILE: (max(0.0, *used), total)} if used else {}
 
     @override
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:

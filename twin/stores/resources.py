@@ -12,6 +12,7 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from kernels import layout, meter_rows, page_set, queue_file, smds, usage, watch
+from kernels.pools import SMALLEST_ELEMENTS
 from twin.alerts import fillers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
@@ -93,6 +94,10 @@ QUEUE_FILE = {
     Pool.BLOCKS: Spec(meter_rows.BLOCKS, "pages", threshold_pct=queue_file.WARN_ABOVE, fills=False),
 }
 
+LEAST: Mapping[str, int] = {
+    Pool.ELEMENTS: SMALLEST_ELEMENTS
+}  # what a message takes of a resource, where it is more than 1
+
 
 def conditions_of(specs: Mapping[Pool, Spec]) -> dict[int, tuple[str, Resource]]:
     """Return condition and resource by bit of scalars.fired, as alerts of one event are published."""
@@ -150,6 +155,12 @@ class StoreResource(ResourceView):
         return usage_pct(used, total)
 
     @property
+    @override
+    def beyond_share(self) -> float:
+        _, total, maximum = self._usage
+        return self.beyond_pct / 100 * total / max(1, maximum)
+
+    @property
     def is_limit_known(self) -> bool:
         """True if it is known up to where the resource can expand, or that it cannot."""
         return True
@@ -158,7 +169,8 @@ class StoreResource(ResourceView):
     @override
     def maximum_pct(self) -> float:
         used, total, maximum = self._usage
-        return usage_pct(used, maximum if self.is_limit_known else total)
+        limit = maximum if self.is_limit_known else total
+        return usage_pct(used, limit) + self.beyond_pct * total / max(1, limit)
 
     @property
     @override

@@ -64,7 +64,9 @@ class SharedStore(ABC, Generic[Config]):
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
         self._state = SharedState() if header is None else decode_shared_state(header, name)
-        self.episodes = Episodes(name, self._state.episodes, self._state.turns, self._state.incident)
+        self.episodes = Episodes(
+            name, self._state.episodes, self._state.turns, self._state.incident, zone=estate.site.clock
+        )
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
         if header is not None:
@@ -103,6 +105,13 @@ class SharedStore(ABC, Generic[Config]):
             if not self._has_sources:
                 alerts += self._apply_at_once(time)
         return alerts + self._run_ticks()
+
+    def try_event(self, block: EventBlock, row: int) -> None:
+        """Apply the content of an event with content at once; what it raises is what the event is refused for."""
+        event = PendingEvent(int(block.events[row]["time"]), int(block.events[row]["op"]), block.extras[row])
+        if event.op in (_ALTER, _MEASURE):
+            self._control(event)
+        self._check_conditions(event.time)
 
     def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:
         """Add reports, each source's in order; return the alerts they cause, in order.

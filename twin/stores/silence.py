@@ -9,6 +9,7 @@ Sources: docs/events.md, "Silent sources".
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from twin.conditions import INFO, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.records import Action, Step
 from twin.state.arrays import Array
-from twin.units import as_span, as_text
+from twin.units import as_local, as_span, as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
@@ -102,7 +103,7 @@ def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episode
     """
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
-        return episodes.open(_silent_finding(source, store, int(event["time"]), silent_s), now)
+        return episodes.open(_silent_finding(source, store, int(event["time"]), silent_s, episodes.zone), now)
     episode = episodes.get(Condition.SOURCE_SILENT, source)
     assert episode is not None
     cause = f"{change.qmgr}: events arrive again, alert cleared."
@@ -111,12 +112,12 @@ def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episode
     return episodes.clear(episode, _finding(source, cause, ()), now)
 
 
-def _silent_finding(source: Resource, store: str, time: int, silent_s: int) -> Finding:
+def _silent_finding(source: Resource, store: str, time: int, silent_s: int, zone: tzinfo) -> Finding:
     """Return the finding that a queue manager is silent; time: time of the heartbeat, microseconds since 1970."""
-    qmgr, since = source.owner, as_text(time - silent_s * SECOND)[:19]
+    qmgr, since = source.owner, as_local(time - silent_s * SECOND, zone, seconds=True)
     return _finding(
         source,
-        f"{qmgr}: no event for {as_span(silent_s)}, since {since}Z. The twin shows {store} as of that time; the current"
+        f"{qmgr}: no event for {as_span(silent_s)}, since {since}. The twin shows {store} as of that time; the current"
         " usage is not known.",
         (
             Action(

@@ -17,7 +17,7 @@ from twin.alerts.resource_view import ResourceView
 from twin.capacity.statements import display_structure, display_structure_status
 from twin.capacity.structures import Allocation, Usage, allocate, room_to_grow
 from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
-from twin.estate import Smds, Structure
+from twin.estate import SMDS_MAX_SIZE, Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.events import Measured
 from twin.forecast.fill_model import FillModel, put_elements, structure_model
@@ -31,12 +31,12 @@ from twin.stores.reports import StructureValues
 from twin.stores.resources import DATA_SET, STRUCTURE, conditions_of, read_usage
 from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_params, scm_state
 from twin.stores.state_record import KnownBy, all_of, any_of, data_set_state, demand_rates
-from twin.stores.structure_view import pools_pct, structure_resource
+from twin.stores.structure_view import LAST_WATCHED_PCT, pools_pct, structure_resource
 
 _Total = Literal["ents_max", "elems_max", "size"]
 _TOTALS: tuple[_Total, ...] = ("ents_max", "elems_max", "size")
+_SAME_RATIO = 0.02  # by which measured pools may differ from the arithmetic of an allocation [assumed]
 _ROUNDED_PCT = 1.0  # by which SIZEUSED, a whole number, may differ from the share that it comes from
-_NET_PCT = 95  # of a pool whose level is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
 
 
 class KindState(msgspec.Struct, kw_only=True):
@@ -77,7 +77,7 @@ class StructureTwin(MessageStore):
         "messages": any_of("messages", "ents_used"),
         "ents_used": any_of("ents_used"),
         **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),
-        "usage_pct": all_of("ents_used", "elems_used"),
+        "usage_pct": all_of("ents_used", "elems_used") + all_of("ents_used", "usage_pct"),
         **dict.fromkeys(("offloaded_messages", "offloaded_bytes"), ()),
     }
     config: Structure
@@ -133,8 +133,9 @@ class StructureTwin(MessageStore):
         fields = alteration.structure_params(self.config, self.allocation)
         fields |= {name: total for name, total in self.totals.items() if name in fields}
         fields["alters"] = self.alters_by_itself
+        fields["ds_expand"] = self.config.ds_expand and not self._is_set_measured
         if self.is_believed:
-            fields["full_threshold"] = min(self.config.full_threshold or _NET_PCT, _NET_PCT)
+            fields["full_threshold"] = min(self.config.full_threshold or LAST_WATCHED_PCT, LAST_WATCHED_PCT)
         bounds = scm_params(self.estate, self.config)
         if "scm_max" in self.totals:
             bounds["scm_max"] = bounds["scm_most"] = self.totals["scm_max"]
@@ -294,7 +295,8 @@ class StructureTwin(MessageStore):
         """
         if condition != Condition.THRESHOLD or resource not in (ENTRIES, ELEMENTS):
             return False
-        is_on = self.alters_by_itself and self.alterable and not self.is_believed
+        is_measured = self.drift.share_of(resource, self.clock) is not None
+        is_on = self.alters_by_itself and self.alterable and not self.is_believed and not is_measured
         return is_on and alteration.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
@@ -311,6 +313,8 @@ class StructureTwin(MessageStore):
         alerts: list[Alert] = []
         if enrolled:
             scm.advance(self.tables.store, now * scm.NANOSECONDS)
+        if self._awaits_mix:
+            self._take_mix()
         samples = alteration.count_samples(before, tick)
         if samples > 0 and self.alters_by_itself:
             alerts += self._sample(samples, now)
@@ -330,7 +334,7 @@ class StructureTwin(MessageStore):
 
     @override
     def _take_sizes(self, measured: Measured) -> None:
-        totals: dict[str, int] = {name: total for name in _TOTALS if (total := measured.get(name))}
+        totals = self._rescaled({name: total for name in _TOTALS if (total := measured.get(name))})
         if self.config.scm_max_size and (scm_max := measured.get("scm", {}).get("max")):
             totals["scm_max"] = scm_max
         is_new = any(total > self.totals.get(name, 0) for name, total in totals.items())
@@ -340,8 +344,28 @@ class StructureTwin(MessageStore):
         if is_new:
             self.above_since, self.is_unaltered = None, False
         self._note_level(measured)
-        measurement.take_data_set_sizes(self.tables.store, self.config.ds_block, self.qmgrs, measured)
+        assumed = alteration.assumed_sets(self.config, self.qmgrs)
+        measurement.take_data_set_sizes(self.tables.store, self.config.ds_block, self.qmgrs, measured, assumed)
+        self._set_params()
         self._arm_thresholds()
+
+    def _rescaled(self, totals: dict[str, int]) -> dict[str, int]:
+        """Return measured totals with those that an alter to them changes, too.
+
+        The size scales the pools that were not measured now. Without automatic alter nothing changes the ratio, so a
+        pool scales the size and the other pool, beyond what the arithmetic of an allocation may be wrong by.
+        """
+        params, size = self.tables.store.params[0], self.allocation.size
+        before = {"size": size, "ents_max": int(params["ents_max"]), "elems_max": int(params["elems_max"])}
+        scaled = {**totals}
+        if "size" in totals:
+            stay = [name for name in ("ents_max", "elems_max") if name in self.totals and name not in totals]
+            return scaled | {name: before[name] * totals["size"] // size for name in stay if totals["size"] != size}
+        factors = [total / max(1, before[name]) for name, total in totals.items()]
+        is_altered = bool(factors) and max(factors) - min(factors) < _SAME_RATIO and abs(factors[0] - 1) > _SAME_RATIO
+        if not is_altered or self.config.allow_auto_alter:
+            return scaled
+        return {name: round(total * factors[0]) for name, total in before.items()} | scaled
 
     def _note_level(self, measured: Measured) -> None:
         """Note whether entries or elements are measured at FULLTHRESHOLD, and for how long z/OS has altered nothing."""
@@ -364,8 +388,6 @@ class StructureTwin(MessageStore):
         if entries is None:
             return super()._holding(measured)
         sets, elements = self.tables.store.datasets, measured.get("elems_used")
-        if elements is None:
-            elements = self._elements_by_usage(measured)
         blocks: list[int] = []
         for row, qmgr in enumerate(self._names_of_datasets()):
             used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
@@ -393,15 +415,6 @@ class StructureTwin(MessageStore):
 
     @override
     def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
-        """Take over a measurement; where it has no elements, they are as full as the structure.
-
-        DISPLAY CFSTATUS has entries, and SIZEUSED as `usage_pct`. A coupling facility counts entries and elements, no
-        bytes in use: SIZEUSED is the share of the elements, or of the fuller one of both [assumed]. Where it may be the
-        share of the entries, elements are at most as full as they were.
-        """
-        known = self._elements_by_usage(measured)
-        if known is not None:
-            measured, new_fields = {**measured, "elems_used": known}, new_fields | {"elems_used"}
         if holding is not None and self.config.scm_max_size and "used" in measured.get("scm", {}):
             use, length = self.tables.store.scm[0], self.estimate.length
             each = int(pools.elements_of(int(holding.length or length or 1024)))
@@ -409,15 +422,29 @@ class StructureTwin(MessageStore):
             self.estimate.in_scm = in_scm, round(holding.in_scm) * each - int(use["elems"])
         return super()._take(measured, new_fields, holding)
 
+    @override
+    def _with_usage(self, measured: Measured) -> Measured:
+        """Return a measurement in which elements that it lacks are as full as the structure.
+
+        DISPLAY CFSTATUS has entries, and SIZEUSED as `usage_pct`. A coupling facility counts entries and elements, no
+        bytes in use: SIZEUSED is the share of the elements, or of the fuller one of both [assumed]. Where it may be the
+        share of the entries, elements are at most as full as they were; a baseline leaves them to the mix. The state
+        record of a store of levels has no elements then: nobody has counted them.
+        """
+        known = self._elements_by_usage(measured)
+        return measured if known is None else {**measured, "elems_used": known}
+
     def _elements_by_usage(self, measured: Measured) -> int | None:
         """Return the elements in use by the share of the structure in use; None: it is not needed, or does not say."""
-        if "elems_used" in measured or "usage_pct" not in measured or self.is_counted:
+        if "elems_used" in measured or "usage_pct" not in measured:
             return None
-        params, size = self.tables.store.params[0], measured.get("size") or self.allocation.size
-        elements = min(100.0, measured["usage_pct"]) / 100 * int(params["elems_max"]) * size / self.allocation.size
-        entries_pct = 100 * measured.get("ents_used", 0) / max(1, measured.get("ents_max") or int(params["ents_max"]))
+        params = self.tables.store.params[0]
+        elements = min(100.0, measured["usage_pct"]) / 100 * int(params["elems_max"])
+        entries_pct = 100 * measured.get("ents_used", 0) / max(1, int(params["ents_max"]))
         if abs(measured["usage_pct"] - entries_pct) > _ROUNDED_PCT:
             return round(elements)
+        if self.drift.baseline is None and not measured.get("resync"):
+            return None
         used = read_usage(self.tables.store)["used"][STRUCTURE[Pool.ELEMENTS].row]
         return min(int(used), round(elements))
 
@@ -428,6 +455,34 @@ class StructureTwin(MessageStore):
     @override
     def _compare(self, measured: Measured) -> dict[Resource, tuple[int, int, int]]:
         return measurement.compare_structure(self.tables.store, self.qmgrs, measured)
+
+    @override
+    def _in_use(self, measured: Measured) -> dict[Resource, tuple[float, float]]:
+        compared = self._compare(measured).items()
+        return {resource: (used, total) for resource, (_, used, total) in compared if total > 0}
+
+    @property
+    @override
+    def _awaits_mix(self) -> bool:
+        baseline = self.drift.baseline
+        return baseline is not None and baseline.get("elements") is None and int(self._scalars["base_ents"]) > 0
+
+    def _take_mix(self) -> None:
+        """Give a baseline without elements those of its entries, at the mean of the messages held."""
+        scalars, baseline = self._scalars, self.drift.baseline
+        entries, elements = int(scalars["ents_used"]), int(scalars["elems_used"])
+        if baseline is None or entries <= 0:
+            return
+        room = max(0, int(self.tables.store.params[0]["elems_max"]) - elements)
+        scalars["base_elems"] = min(room, round(int(scalars["base_ents"]) * elements / entries))
+        self.drift.baseline = {**baseline, "elements": int(scalars["base_elems"])}
+        for row in range(len(self.qmgrs)):
+            watch.look(self.tables.store, row)
+
+    @property
+    def _scalars(self) -> np.void:
+        row: np.void = self.tables.store.scalars[0]
+        return row
 
     @override
     def _compare_sizes(self, measured: Measured) -> list[SizeMeasured]:
@@ -484,11 +539,25 @@ class StructureTwin(MessageStore):
 
     def _limits_unknown(self) -> tuple[str, ...]:
         """Return its data sets that expand up to a limit that the estate does not describe."""
-        if not self.config.ds_expand or self.config.offload != "SMDS":
+        if self.config.offload != "SMDS":
             return ()
         limited = self.tables.store.datasets["limited"].tolist()
-        unlimited = (qmgr for qmgr, is_limited in zip(self.qmgrs, limited, strict=False) if not is_limited)
-        return _as_data_sets(tuple(unlimited))
+        expanding = zip(self.qmgrs, limited, strict=False) if self.config.ds_expand else ()
+        unlimited = {qmgr for qmgr, is_limited in expanding if not is_limited}
+        return _as_data_sets(tuple(sorted(unlimited | self._sizes_assumed)))
+
+    @property
+    def _sizes_assumed(self) -> set[str]:
+        """Queue managers whose data set was neither described nor measured: it counts as large as MQ allows."""
+        datasets, largest = self.tables.store.datasets, SMDS_MAX_SIZE // self.config.ds_block
+        assumed = alteration.assumed_sets(self.config, self.qmgrs)
+        return {self.qmgrs[row] for row in range(datasets.size) if datasets[row]["limit"] >= largest} & assumed
+
+    @property
+    def _is_set_measured(self) -> bool:
+        """True if no data set is described, and one was measured: what is measured says what there is."""
+        assumed = alteration.assumed_sets(self.config, self.qmgrs)
+        return len(assumed) == len(self.qmgrs) and len(self._sizes_assumed) < len(assumed)
 
     @override
     def _record(self, common: StateRecord) -> StructureState:

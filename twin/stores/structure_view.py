@@ -10,7 +10,7 @@ from typing_extensions import override
 from kernels import layout, scm
 from kernels.pools import SMALLEST_ELEMENTS
 from twin.alerts import fillers, texts
-from twin.alerts.resource_view import ResourceView
+from twin.alerts.resource_view import WATCHED_PCT, ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
 from twin.estate import Structure
@@ -22,6 +22,7 @@ from twin.stores.state_record import EXPAND_STATUS
 from twin.units import as_times, percent, readable_size
 
 _LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
+LAST_WATCHED_PCT = 95  # of a pool that is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
 _LEAST = {ENTRIES: 1, ELEMENTS: SMALLEST_ELEMENTS}  # what a message takes of a pool
 _POOL_ROWS = (STRUCTURE[Pool.ENTRIES].row, STRUCTURE[Pool.ELEMENTS].row)
 _LAST_FULL = {ENTRIES: "last_full_ents", ELEMENTS: "last_full_elems"}  # field of the scalars
@@ -102,6 +103,13 @@ class _Pool(_OfStructure):
     @override
     def threshold_pct(self) -> float:
         return float(self._store.params[0]["full_threshold"])
+
+    @property
+    @override
+    def watched_pct(self) -> float:
+        """FULLTHRESHOLD, no later than where a structure that was taken over is watched; without one as others."""
+        own = self._config.full_threshold or WATCHED_PCT
+        return min(own, LAST_WATCHED_PCT) if self.is_measured else self.threshold_pct
 
     @property
     @override
@@ -279,16 +287,22 @@ class _Scm(StoreResource):
     @override
     def is_over(self, condition: str, now: int) -> bool:
         """True if nothing is in storage class memory any more, or if what pre-staging lacked is there again."""
+        if condition == Condition.THRESHOLD:
+            return super().is_over(condition, now)
         if condition == Condition.NOT_ALTERABLE:
             return int(self._store.scm[0]["messages"]) == 0
         return int(scm.lacking(self._store)) != _LACKS[condition]
 
     @override
     def severity(self, condition: str, before: str | None) -> str:
+        if condition == Condition.THRESHOLD:
+            return super().severity(condition, before)
         return INFO if condition == Condition.NOT_ALTERABLE else CRITICAL
 
     @override
     def describe(self, condition: str) -> str:
+        if condition == Condition.THRESHOLD:
+            return super().describe(condition)
         used, total, _ = self._usage
         if condition == Condition.NOT_ALTERABLE:
             return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))

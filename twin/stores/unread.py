@@ -1,7 +1,8 @@
 """Queues that nobody reads: the watch about one to which puts come and which no application has open for input.
 
-It opens at a MEASURE, when that lasts longer than it ever did for the queue, and is reviewed at ticks. It never pages:
-`full-forecast` does, where the store will be full. Described in docs/alerts.md, "Conditions".
+It opens at a MEASURE, when that lasts longer than it ever did for the queue, and is reviewed at ticks: after five
+minutes of one that grows, after longer of one to which little comes. It never pages: `full-forecast` does, where the
+store will be full. Described in docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Action, Filler
 from twin.state.arrays import Array
 
+_LEAST_GROWING = 300 * SECOND  # without a getter, of a queue that grows [assumed]
+_GROWN, _GROWN_SHARE = 100, 0.01  # messages, or share of the store's bytes, from which it does [assumed]
 _LEAST = 600 * SECOND  # without a getter, of a queue with a steady reader: restarts take less [assumed]
 _LEAST_UNKNOWN = 3600 * SECOND  # the same of a queue that was not seen to be read for long [assumed]
 _LATELY = 1800 * SECOND  # in which puts come, as rates by events are means of up to that [assumed]
+_LATELY_GROWN = 60 * SECOND  # between two depths, of which the later must be larger
 _MOST_OPEN = 20  # alerts of a store at a time, of its deepest queues: more are one trouble [assumed]
 
 
@@ -36,7 +40,8 @@ def check(view: ForecastView, now: int) -> list[Alert]:
         fact, resource = unread[row], Resource(Pool.QUEUE, view.queues[row])
         if number >= _MOST_OPEN or view.episodes.get(Condition.QUEUE_UNREAD, resource) is not None:
             continue
-        if _is_unusual(fact, longest, now) and _is_put_to(fact, rows[row], now):
+        grows = _grows(fact, rows[row], view.config.total_bytes, now)
+        if _is_unusual(fact, longest, now, grows=grows) and _is_put_to(fact, rows[row], now):
             number += 1
             alerts += view.episodes.open(_finding(view, row, fact, now), now)
     return alerts
@@ -61,21 +66,43 @@ def review(view: ForecastView, now: int) -> list[Alert]:
     return alerts
 
 
-def _is_unusual(fact: QueueFact, longest: int, now: int) -> bool:
+def _is_unusual(fact: QueueFact, longest: int, now: int, *, grows: bool) -> bool:
     """Return True if a queue is unread for longer than ever.
 
     Args:
         fact: its facts.
         longest: the longest absence of getters of any queue of the store, microseconds.
         now: event time, microseconds.
+        grows: True if it has grown since it is unread.
     """
     if fact.unread_since is None:
         return False
     own = max((end - begin for begin, end in fact.absences), default=0)
-    least = max(_LEAST, LONGER * own)
-    if not own and not fact.is_steady:
+    least = max(_LEAST_GROWING if grows else _LEAST, LONGER * own)
+    if not own and not fact.is_steady and not grows:
         least = max(_LEAST_UNKNOWN, LONGER * longest)
-    return now - fact.unread_since > least
+    absent = now - fact.unread_since
+    return absent >= least if grows else absent > least
+
+
+def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
+    """Return True if a queue has grown by more than a few messages since it was found unread, and lately too.
+
+    Args:
+        fact: its facts.
+        row: its QUEUE.
+        total: bytes of the store.
+        now: event time, microseconds.
+    """
+    if fact.unread_since is None:
+        return False
+    before = [depth for time, depth in fact.samples if time < now - _LATELY_GROWN]
+    if fact.depth is not None and before and fact.depth <= before[-1]:
+        return False
+    if not row["puts"]:
+        return (fact.depth or 0) - fact.unread_depth >= _GROWN
+    grown = int(row["puts"]) - fact.puts
+    return grown >= _GROWN or grown * int(row["bytes"]) >= _GROWN_SHARE * total * max(1, int(row["depth"]))
 
 
 def _is_put_to(fact: QueueFact, row: Array, now: int) -> bool:
@@ -100,7 +127,7 @@ def _depth(fact: QueueFact, row: Array) -> int:
 
 def _finding(view: ForecastView, row: int, fact: QueueFact, now: int) -> Finding:
     queue, depth = view.queues[row], _depth(fact, view.tables.store.queues[row])
-    sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now)
+    sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now, view.episodes.zone)
     cause = f"{sentence[0].upper()}{sentence[1:]}, longer than ever measured. {depth:,} messages wait, and puts come."
     actions = view.viewer().resource(Resource(Pool.QUEUE, queue)).actions(())
     getters = tuple(action for action in actions if action.id == GETTERS)

@@ -1,8 +1,9 @@
 """Loading of the compiled kernels once per process, and compiling them once per machine.
 
 numba's cache on disk has crashed when several processes wrote it at once (numba issue 4807), and Spark runs many Python
-workers. Every process therefore loads under one lock, the first one compiles, and no later one writes. Each version of
-the kernels has a folder; the first process of a version removes those that nothing has used for thirty days.
+workers. The first process therefore compiles under a lock, and leaves a mark: whoever finds it loads without a lock and
+has nothing to write. Each version of the kernels has a folder; the first process of a version removes those that
+nothing has used for thirty days.
 """
 
 from __future__ import annotations
@@ -43,18 +44,26 @@ _STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
 @cache
 def warm() -> int:
     """Load every kernel, compile those not on disk, and return the number of signatures compiled."""
-    with compile_lock():
-        is_first = compiles()
-        _decode(Decoder(_estate(_STRUCTURE)))
-        for config, resources in _STORES:
-            estate = _estate(config)
-            _look(open_message_store(estate, config.name), resources)
-            _run(estate, config.name)
-        _run_scm()
-        _note_use()
-        if is_first:
-            remove_unused(CACHE_FOLDER.parent)
+    if not _note_use():
+        with compile_lock():
+            if not _note_use():  # no other process has compiled meanwhile
+                _load()
+                (CACHE_FOLDER / _USED).touch()
+                _note_use()
+                remove_unused(CACHE_FOLDER.parent)
+                return compiled_here()
+    _load()
     return compiled_here()
+
+
+def _load() -> None:
+    """Call every kernel, which loads or compiles it."""
+    _decode(Decoder(_estate(_STRUCTURE)))
+    for config, resources in _STORES:
+        estate = _estate(config)
+        _look(open_message_store(estate, config.name), resources)
+        _run(estate, config.name)
+    _run_scm()
 
 
 def compiles() -> bool:
@@ -67,12 +76,20 @@ def count_compiled() -> int:
     return sum(1 for _ in CACHE_FOLDER.glob("*.nbi"))
 
 
-def _note_use() -> None:
-    """Note in the folder that its machine code is complete and used now, and by this process until it ends."""
+def _note_use() -> bool:
+    """Return True if the machine code is complete. Note that it is used now, and by this process until it ends."""
     mark = CACHE_FOLDER / _USED
+    try:
+        descriptor = os.open(mark, os.O_RDONLY)  # open until the process ends, and in its forks
+    except FileNotFoundError:
+        return False
     with contextlib.suppress(OSError):  # a cache that is read-only: nothing is removed there either
-        mark.touch()
-        fcntl.flock(os.open(mark, os.O_RDONLY), fcntl.LOCK_SH)  # open until the process ends, and in its forks
+        fcntl.flock(descriptor, fcntl.LOCK_SH)  # waits for nobody but a process that removes the folder
+        os.utime(descriptor)
+    if os.fstat(descriptor).st_nlink:
+        return True
+    os.close(descriptor)
+    return False
 
 
 def remove_unused(folders: Path) -> None:
@@ -82,25 +99,25 @@ def remove_unused(folders: Path) -> None:
         folders: Folder that has one for each version.
     """
     for folder in folders.iterdir():
-        if folder != CACHE_FOLDER and not _is_used(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+        if folder != CACHE_FOLDER:
+            _remove_if_unused(folder)
 
 
-def _is_used(folder: Path) -> bool:
+def _remove_if_unused(folder: Path) -> None:
     mark = folder / _USED
-    try:
-        if not mark.exists():  # made by mqtwin 0.2, or not complete
-            mark = folder
+    if not mark.exists():  # made by mqtwin 0.2, or not complete
+        mark = folder
+    with contextlib.suppress(OSError):  # locked, or removed meanwhile by the first process of another version
         if mark.stat().st_mtime > time.time() - UNUSED_S:
-            return True
+            return
         descriptor = os.open(mark, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if mark != folder:
+                mark.unlink()  # first: whoever comes meanwhile must not take the rest as complete
+            shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)
-    except OSError:  # locked, or removed meanwhile by the first process of another version
-        return True
-    return False
 
 
 def _decode(decoder: Decoder) -> None:

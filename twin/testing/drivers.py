@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from os import PathLike
 from types import TracebackType
@@ -33,6 +34,7 @@ from twin.playback.replays import Player
 from twin.records import StateRecord
 from twin.stores.open import Twin, open_store
 from twin.stores.warm_up import warm
+from twin.units import EventTime, event_us
 
 __all__ = ["ABORT", "EOF", "PAUSE", "Driver", "Item", "Signal"]
 
@@ -77,13 +79,13 @@ class Driver:
     """
 
     def __init__(
-        self, estate: Estate | str | PathLike[str], *, start: str | int = START, sink: list[Alert] | None = None
+        self, estate: Estate | str | PathLike[str], *, start: EventTime = START, sink: list[Alert] | None = None
     ) -> None:
         """Begin with empty stores.
 
         Args:
             estate: what exists, or the path of its file.
-            start: event time of the first event: RFC 3339, or microseconds since 1970.
+            start: event time of the first event: RFC 3339, microseconds since 1970, or a datetime with a zone.
             sink: a list to append alerts to; a new one where absent.
 
         Raises:
@@ -93,9 +95,11 @@ class Driver:
         self.estate = as_estate(estate)
         self.alerts: list[Alert] = [] if sink is None else sink
         try:
-            self.time: int = FIELD["time"].checked(start)
+            self.time: int = FIELD["time"].checked(event_us(start) if isinstance(start, datetime) else start)
         except EventError as error:
             raise UsageError(f"start: {error.detail}") from None
+        except ValueError as error:
+            raise UsageError(f"start: {error}") from None
         self._decoder = Decoder(self.estate)
         self._player = self._new_player()
         self._saved: dict[str, _SavedTwin] = {}

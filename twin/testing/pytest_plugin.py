@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -32,7 +32,7 @@ class DeadLetterWarning(pytest.PytestWarning):
     """A recording has events that the estate refuses: the replay skipped them."""
 
 
-_replays = pytest.StashKey[dict[tuple[Path, Path], "Replayed"]]()
+_replays = pytest.StashKey[dict[tuple[Path, Path, bool], "Replayed"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
     config.addinivalue_line(
-        "markers", "recording(name, estate=None): the recording and the estate of the fixture `replayed`"
+        "markers",
+        "recording(name, estate=None, demands=False): the recording and the estate of the fixture `replayed`; with"
+        " demands its puts are asked, so that the estate decides which are refused",
     )
     config.stash[_replays] = {}
 
@@ -59,14 +61,15 @@ def replayed(request: pytest.FixtureRequest) -> Replayed:
     `friday.ndjson` or `friday.ndjson.zst` for `test_friday`. See docs/testing.md for the folders.
     """
     try:
-        name, estate_name = _marked(request)
-        recording = _find_recording(request, name)
-        estate = _find_estate(request, estate_name)
+        marked = _marked(request)
+        recording = _find_recording(request, marked.name)
+        estate = _find_estate(request, marked.estate)
+        key = (recording, estate, bool(marked.demands))
         replays = request.config.stash[_replays]
-        if (recording, estate) not in replays:
+        if key not in replays:
             _announce(request.config)
-            replays[recording, estate] = _replay(recording, estate)
-        result = replays[recording, estate]
+            replays[key] = _replay(*key)
+        result = replays[key]
     except UsageError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if result.dead_letters and result.first_reject is not None:
@@ -81,24 +84,36 @@ def replayed(request: pytest.FixtureRequest) -> Replayed:
     return result
 
 
-def _recording(name: str | None = None, *, estate: str | None = None) -> tuple[str | None, str | None]:
+class _Marked(NamedTuple):
+    """The arguments of the marker `recording`."""
+
+    name: str | None = None
+    estate: str | None = None
+    demands: bool | None = None  # None: not given
+
+    def completed(self, other: _Marked) -> _Marked:
+        """Return these with those of another marker where they were not given."""
+        return other._replace(**{name: value for name, value in self._asdict().items() if value is not None})
+
+
+def _recording(name: str | None = None, *, estate: str | None = None, demands: bool | None = None) -> _Marked:
     """Take the arguments of the marker `recording`."""
-    return name, estate
+    return _Marked(name, estate, demands)
 
 
-def _marked(request: pytest.FixtureRequest) -> tuple[str | None, str | None]:
-    """Return recording and estate that markers name; the nearest marker that names one decides."""
-    name = estate = None
+def _marked(request: pytest.FixtureRequest) -> _Marked:
+    """Return what markers say; of each argument the nearest marker that has it decides."""
+    found = _Marked()
     for marker in request.node.iter_markers("recording"):
         try:
-            marked_name, marked_estate = _recording(*marker.args, **marker.kwargs)
+            own = _recording(*marker.args, **marker.kwargs)
         except TypeError:
             raise UsageError(
                 f"wrong arguments of {marker.name}; "
-                f'expected: @pytest.mark.recording("friday.arrow", estate="{_ESTATE}")'
+                f'expected: @pytest.mark.recording("friday.arrow", estate="{_ESTATE}", demands=True)'
             ) from None
-        name, estate = name or marked_name, estate or marked_estate
-    return name, estate
+        found = found.completed(own)
+    return found
 
 
 def _find_recording(request: pytest.FixtureRequest, name: str | None) -> Path:
@@ -156,12 +171,12 @@ def _announce(config: pytest.Config) -> None:
         terminal.write_line(f"mqtwin: {COMPILING}")
 
 
-def _replay(recording: Path, estate: Path) -> Replayed:
+def _replay(recording: Path, estate: Path, demands: bool) -> Replayed:
     """Replay a recording. UsageError where no event belongs to the estate: its alerts would say nothing."""
     from twin.estate import load_estate
     from twin.playback.replays import replay
 
-    result = replay(recording, load_estate(estate))
+    result = replay(recording, load_estate(estate), demands=demands)
     if not result.events:
         first = f"; the first: {result.first_reject.detail}" if result.first_reject is not None else ""
         raise UsageError(f"{recording} has no event that {estate} takes; expected: one or more{first}")

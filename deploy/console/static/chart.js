@@ -50,10 +50,11 @@ export class UsageChart {
   }
 
   // columns: times, pct by resource; of a recording now, the time from which on the curve is what came later. labels: of each, with what the percentages are of; plain: without. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource that matters.
-  // then: a second forecast, of a what-if. full: the resource that is full now, or null.
-  set(columns, labels, plain, forecast, main, then = null, full = null) {
+  // then: a second forecast, of a what-if. full: the resource that is full now, or null. rises: what is said of a rise that is not likely to fill.
+  set(columns, labels, plain, forecast, main, then = null, full = null, rises = "") {
     this.main = main;
     this.full = full;
+    this.rises = rises;
     this.then = then;
     this.columns = columns;
     this.labels = labels;
@@ -170,7 +171,7 @@ export class UsageChart {
     const then = this.then ? ` With the values of What if (blue): ${span(this.then.times.p50)} (${range(this.then.times)}).` : "";
     const ahead = this.forecast ? `. ${this.plain[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
       + ` (${range(this.forecast.times)}): the fan reaches the 100 % line.`
-      : this.full ? `. ${this.plain[this.full] || this.full} is full.` : ". No resource is likely to fill.";
+      : this.full ? `. ${this.plain[this.full] || this.full} is full.` : this.rises ? `. It ${this.rises}.` : ". No resource is likely to fill.";
     this.sentence = `At ${momentOf(times[last])}: ${parts.join(", ")}${ahead}${then}`;
     if (!this.plot || this.plot.cursor.idx == null) this.caption.textContent = this.sentence;
     this.headings.replaceChildren(h("th", { scope: "col" }, "time"), ...names.map((name) => h("th", { scope: "col" }, this.labels[name] || name)));

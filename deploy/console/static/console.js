@@ -1,7 +1,7 @@
 // The console: receives changes, keeps the latest of every store and incident, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, percent, range, reconcile, runsOut, setAttribute, setText, setWords, span } from "./page.js";
+import { actionParts, amount, announce, chip, commandBlock, count, dayAndClock, get, h, isFullNow, kindOf, moment, newest, percent, range, reconcile, runsOut, setAttribute, setText, setWords, setZone, span } from "./page.js";
 import { bandOf, StoreMap } from "./map.js";
 import { acknowledgementOf, byWhom, Notes } from "./notes.js";
 import { Past, timeInAddress } from "./past.js";
@@ -88,9 +88,8 @@ function ahead(store, top) {
   if (since !== undefined) return `, falling since ${moment(new Date(1000 * since).toISOString(), store.time)}`;
   if (!first && store.not_known) return `, time to full ${store.not_known}`;
   if (!first) return pageOf(store) ? "" : ", nothing predicted to fill";
-  const what = first.resource === top.name ? "full" : `${labelOf(store, first.resource)} full`, chance = `${Math.round(100 * first.full_probability)} %`;
-  if (first.full_probability < POSSIBLE) return `, ${what} is unlikely (probability ${chance})`;
-  return `, ${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${chance}`;
+  const what = first.resource === top.name ? "" : `${labelOf(store, first.resource)} `;
+  return store.rises ? `, ${what}${store.rises}` : "";
 }
 
 const failing = (store) => `puts fail with ${store.full_reason}`;
@@ -300,7 +299,7 @@ class StoreChart {
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
     const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
     const columns = state.past ? { ...this.columns, now: state.past.time } : this.columns;
-    this.chart.set(columns, labels, names, now, (mainResource(store) || {}).name, then, resource ? first.resource : null);
+    this.chart.set(columns, labels, names, now, (mainResource(store) || {}).name, then, resource ? first.resource : null, store.rises);
   }
 
   close() {
@@ -334,7 +333,7 @@ function cellOf(store) {
   const top = mainResource(store), isFull = store.full.length > 0, seconds = isFull ? 0 : leftOf(store), incident = openOf(store)[0], taken = takenText(incident);
   const band = seconds < Infinity ? bandOf(seconds) : hasPage(store) ? "call" : "steady", usage = top && top.pct !== null ? percent(top.pct) : "", severity = toneOf(store);
   const value = band === "steady" || band === "call" ? usage || "-" : seconds < 5400 ? span(seconds) : `${(seconds / 3600).toFixed(1)} h`;
-  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? store.not_known || "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
+  const ahead = isFull ? "full now" : band === "steady" || band === "call" ? store.rises || store.not_known || "nothing predicted to fill" : `${labelOf(store, store.first.resource)} full in ${value}`;
   const parts = [store.store, severity ? wordOf(store) || (severity === "info" ? "watch" : severity) : "", ahead, usage && `${top.label} ${usage}`, taken];
   return { href: linkOf(store.store), band, severity, value, pct: top ? top.maximum_pct ?? 0 : 0, label: parts.filter(Boolean).join(", "), isTaken: taken !== "" };
 }
@@ -489,7 +488,7 @@ class Overview {
       setText(label, top ? top.label : "");
       setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.maximum_pct : 0);
-      setText(left, store.first && store.first.full_probability >= POSSIBLE && fallingSince(store, store.first.resource) === undefined ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : store.not_known || "none");
+      setText(left, store.rises ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : store.not_known || "none");
       setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
@@ -541,12 +540,15 @@ function headline(stores) {
   const filling = stores.filter((store) => isFilling(store) && !isFull(store)).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50);
   const of = stores.length === 1 ? "the store" : `${stores.length} stores`, [next] = filling;
   const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
+  // Said wherever the page would else say that nothing fills.
+  const rising = stores.filter((store) => store.rises).sort((a, b) => b.first.full_probability - a.first.full_probability), [likeliest] = rising;
+  const rises = !likeliest ? "" : `${rising.length > 1 ? `${rising.length} of ${of} rise: ` : ""}${likeliest.store} ${likeliest.rises}`;
   const waiting = stores.filter((store) => store.not_known), [first] = waiting;
   const unknown = waiting.length > 1 ? `${waiting.length} of ${of} not known yet` : first ? `${first.store}: ${first.not_known}` : "";
   if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
   if (filling.length) return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
-  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, ${unknown || "nothing is filling"}`;
-  if (unknown) return unknown;
+  if (calling.length) return `${calling.length === 1 ? `${calling[0].store} needs` : `${calling.length} of ${of} need`} attention, ${rises || unknown || "nothing is filling"}`;
+  if (rises || unknown) return [rises, unknown].filter(Boolean).join(", ");
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
@@ -824,7 +826,7 @@ function drawFresh() {
   } else if (meta && meta.as_of) {
     const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
     text.replaceChildren(h("b", {}, `As of ${dayAndClock(meta.as_of)}`), behind < BEHIND_S ? `, ${written}` : `, ${span(behind)} ago; ${written}`);
-    setAttribute(box, "title", "Event time of the latest state record in UTC, and when the job wrote something");
+    setAttribute(box, "title", "Event time of the latest state record, and when the job wrote something");
   } else {
     setText(text, meta ? "no state record yet" : "connecting");
   }
@@ -864,6 +866,7 @@ function take(changes) {
     state.letters = { reasons: {}, latest: [] };
   }
   state.meta = changes.meta;
+  setZone(changes.meta.zone);
   for (const store of changes.stores || []) state.stores.set(store.store, store);
   for (const id of changes.forgotten || []) state.incidents.delete(id);
   for (const incident of changes.incidents || []) {

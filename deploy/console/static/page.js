@@ -90,12 +90,19 @@ function hours(seconds) {
   return `${Math.round(minutes / 1440)} days`;
 }
 
-// Event times are UTC. The date stands before the time unless it is that of a reference: today, or a time beside it.
+// Records have times in UTC, the page shows them in the zone of the site: its periods, as the server gives them.
+let zone = [[0, 0, "UTC"]]; // [begin, seconds ahead of UTC, abbreviation]
+export const setZone = (periods) => { zone = periods || zone; };
+const periodOf = (ms) => zone.findLast(([begin]) => 1000 * begin <= ms) || zone[0];
+const local = (ms) => new Date(ms + 1000 * periodOf(ms)[1]).toISOString();
+const stated = (ms, isDayKnown) => `${isDayKnown ? "" : `${local(ms).slice(0, 10)} `}${local(ms).slice(11, 19)} ${periodOf(ms)[2]}`;
+const dayOf = (text) => local(Date.parse(text)).slice(0, 10);
+// The date stands before the time unless it is that of a reference: today, or a time beside it.
 const today = () => new Date().toISOString();
-export const moment = (text, reference = today()) => (text.slice(0, 10) === reference.slice(0, 10) ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`);
+export const moment = (text, reference = today()) => stated(Date.parse(text), dayOf(text) === dayOf(reference));
 export const momentOf = (seconds) => moment(new Date(seconds * 1000).toISOString());
-export const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 16);
-export const dayAndClock = (text) => `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+export const clock = (seconds) => local(seconds * 1000).slice(11, 16);
+export const dayAndClock = (text) => stated(Date.parse(text), false);
 const shares = [1, 2].map((digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }));
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${shares[digits - 1].format(value)} %`);
 // Entries, elements, pages and blocks run out; anything else is full.

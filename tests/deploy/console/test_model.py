@@ -24,6 +24,7 @@ from tests.support.console_feed import (
 )
 from tests.support.twin_driver import ScmDriver
 from twin.records import Note, PageSetState, StructureState, new_note, resources_of
+from twin.units import as_seconds, as_text, zone_of
 
 FILLING = {
     "time": "2026-11-20T12:00:00Z",
@@ -441,3 +442,28 @@ def test_what_was_not_measured_has_no_usage_and_says_so():
 
 def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():
     assert resources_of({"kind": "channel"}) == []
+
+
+def foreseen(probability: float, **state) -> dict:
+    times = {"p10": 900.0, "p50": 1091.0, "p90": 1500.0}
+    first = {"resource": "pages", "usage_pct": 9.0, "full_probability": probability, "time_to_full_s": times}
+    record = page_set("QM01/PS04", 900, forecast={"time": "2026-11-20T12:00:00Z", "resources": [first]}, **state)
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(record)])
+    (store,) = changes(model)["stores"]
+    return store
+
+
+@pytest.mark.parametrize(("probability", "chance"), [(0.31, "not sure (31 %)"), (0.01, "unlikely (1 %)")])
+def test_a_store_that_rises_says_so_where_it_is_not_likely_to_fill(probability: float, chance: str):
+    assert foreseen(probability)["rises"] == f"rises, 18 min at this rate, {chance}"
+    assert "rises" not in foreseen(0.5)
+
+
+def test_the_page_is_told_the_zone_of_the_site_with_its_periods():
+    now = as_seconds("2026-11-20T12:00:00Z")
+    model = ConsoleModel(TOPICS, clock=lambda: now, zone=zone_of("Europe/Zurich"))
+    periods = changes(model)["meta"]["zone"]
+    begin, ahead, name = max(own for own in periods if own[0] <= now)
+    assert (as_text(begin * 1_000_000)[:19], ahead, name) == ("2026-10-25T01:00:00", 3600, "CET")
+    assert changes(ConsoleModel(TOPICS))["meta"]["zone"] == [[0, 0, "UTC"]]

@@ -45,6 +45,7 @@ TESTS = (
     "tests/streams/test_decode_stage.py",
     "tests/streams/test_kafka_settings.py",
     "tests/streams/test_pure_producer.py",
+    "tests/streams/test_session.py",
     "tests/streams/test_span_stage.py",
     "tests/system/test_stream_equals_replay.py",
 )

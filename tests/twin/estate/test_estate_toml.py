@@ -18,6 +18,7 @@ from twin.estate import (
     load_estate,
     summary,
 )
+from twin.estate.routes import read_saved_estate, save_estate
 
 EVERYTHING = """
 schema = 1
@@ -342,3 +343,33 @@ def test_an_integer_of_too_many_digits_is_named_by_line(refused: Refused) -> Non
     assert refused(GROUP + "x = 1\ny = " + "9" * 5_000 + "\n").startswith(
         "estate.toml:5: an integer of more than 4300 digits; "
     )
+
+
+@pytest.mark.parametrize("zone", ["Europe/Zurich", "+01:00", "UTC"])
+def test_the_site_has_a_name_and_the_zone_in_which_people_read_times(tmp_path: Path, zone: str) -> None:
+    path = tmp_path / "estate.toml"
+    path.write_text(f'{EVERYTHING}\n[site]\nname = "Bank"\nzone = "{zone}"\n', encoding="utf-8")
+    estate = load_estate(path)
+    assert (estate.site.name, estate.site.zone) == ("Bank", zone)
+    digest, saved = save_estate(estate)
+    assert read_saved_estate(saved, "x").site == estate.site
+    path.write_text(EVERYTHING, encoding="utf-8")
+    assert save_estate(load_estate(path))[0] != digest
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('[site]\nzone = "Mars/Olympus"', 'site.zone = "Mars/Olympus": must be a name such as Europe/Berlin'),
+        ("[site]\nzone = 1", "site.zone = 1: must be a name such as Europe/Berlin"),
+        ('[site]\nzne = "UTC"', 'site: unknown key "zne"; did you mean'),
+        ('site = "here"', "must be a table like [site]"),
+        ('[site]\nname = ""', "must be a name of 1 to 64 characters"),
+    ],
+)
+def test_a_wrong_site_is_said_in_one_line(tmp_path: Path, lines: str, words: str) -> None:
+    path = tmp_path / "estate.toml"
+    path.write_text(EVERYTHING.replace("schema = 1\n", f"schema = 1\n{lines}\n", 1), encoding="utf-8")
+    with pytest.raises(EstateError) as caught:
+        load_estate(path)
+    assert words in str(caught.value) and "\n" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta, timezone
 
 import pytest
@@ -143,3 +144,95 @@ def test_wrong_input_is_a_complaint_and_the_rest_is_read(estate, text, code, put
     events, intake = read("amqsevt", text, estate=estate)
     assert intake.counts[code] == 1
     assert total(events, "PUT") == puts
+
+
+# --- other spellings --------------------------------------------------------------------------------------------------
+
+
+def respelled(value, rename, words):
+    """Return a message with other names of fields, and enumerations as `words` of their name and number."""
+    if isinstance(value, dict):
+        if value.keys() == {"name", "value"}:
+            return words(value["name"], value["value"])
+        return {rename(name): respelled(own, rename, words) for name, own in value.items()}
+    return [respelled(own, rename, words) for own in value] if isinstance(value, list) else value
+
+
+def as_amqsevtg(name):
+    """Return the name that IBM's Go formatter gives: MQCA_Q_NAME is qName, not queueName."""
+    return name if name == "msgsNotQueued" else name.replace("queue", "q").replace("Queue", "Q")
+
+
+def as_constant(name):
+    return "MQIAMO_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", as_amqsevtg(name)).upper()
+
+
+SPELLINGS = {
+    "amqsevtg": (as_amqsevtg, lambda name, value: {"name": name.upper(), "value": value}),
+    "raw constants": (as_constant, lambda name, value: {"name": name, "value": value}),
+    "snake case": (lambda name: re.sub(r"(?=[A-Z])", "_", name).lower(), lambda _, value: value),
+    "capitals": (lambda name: name[0].upper() + name[1:], lambda name, value: {"Name": name, "Value": str(value)}),
+    "translated": (lambda name: name, lambda _, value: {"name": "Erledigt", "value": value}),
+}
+FAILED = {"compCode": {"name": "Failed", "value": 2}, "reasonCode": {"name": "Storage Medium Full", "value": 2192}}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    "message",
+    [STATISTICS, QUEUE_FULL, activity(put(1), operation("Cmit", 2), get(3), operation("Back", 4), put(5, **FAILED))],
+    ids=["statistics", "queue full", "activity"],
+)
+def test_every_spelling_of_the_constants_gives_the_same(estate, spelling, message):
+    rename, words = SPELLINGS[spelling]
+    other = read("amqsevt", json_text(respelled(message, rename, words)), estate=estate)
+    events, intake = read("amqsevt", json_text(message), estate=estate)
+    assert events
+    assert (other[0], other[1].counts) == (events, intake.counts)
+
+
+def test_options_as_objects_and_enumerations_as_words_are_read(estate):
+    options = {"value": 0x2042, "valueHex": "0x00002042", "options": ["Syncpoint", "Fail If Quiescing"]}
+    words = {"compCode": "Ok", "reasonCode": "None", "persistence": "Persistent", "putOptions": options}
+    commit = operation("MQXF_CMIT", 2) | {"compCode": "MQCC_OK", "reasonCode": "MQRC_NONE"}
+    plain = traced(estate, put(1), operation("Cmit", 2))[0]
+    assert traced(estate, put(1, operationId="MQXF_PUT", **words), commit)[0] == plain
+    assert traced(estate, put(1, operationId=9, **words), operation(15, 2))[0] == plain
+
+
+@pytest.mark.parametrize("message", [STATISTICS, activity(put())], ids=["statistics", "activity"])
+def test_a_message_without_its_list_is_not_read(estate, message):
+    names = {"queueStatisticsData": "estadisticas", "activityTrace": "trazas"}
+    other = respelled(message, lambda name: names.get(name, name), lambda name, value: {"name": name, "value": value})
+    events, intake = read("amqsevt", json_text(other), estate=estate)
+    assert (events, intake.counts["no-list"], intake.inputs[0].read) == ([], 1, 0)
+
+
+@pytest.mark.parametrize("name", ["puts", "put1s", "putBytes", "gets", "msgsNotQueued", "msgsExpired"])
+def test_statistics_of_a_queue_without_a_count_are_a_complaint(estate, name):
+    other = respelled(STATISTICS, lambda own: "cuenta" if own == name else own, lambda _, value: {"value": value})
+    [text] = [own.text for own in read("amqsevt", json_text(other), estate=estate)[1].complaints if own.code == "lacks"]
+    assert f"1 statistics queue: 1 without {name.lower()}" in text
+
+
+def test_temporary_dynamic_queues_are_one_line():
+    items = [
+        {**STATISTICS["eventData"]["queueStatisticsData"][0], "queueName": f"REPLY.{i}", "definitionType": kind}
+        for i, kind in enumerate(("Temporary Dynamic", "MQQDT_TEMPORARY_DYNAMIC", 3, "Predefined"))
+    ]
+    _, intake = read("amqsevt", json_text(envelope(165, {**STATISTICS["eventData"], "queueStatisticsData": items})))
+    assert {name for _, _, name in intake.coverage} == {"REPLY.3"}
+    assert "3 events of dynamic queues (3 of QMD1)" in intake.lines_for_passed_over()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"MonitoringType: QueueStatistics\nQueueManager: 'QMD1'\nQueueStatistics: 0\n  QueueName: 'A'\n", "-o json"),
+        (b"**** Message #1 (540 Bytes) on Queue A ****\nEvent Type                : Perfm Event [45]\n", "-o json"),
+    ],
+    ids=["amqsmon", "amqsevt"],
+)
+def test_text_forms_name_the_option_to_use(estate, text, words):
+    _, intake = read("amqsevt", text, estate=estate)
+    assert any(words in own.text for own in intake.complaints)

@@ -175,3 +175,11 @@ def test_a_row_beside_one_that_contradicts_itself_is_measured(site):
 )
 def test_contradictions_name_both_values(measured, text):
     assert contradiction(measured) == text
+
+
+def test_a_share_of_more_than_all_is_a_bad_value(site):
+    text = STATUS.replace("SIZEUSED(17)", "SIZEUSED(250)")
+    events, intake = read("display", Page(text.encode(), "file", NOON), estate=site, qmgr="QM01")
+    assert events == []
+    assert intake.counts["bad-value"] == 1
+    assert "SIZEUSED(250)" in intake.latest["bad-value"].text

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
 
-from tests.twin.feeds.samples import POLICY, SYSPRINT
+from tests.twin.feeds.read import read
+from tests.twin.feeds.samples import POLICY, SYSPRINT, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, queue_statistics, record
 from tests.twin.feeds.test_display import TestFactsForAnEstate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.feeds import FeedOptions
+from twin.feeds import FeedOptions, Page
 from twin.feeds.estate_import import differences, estate_text, look_at, unverified
 
 CFRM = """
@@ -71,6 +73,9 @@ def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
 def test_capacities_that_nothing_has_shown_are_named(files):
     lines = list(unverified(facts_of(files)))
     assert any(line.startswith("page set QM01/PS04: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
+    without_sizes = facts_of(files)
+    del without_sizes.objects["smds", "QSG1/APP1/QM01"]
+    lines = list(unverified(without_sizes))
     assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
     assert not any("size differs" in line or "QSG1/APP1: its size 2G" in line for line in lines)
 
@@ -151,7 +156,68 @@ def test_a_page_set_of_a_damaged_name_is_named_as_it_was_seen(estate):
 
 def test_structures_of_other_products_are_named_and_left_out(files):
     intake = look_at(files, FeedOptions())
+    assert not [c for c in intake.complaints if "ISGLOCK" in c.text]
+    assert intake.passed_over["structure of other products"].kinds == {"ISGLOCK": 1}
+
+
+def test_structures_of_a_group_of_mq_that_is_not_known_are_a_complaint(tmp_path, files):
+    policy = tmp_path / "policy"
+    policy.write_text(CFRM + "  STRUCTURE NAME(QSG7CSQ_ADMIN) SIZE(1G)\n  STRUCTURE NAME(QSG7APP1) SIZE(1G)\n")
+    intake = look_at([*files[:2], ("cfrm", policy, "")], FeedOptions())
+    [complaint] = [c for c in intake.complaints if c.code == "no-group"]
+    assert "QSG7CSQ_ADMIN, QSG7APP1;" in complaint.text
+
+
+def test_a_policy_alone_has_the_groups_of_its_administration_structures(tmp_path, files):
+    facts = facts_of(files[2:])
+    assert (facts.value("structure", "QSG1/APP2", "size"), facts.memberless) == (1 << 30, {"QSG1"})
+    policy = tmp_path / "policy"
+    policy.write_text(CFRM.replace("CSQ_ADMIN", "ADMIN"))
+    intake = look_at([("cfrm", policy, "")], FeedOptions())
     assert [c.code for c in intake.complaints if "ISGLOCK" in c.text] == ["no-group"]
+
+
+BLOCKS = "CSQE280I QM01 SMDS usage ...\n_APP1   123   {}   9998   12    0%   NO\n"
+MEMBER = "CSQE005I QM01 CSQECONN Structure APP1 connected as\nCSQEQSG1QM0102, version=DE928A95A9012381 00020001\n"
+DEFINED = "CSQM201I QM01 CSQMDRTC  DISPLAY CFSTRUCT DETAILS\nCFSTRUCT(APP1)\nOFFLOAD(SMDS)\nDSBLOCK({})\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "size"),
+    [
+        ((MEMBER, DEFINED.format("64K"), BLOCKS.format(10_000)), 10_000 << 16),
+        ((MEMBER, BLOCKS.format(10_000), DEFINED.format("64K")), 10_000 << 16),
+        ((MEMBER, BLOCKS.format(10_000), BLOCKS.format(12_000), DEFINED.format("64K")), 12_000 << 16),
+        ((MEMBER, BLOCKS.format(12_000), DEFINED.format("64K"), BLOCKS.format(10_000)), 12_000 << 16),
+        ((MEMBER, BLOCKS.format(10_000)), 10_000 << 18),
+    ],
+)
+def test_the_size_of_a_data_set_is_its_blocks_in_any_order_of_files(tmp_path, texts, size):
+    files = []
+    for number, text in enumerate(texts):
+        files.append(("display", tmp_path / f"{number}.txt", ""))
+        files[-1][1].write_text(text)
+    facts = facts_of(files)
+    assert facts.value("smds", "QSG1/APP1/QM01", "size") == size
+    assumed = any("DSBLOCK was not seen" in line for line in estate_text(facts).warnings)
+    assert assumed == ("DSBLOCK" not in "".join(texts))
+
+
+@pytest.mark.parametrize("sizes", [(1 << 20, 1 << 21), (1 << 21, 1 << 20)])
+def test_sizes_that_were_measured_at_two_times_do_not_differ(tmp_path, sizes):
+    files = [*_status_files(tmp_path, sizes)]
+    facts = facts_of(files)
+    assert facts.value("structure", "QSG1/APP1", "size") == 2 << 30
+    assert not [line for line in unverified(facts) if "differs" in line]
+
+
+def _status_files(folder, sizes):
+    (folder / "member.txt").write_text(MEMBER)
+    yield "display", folder / "member.txt", ""
+    for number, size in enumerate(sizes):
+        path = folder / f"status{number}.txt"
+        path.write_text(SYSPRINT.replace("SIZEMAX(1048576)", f"SIZEMAX({size})"))
+        yield "display", path, ""
 
 
 def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
@@ -211,3 +277,15 @@ def test_a_group_without_members_is_a_comment(tmp_path):
     assert "# [queue_sharing_group.QSG1]" in seen.text
     assert '# [structure."QSG1/APP1"]' in seen.text
     assert "queue_sharing_group QSG1: its queue_managers was not seen; expected: DISPLAY QMGR" in seen.warnings[0]
+
+
+@pytest.mark.parametrize("psid", [4, "04"])
+def test_a_queue_shows_the_page_set_of_its_storage_class(psid):
+    """DISPLAY QUEUE with PSID: the storage class needs no answer of its own."""
+    fields = {"queue": "LOCAL", "type": "QLOCAL", "stgclass": "DEFAULT", "psid": psid}
+    usage = ["CSQI010I +QM01 Page set usage ...", *USAGE_ROWS.splitlines()]
+    answers = [{"parameters": fields}, {"message": usage}]
+    answer = {"commandResponse": [{"completionCode": 0, "reasonCode": 0, **own} for own in answers]}
+    page = Page(json.dumps(answer).encode(), "answer.json", 1_795_176_000_000_000)
+    text = estate_text(read("rest", page, qmgr="QM01")[1].facts).text
+    assert '[storage_class."QM01/DEFAULT"]\npage_set = 4' in text

@@ -12,7 +12,7 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Complaint, FeedOptions, Intake, Passed, make_feed
 from twin.feeds.facts import EstateFacts
-from twin.feeds.importing import sort_events
+from twin.feeds.importing import behind_gaps, ends_of_gaps, sort_events
 from twin.feeds.intake import MAX_EXAMPLES
 
 START = 1_795_176_000_000_000
@@ -133,6 +133,50 @@ def test_coverage_sums_intervals_and_finds_what_is_missing():
     (cover,) = intake.coverage.values()
     assert (cover.intervals, cover.puts, cover.gets, cover.peak_error) == (3, 15, 12, 180)
     assert (cover.longest_us, cover.gaps_us) == (60_000_000, 60_000_000)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "gaps"),
+    [
+        ([(0, 15), (15, 30)], []),
+        ([(0, 15), (30, 45)], [(15, 30)]),
+        ([(30, 45), (0, 15)], [(15, 30)]),
+        ([(0, 15), (30, 45), (15, 30)], []),
+        ([(0, 15), (45, 60), (20, 30)], [(15, 20), (30, 45)]),
+        ([(0, 15), (15, 30), (0, 30)], []),
+        ([(0, 15), (15.5, 30)], []),  # clocks of collectors
+    ],
+)
+def test_time_that_nobody_has_reported_is_known_in_any_order(minutes, gaps):
+    intake = Intake()
+    for start, end in minutes:
+        intake.note_reported("QQST", "QM01", (int(start * 60e6), int(end * 60e6)))
+    assert sorted(intake.reported["QQST", "QM01"].gaps) == [(low * 60_000_000, high * 60_000_000) for low, high in gaps]
+
+
+def test_a_measurement_behind_a_gap_in_the_counts_is_taken_over(estate):
+    intake = Intake(estate)
+    for start, end in ((0, 15), (30, 45)):
+        interval = (int(start * 60e6), int(end * 60e6))
+        intake.cover("QQST", "QM01", "ORDERS", interval, puts=1)
+        intake.note_reported("QQST", "QM01", interval)
+    measured = ({"ents_used": 5, "ents_max": 9}, {"queues": [{"name": "ORDERS", "depth": 5}]})
+    events = [
+        {"time": int(minute * 60e6), "qmgr": "QM01", "op": "MEASURE", "store": store, "measured": dict(own)}
+        for minute in (10, 20, 31, 36)
+        for store in ("QSG1/APP1", "QM01/PS04")
+        for own in measured
+    ]
+    seen = [event for event in behind_gaps(events, ends_of_gaps([intake], estate)) if event["measured"].get("resync")]
+    assert [(event["time"], event["store"]) for event in seen] == [(31 * 60_000_000, "QSG1/APP1")]
+
+
+def test_dynamic_queues_are_one_row_of_what_was_covered():
+    intake = Intake()
+    for number in range(14):
+        intake.cover("QSTATS", "QMD1", f"AMQ.65A1B2C3{number:08X}", (0, 60 * 10**6), puts=number, gets=1)
+    [cover] = intake.coverage.values()
+    assert (cover.name, cover.puts, cover.gets, cover.gaps_us) == ("dynamic queues", 91, 14, 0)
 
 
 @pytest.mark.parametrize("run_events", [1, 3, 1000])

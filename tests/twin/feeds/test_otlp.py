@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.twin.feeds.read import read as read_pages
 from tests.twin.feeds.read import take
 from twin.estate import load_estate
 from twin.feeds.coverage import SpanCoverage
@@ -472,3 +474,93 @@ def test_a_file_of_the_collector_may_be_compressed_request_by_request(estate, en
     assert read(estate, data)[0] == read(estate, *requests)[0]
     events, intake = read(estate, b"\0\0\0\x09" + pieces[0][:9])
     assert (events, intake.counts["unreadable"]) == ([], 1)
+
+
+# --- encodings --------------------------------------------------------------------------------------------------------
+
+SPANS = [
+    span(
+        number,
+        kind=PUT + number % 2,
+        second=number,
+        messaging__message__body__size=number,
+        messaging__message__id=MSGID,
+    )
+    for number in range(1, 6)
+]
+
+
+def renamed(value, names):
+    """Return JSON with other names of fields."""
+    if isinstance(value, dict):
+        return {names.get(name, name): renamed(own, names) for name, own in value.items()}
+    return [renamed(own, names) for own in value] if isinstance(value, list) else value
+
+
+def with_spans(change):
+    """Return the request with a change of each span."""
+    content = json.loads(as_json(*SPANS))
+    for scope in content["resourceSpans"][0]["scopeSpans"]:
+        scope["spans"] = [change(dict(entry)) for entry in scope["spans"]]
+    return content
+
+
+def based(entry, pad="="):
+    ids = {name: base64.b64encode(bytes.fromhex(entry[name])).decode().rstrip("=") for name in ("traceId", "spanId")}
+    return entry | {name: own + (pad * (-len(own) % 4)) for name, own in ids.items()}
+
+
+KINDS = {PUT: "SPAN_KIND_PRODUCER", GET: "SPAN_KIND_CONSUMER"}
+SNAKE = {
+    "resourceSpans": "resource_spans",
+    "scopeSpans": "scope_spans",
+    "traceId": "trace_id",
+    "spanId": "span_id",
+    "startTimeUnixNano": "start_time_unix_nano",
+    "endTimeUnixNano": "end_time_unix_nano",
+    "stringValue": "string_value",
+    "intValue": "int_value",
+}
+FORMS = {
+    "Base64": with_spans(based),
+    "Base64 without padding": with_spans(lambda entry: based(entry, "")),
+    "kinds by name": with_spans(lambda entry: entry | {"kind": KINDS[entry["kind"]]}),
+    "kinds by word": with_spans(lambda entry: entry | {"kind": KINDS[entry["kind"]].rpartition("_")[2].lower()}),
+    "kinds as text": with_spans(lambda entry: entry | {"kind": str(entry["kind"])}),
+    "snake case": renamed(with_spans(dict), SNAKE),
+    "batches": renamed(with_spans(based), {"resourceSpans": "batches"}),
+    "trace": {"trace": renamed(with_spans(based), {"resourceSpans": "batches"})},
+    "list": [with_spans(dict)],
+    "libraries": renamed(
+        with_spans(dict), {"scopeSpans": "instrumentationLibrarySpans", "scope": "instrumentationLibrary"}
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_every_encoding_of_a_request_gives_the_same_calls(form, indent):
+    data = json.dumps(FORMS[form], indent=indent).encode()
+    feed = OtlpFeed(Intake(), FeedOptions(qmgr="QM01"))
+    assert take(feed, Page(data, "spans")) == take(
+        OtlpFeed(Intake(), FeedOptions(qmgr="QM01")), Page(as_json(*SPANS), "x")
+    )
+    assert not feed.intake.counts
+
+
+@pytest.mark.parametrize("text", ["qqqq", "00" * 15, "zz" * 16, "=="])
+def test_an_id_of_another_length_is_a_complaint(text):
+    with pytest.raises(UnreadableSpansError, match="no OTLP JSON"):
+        read_spans(json.dumps(with_spans(lambda entry: entry | {"traceId": text})).encode())
+
+
+def test_spans_of_one_kind_only_are_a_complaint_about_the_whole_input(site):
+    own = [entry for entry in SPANS if entry["kind"] == PUT]
+    _, intake = read_pages("otlp", as_json(*own, service__name="QM01"), estate=site)
+    assert "2 puts, and no get at all" in next(own.text for own in intake.complaints if own.code == "one-sided")
+
+
+def test_a_call_without_a_destination_is_no_other_span(site):
+    data = as_json(*SPANS).replace(b"messaging.destination.name", b"messaging.destination")
+    _, intake = read_pages("otlp", data, estate=site)
+    assert intake.counts["bad-value"] == len(SPANS)

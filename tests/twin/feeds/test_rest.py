@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from tests.twin.feeds.rounds import NOON, SECOND, body, pages, status, structure
 from tests.twin.feeds.samples import REST
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, Page, make_feed
+from twin.feeds.site import see_estate
 
 ESTATE = """
 schema = 1
@@ -48,6 +50,7 @@ PAGE_SET = {
     "pages_used": 8,
     "expansions": 2,
 }
+MEMBERS = ("QM01", "QM02")
 LAST_PUT = "2026-11-20T11:59:58.000000Z"
 
 
@@ -205,6 +208,34 @@ class TestRounds:
         assert (orders is not None) == bool(asked)
         if orders is not None:
             assert ("getters" in orders) == (asked == {"QM01", "QM02"})
+
+
+class TestReasons:
+    SENT = ("CSQN205I   COUNT=       2, RETURN=00000000, REASON=00000004", "CSQN137I !MQ1A ' DISPLAY QSTATUS' accepted")
+
+    @pytest.mark.parametrize(
+        ("completion", "reason", "overall", "is_failure"),
+        [
+            (0, 0, (0, 0), False),
+            (0, 4, (0, 0), False),  # a first reply set: more follow
+            (0, 4, (0, 4), False),
+            (1, 4, (0, 0), True),
+            (2, 4, (2, 3008), True),
+            (0, 8, (0, 0), True),
+        ],
+    )
+    @pytest.mark.parametrize("texts", [{"text": list(SENT)}, {"message": list(SENT)}, {}])
+    def test_reason_4_of_completion_0_says_that_more_follows(
+        self, site, completion, reason, overall, is_failure, texts
+    ):
+        first = {"completionCode": completion, "reasonCode": reason, **texts}
+        answer = json.loads(body(status(ipprocs=2)))
+        answer["commandResponse"].insert(0, first)
+        answer |= dict(zip(("overallCompletionCode", "overallReasonCode"), overall, strict=True))
+        reader = Reader(site)
+        events = reader.read([("QM02", rounds.QUEUES, json.dumps(answer).encode())])
+        assert queues_of(events)["ORDERS"]["getters"] == 2
+        assert bool(reader.complaints("command-failed")) == is_failure
 
 
 class TestHandles:
@@ -534,3 +565,79 @@ class TestTexts:
         page = Page(body(structure_status()), "https://h/ibmmq/rest/v3/admin/action/qmgr/QM%2E01/mqsc", NOON)
         _, intake = read("rest", page, estate=site)
         assert "QM.01" in intake.complaints[0].text
+
+
+class TestQueuesThatTheEstateLacks:
+    LEVELS = ("QM01", "DISPLAY CFSTATUS(*) TYPE(SUMMARY)", body(structure_status()))
+
+    def states(self, *queues):
+        return [
+            (qmgr, rounds.QUEUES, body(*(status(name, curdepth=depth) for name, depth in queues))) for qmgr in MEMBERS
+        ]
+
+    def test_the_depth_of_one_with_a_known_definition_counts_for_its_store(self, site):
+        reader = Reader(site)
+        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1"}
+        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
+        events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
+        own = [event for event in events if event["store"] == "QSG1/APP1"]
+        assert queues_of(own).keys() == {"ORDERS", "NEW"} and queues_of(own)["NEW"]["depth"] == 9_400
+        assert own[0]["measured"]["messages"] == 9_412
+        assert ("QM01", "NEW") in reader.intake.unknown and not reader.intake.unplaced
+
+    def test_one_without_a_definition_is_kept_as_such(self, site):
+        reader = Reader(site)
+        events = reader.read([self.LEVELS, *self.states(("ORDERS", 12), ("NEW", 9_400), ("SYSTEM.NEW", 5))])
+        assert queues_of(events).keys() == {"ORDERS"}
+        assert reader.intake.unplaced == {("QSG1", "NEW")}
+
+    def test_one_of_a_store_that_the_estate_lacks_is_left_out(self, site):
+        reader = Reader(site)
+        definition = {"queue": "NEW", "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP9"}
+        reader.read([("QM01", "DISPLAY QLOCAL(*)", body(definition))])
+        assert queues_of(reader.read(self.states(("ORDERS", 12), ("NEW", 9_400)))).keys() == {"ORDERS"}
+
+
+class TestFileSystems:
+    """A queue file whose MAXFSIZE is larger than its file system cannot grow to it."""
+
+    @pytest.mark.parametrize(
+        ("attributes", "limit"),
+        [
+            ({"datfssz": "20000", "datfsuse": "90"}, 3_000),  # free space and what it has
+            ({"datfssz": 20000, "datfsuse": 100}, 1_000),
+            ({"datfssz": 4_000_000, "datfsuse": 1}, 2_088_960),
+            ({"datfssz": "SHARED", "datfsuse": "SHARED", "qmfssz": 253824, "qmfsuse": 50}, 1_000 + 126_912),
+            ({"logfssz": "100", "logfsuse": "99"}, 2_088_960),  # of the log
+            ({}, 2_088_960),  # before 9.4
+        ],
+    )
+    @pytest.mark.parametrize("is_first", [False, True])
+    def test_its_limit_is_the_room_that_there_is(self, site, attributes, limit, is_first):
+        own = {"queue": "INVOICES", "type": "QUEUE", "curdepth": 9, "curfsize": 1000, "curmaxfs": 2_088_960}
+        answers = [
+            ("QMD1", rounds.QUEUES, body(own)),
+            ("QMD1", "DISPLAY QMSTATUS ALL", body({"qmname": "QMD1", "status": "RUNNING", **attributes})),
+        ]
+        [event] = Reader(site).read(answers[::-1] if is_first else answers)
+        assert event["measured"]["file_bytes"] == 1_000 << 20
+        assert event["measured"]["file_max_bytes"] == limit << 20
+
+
+class TestFirstLook:
+    """The first answers of `mqtwin start --live`, while there is no estate."""
+
+    def test_its_time_grows_with_the_number_of_queues_and_not_faster(self, tmp_path):
+        few, many = (min(self.seconds(tmp_path, number) for _ in range(3)) for number in (1_000, 2_000))
+        assert many < 2.5 * few
+
+    def seconds(self, tmp_path, queues):
+        names = [f"APP.{number:05d}" for number in range(queues)]
+        local = [{"queue": name, "type": "QLOCAL", "qsgdisp": "SHARED", "cfstruct": "APP1"} for name in names]
+        states = [(qmgr, rounds.QUEUES, body(*map(status, names))) for qmgr in ("QM01", "QM02")]
+        answers = pages(*rounds.DEFINITIONS[:2], ("QM01", rounds.LOCAL, body(*local)), rounds.LEVELS[0], *states)
+        began = time.process_time()
+        seen = see_estate((), tmp_path, FeedOptions(zone=UTC), {}, answers)
+        took = time.process_time() - began
+        assert seen.text.count("[queue.") == queues
+        return took

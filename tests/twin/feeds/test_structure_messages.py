@@ -12,6 +12,7 @@ from twin.estate import Estate, load_estate
 from twin.feeds import Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
+QUARTER_TO_FOUR = (3 * 3600 + 45 * 60 + 58) * 1_000_000  # from the time in IXC360I, 08.14.02, to noon
 JANUARY = 1_706_550_234_000_000  # 2024-01-29T17:43:54Z
 FULL = {"ents_used": 5210, "ents_max": 41_000, "elems_used": 82_490, "elems_max": 82_500}
 
@@ -154,7 +155,7 @@ def test_structures_of_others_are_passed_over(site: Estate) -> None:
 
 def test_usage_and_size_that_are_displayed_are_measured(site: Estate) -> None:
     events, intake = display(DISPLAYED, site)
-    assert events == [(NOON, "QM01", "QSG1/CSQ_ADMIN", {**FULL, "size": 48 << 20})]
+    assert events == [(NOON - QUARTER_TO_FOUR, "QM01", "QSG1/CSQ_ADMIN", {**FULL, "size": 48 << 20})]
     assert intake.facts.value("structure", "QSG1/CSQ_ADMIN", "init_size") == 40 << 20
 
 
@@ -174,3 +175,12 @@ def test_rmf_measures_structures_without_queues(site: Estate, name: str, store: 
     assert (event["op"], event["store"]) == ("MEASURE", store)
     assert {"ents_used", "ents_max", "elems_used", "elems_max"} <= event["measured"].keys()
     assert intake.lines_for_unknown() == []
+
+
+@pytest.mark.parametrize("layout", [older, newer])
+@pytest.mark.parametrize("digits", [16, 400, 5000])
+def test_a_number_of_many_digits_is_a_bad_value(site, layout, digits):
+    text = layout("QSG1CSQ_ADMIN").replace("5210", "9" * digits)
+    events, intake = read("display", Page(as_syslog(text).encode(), "log", NOON), estate=site)
+    assert events == []
+    assert intake.counts["bad-value"] == 1 and intake.counts["reader-failed"] == 0

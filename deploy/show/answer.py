@@ -1,0 +1,238 @@
+"""The answer of `mqtwin start`: what fills next, when, why, and what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from deploy.show.document import ZONE, Document, Part, Table, Text, site_time
+from deploy.show.summaries import full_in
+from kernels.clock import SECOND
+from twin.alerts.episodes import Alert
+from twin.alerts.texts import is_full_now
+from twin.conditions import CLEARED, PAGE, WATCH
+from twin.feeds.estate_import import CFRM
+from twin.feeds.site import MQSC, RECORDING, SiteFile, UnknownFileError
+from twin.records import (
+    LIKELY,
+    NOT_MEASURED,
+    ROOT,
+    Action,
+    QueueManagerState,
+    ResourceForecast,
+    ResourceUsage,
+    StateRecord,
+    fullest_of,
+    resources_of,
+    rise_text,
+)
+from twin.units import as_microseconds, as_text
+
+HEADINGS = ("store", "usage", "full at", "cause", "first action")
+_CLOSE_PCT = 50.0  # from which a store matters
+_MAX_STORES = 20  # that are listed
+_RANKS = {PAGE: 0, WATCH: 1, "": 2}
+
+
+class StoreAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A store of the answer.
+
+    Attributes:
+        resource: the resource that is full first, else the fullest; None: none was measured.
+        usage_pct: percent of its present size in use; None as `resource`.
+        usage: the same in words, with what it can grow to.
+        level: page or watch of its open alerts, the worse one; "": none is open.
+        full_at: when it is full by the median forecast, RFC 3339, UTC; None: nothing is foreseen, or it is full now.
+        is_full: True if puts are refused now.
+        full_probability: probability that it is full within the horizon; None without a forecast.
+        forecast: the time until full in words, at the site's time.
+        cause: why; "": nothing is open.
+        action: what to do first; None: nothing.
+        statement: the first command of it; None: there is none.
+    """
+
+    store: str
+    kind: str
+    resource: str | None
+    usage_pct: float | None
+    usage: str
+    level: str
+    full_at: str | None
+    is_full: bool
+    full_probability: float | None
+    forecast: str
+    cause: str
+    action: str | None
+    statement: str | None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What `mqtwin start --json` prints.
+
+    Attributes:
+        time: time of the last event, RFC 3339, UTC; None: no file shows what stores hold.
+        zone: zone of the site; "": none was given, times in words are UTC.
+        stores: those that matter, what is full first first.
+        others: number of other stores that were seen.
+        estate, recording: files that were written or used; None: there is no recording.
+        not_read: files that are not read, and what they seem to be.
+        clocks: clocks that do not fit each other, and the option that corrects it.
+        missing: what the data do not show.
+        next: what to bring next.
+    """
+
+    time: str | None
+    zone: str
+    stores: tuple[StoreAnswer, ...]
+    others: int
+    estate: str
+    recording: str | None
+    not_read: tuple[str, ...]
+    clocks: tuple[str, ...]
+    missing: tuple[str, ...]
+    next: tuple[str, ...]
+
+
+def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tuple[list[StoreAnswer], int]:
+    """Return the stores that matter, what is full first first, and the number of others.
+
+    Args:
+        states: last state records.
+        alerts: alert records, in order.
+    """
+    open_alerts = _open_alerts(alerts)
+    answers = [
+        _answer(state, open_alerts.get(state.store, []))
+        for state in states
+        if not isinstance(state, QueueManagerState) and resources_of(state)
+    ]
+    ranked = sorted(answers, key=_rank)
+    close = [own for own in ranked if own.level or own.full_at or own.is_full or (own.usage_pct or 0) >= _CLOSE_PCT]
+    listed = (close or ranked[:1])[:_MAX_STORES]
+    return listed, len(ranked) - len(listed)
+
+
+def answer_document(answer: Answer) -> Document:
+    """Return the answer as a document."""
+    parts: list[Part] = []
+    if answer.stores and answer.time is not None:
+        rows = [_row(own) for own in answer.stores]
+        parts += [Text(f"At {site_time(answer.time)}:"), Table(HEADINGS, rows)]
+        fullest = max(own.usage_pct or 0 for own in answer.stores)
+        if not any(own.level or own.full_at or own.is_full for own in answer.stores):
+            parts.append(Text(f"No store rises; the fullest is at {fullest:.1f} %."))
+        if answer.others:
+            parts.append(Text(f"{answer.others:,} more below {_CLOSE_PCT:.0f} %, without an alert."))
+    parts += [Text(f"Next: {line}") for line in answer.next]
+    return Document("Answer", parts, answer)
+
+
+def _open_alerts(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
+    """Return the last records of the open alerts by store, roots and pages first."""
+    last = {alert.alert_id: alert for alert in alerts}
+    by_store: dict[str, list[Alert]] = {}
+    for alert in last.values():
+        if alert.change != CLEARED:
+            by_store.setdefault(alert.store, []).append(alert)
+    for own in by_store.values():
+        own.sort(key=lambda alert: (_RANKS[alert.level], alert.incident.role != ROOT, -alert.time))
+    return by_store
+
+
+def _answer(state: StateRecord, alerts: Sequence[Alert]) -> StoreAnswer:
+    resources = resources_of(state)
+    first, shown = state.first, _shown(resources, state.first)
+    alert = alerts[0] if alerts else None
+    action: Action | None = alert.runbook[0] if alert is not None and alert.runbook else None
+    is_full = first is not None and first.time_to_full_s is not None and is_full_now(first.time_to_full_s.p50)
+    at = None if state.forecast is None else as_microseconds(state.forecast.time)
+    return StoreAnswer(
+        store=state.store,
+        kind=state.kind,
+        resource=None if shown is None else shown.name,
+        usage_pct=None if shown is None else shown.pct,
+        usage=NOT_MEASURED if shown is None or shown.pct is None else f"{shown.pct:.1f} % {shown.share_text}",
+        level=alert.level if alert is not None else "",
+        full_at=None if is_full else _full_at(first, at),
+        is_full=is_full,
+        full_probability=None if first is None else first.full_probability,
+        forecast=_forecast(first, at, state.lacks_levels_in(ZONE.get())),
+        cause="" if alert is None else _cause(alert),
+        action=None if action is None else action.heading,
+        statement=None if action is None else next((step.statement for step in action.steps if step.statement), None),
+    )
+
+
+def _shown(resources: list[ResourceUsage], first: ResourceForecast | None) -> ResourceUsage | None:
+    """Return the resource whose usage is shown: that of the forecast, else the fullest."""
+    named = {own.name: own for own in resources}
+    if first is not None and first.time_to_full_s is not None and first.resource in named:
+        return named[first.resource]
+    return fullest_of(resources)
+
+
+def _full_at(first: ResourceForecast | None, at: int | None) -> str | None:
+    if first is None or first.time_to_full_s is None or at is None:
+        return None
+    return as_text(at + round(first.time_to_full_s.p50 * SECOND))
+
+
+def _forecast(first: ResourceForecast | None, at: int | None, lacking: str) -> str:
+    """Return when it is full in words: `03:28 CET, in 28 min (22 to 36 min, probability 85 %)`."""
+    if first is None or first.time_to_full_s is None:
+        return lacking
+    if is_full_now(first.time_to_full_s.p50):
+        return "full now"
+    if rises := rise_text(first):
+        return rises
+    full_at = _full_at(first, at)
+    clock = "" if full_at is None or at is None else f"{site_time(full_at, at)}, "
+    return f"{clock}in {full_in(first.time_to_full_s, first.full_probability)}"
+
+
+def _cause(alert: Alert) -> str:
+    """Return why, in a sentence: the second line of a page says it, else the cause itself."""
+    return alert.brief[1] if len(alert.brief) > 1 else alert.cause.partition(". ")[0].rstrip(".")
+
+
+def _rank(own: StoreAnswer) -> tuple[bool, bool, str, int, float, str]:
+    is_likely = own.full_at is not None and (own.full_probability or 0) >= LIKELY
+    return not own.is_full, not is_likely, own.full_at or "9", _RANKS[own.level], -(own.usage_pct or 0), own.store
+
+
+def _row(own: StoreAnswer) -> tuple[str, ...]:
+    action = "" if own.action is None else f"{own.action}: {own.statement}" if own.statement else own.action
+    return own.store, own.usage, own.forecast, own.cause, action
+
+
+# --- what to bring next ----------------------------------------------------------------------------------------------
+
+
+def what_next(files: Iterable[SiteFile], not_read: Iterable[UnknownFileError]) -> list[str]:
+    """Return a line for each kind of data that files lack, the most useful first.
+
+    Args:
+        files: the files that were read.
+        not_read: those that were not.
+    """
+    formats = {own.format_name for own in files}
+    instead = list(dict.fromkeys(error.instead for error in not_read if error.instead))
+    if not formats:
+        return instead
+    known = {what for what, names in _NEXT.items() if formats & {*names}}
+    return instead + [text for what, text in _WORDS.items() if what not in known]
+
+
+_NEXT = {  # formats that show something
+    "levels": ("display", "rest", "dds", "rmf", "prometheus", "mq_json", "odp", RECORDING),
+    "flows": ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", RECORDING),
+    "definitions": (MQSC, "rest", RECORDING),
+    "policy": (CFRM, "amqsevt", "mq_json", RECORDING),
+}
+_WORDS = {
+    "levels": "a job log or SYSLOG with DISPLAY CFSTATUS, USAGE and QSTATUS every few minutes: how full stores are",
+    "flows": "SMF 115 with queue statistics (STATQ(ON), class 5), or statistics of amqsevt: which queues fill them",
+    "definitions": "definitions by CSQUTIL MAKEDEF or dmpmqcfg: which queues are where, how stores expand",
+    "policy": "the CFRM policy as IXCMIAPU prints it (DATA TYPE(CFRM) REPORT(YES)): how far structures grow",
+}
