@@ -356,7 +356,10 @@ class _Mix(NamedTuple):
         if sizes.sum() >= MANY:
             by_owner, least = known["puts"].sum(1), np.maximum(sizes, 1e-9)
             space, pages = known["puts_space"].sum(0) / least, known["puts_pages"].sum(0) / least
-            return cls(sizes / sizes.sum(), by_owner / by_owner.sum(), space, pages)
+            sizes, usual = sizes / sizes.sum(), known["puts_space"].sum() / sizes.sum()
+            if holding.each and usual > 0:  # the mean of all says more than that of a sample
+                space *= holding.each / usual
+            return cls(sizes, by_owner / by_owner.sum(), space, pages)
         sizes, space, pages = np.zeros((3, CLASSES))
         spread = np.exp(_SPREAD * _QUANTILES)
         for own in ((length or _USUAL_LENGTH) * spread / spread.mean()).tolist():

@@ -532,13 +532,13 @@ class MessageStore(StoreKind):
         dropped = before - int(self.tables.store.scalars[0]["messages"])
         self.estimate.known -= dropped
         release_gets(self.tables.store)
-        self.drift.baseline = None
         if holding is not None and self.estimate.is_partial:
             self.estimate.correct(
                 self.tables, holding, self._calls, max(1, len(self.qmgrs)), self._block_bytes, now // clock.TICK
             )
             self.monitor.memory.estimated_at = now // clock.TICK
         baseline = self._set_baseline(completed(measured, state))
+        self.drift.baseline = None
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         if measured.get("resync"):
             self.drift.streak = 0

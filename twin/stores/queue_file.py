@@ -122,7 +122,16 @@ class QueueFileTwin(MessageStore):
         used = sum(measured[name] for name in _PARTS) if measured.keys() >= set(_PARTS) else None
         if used is None and measured.get("file_bytes"):
             used = measured["file_bytes"] // queue_file.BLOCK_BYTES + int(self.tables.store.params[0]["p_buffer"])
+            holding, each = self._by_space(measured, used), self.estimate.usual_space(self.tables.store)
+            is_larger = holding is not None and each is not None and holding.each > each  # it has held more before
+            return holding._replace(each=each) if is_larger else holding
         return self._by_space(measured, used)
+
+    @override
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+        use = self.tables.store.file_use[0]
+        own = {"blocks_persistent": int(use["persistent"]), "blocks_nonpersistent": int(use["nonpersistent"])}
+        return [(float(own[name]), float(measured[name])) for name in _PARTS if name in measured]
 
     @override
     def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
@@ -130,15 +139,14 @@ class QueueFileTwin(MessageStore):
 
         DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
         """
-        each = self.estimate.usual_space(self.tables.store)
         if measured.keys() & set(_PARTS):
             return super()._take(measured, new_fields, holding)
-        if self.estimate.is_partial and holding is not None and each is not None:
-            blocks = round(holding.messages * each)
-            measured, new_fields = (
-                {**measured, "blocks_persistent": blocks, "blocks_nonpersistent": 0},
-                new_fields | set(_PARTS),
-            )
+        is_sampled = self.estimate.usual_space(self.tables.store) is not None
+        if self.estimate.is_partial and holding is not None and is_sampled:
+            blocks = round(holding.messages * holding.each)
+            known = min(blocks, int(self.tables.store.file_use[0]["nonpersistent"]))
+            measured = {**measured, "blocks_persistent": blocks - known, "blocks_nonpersistent": known}
+            new_fields = new_fields | set(_PARTS)
         elif "file_bytes" in measured and not self.is_counted:
             in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // queue_file.BLOCK_BYTES
             buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
@@ -167,7 +175,7 @@ class QueueFileTwin(MessageStore):
             messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
         added_bytes = excess(measured.get("file_bytes"), int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
         before = (self.drift.baseline or {}).get("file_bytes")
-        file_bytes = added_bytes + (before if isinstance(before, int) else 0)
+        file_bytes = min(added_bytes + (before if isinstance(before, int) else 0), measured.get("file_bytes", 0))
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
