@@ -123,8 +123,9 @@ class QueueFileTwin(MessageStore):
         if used is None and measured.get("file_bytes"):
             used = measured["file_bytes"] // queue_file.BLOCK_BYTES + int(self.tables.store.params[0]["p_buffer"])
             holding, each = self._by_space(measured, used), self.estimate.usual_space(self.tables.store)
-            is_larger = holding is not None and each is not None and holding.each > each  # it has held more before
-            return holding._replace(each=each) if is_larger else holding
+            if holding is not None and each is not None:  # a file may have held more before
+                holding = holding._replace(each=min(each, holding.each))
+            return holding
         return self._by_space(measured, used)
 
     @override
