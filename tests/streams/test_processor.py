@@ -17,7 +17,7 @@ from streams.query.decode_stage import open_buckets
 from streams.query.processor import open_twins
 from streams.query.rows import FIGURES, pack_items, unpack_items
 from tests.streams.stage_help import START_US, as_json, blocks_of, figure, new_tester, of_topic, plan, put
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 from twin.events import Decoder
 from twin.playback.replays import Player
 from twin.records import StateRecord, read_state_record
@@ -238,7 +238,7 @@ def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     items = unpack_items(blocks_of(packed, [as_json(put(0))]))
     (row,) = pack_items("0", 0, 1, [msgspec.structs.replace(item, store="QSG9/APP9") for item in items])
-    with pytest.raises(KeyError, match="QSG9/APP9"):
+    with pytest.raises(UsageError, match="QSG9/APP9"):
         new_tester(packed).test("0", [Row(*row)])
 
 
