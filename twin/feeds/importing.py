@@ -63,7 +63,7 @@ _PROGRAMS = (  # whose text is not read
         "text of amqsmon or amqsact: amqsevt -o json writes the messages of the same queue as JSON, which is read",
     ),
     (
-        re.compile(r"^[ \t]*\*{2,} *Message #[0-9]|^Event Type\s+: ", re.MULTILINE),
+        re.compile(r"^[ \t]*\*{2,8} *Message #[0-9]|^Event Type[ \t]+: ", re.MULTILINE),
         "text of amqsevt: run it with -o json, whose output is read",
     ),
 )

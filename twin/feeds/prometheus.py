@@ -40,6 +40,7 @@ from twin.units import as_count
 _NAMESPACE = "ibmmq"  # unless the collector's configuration has another
 _NAME = re.compile(r"(?P<namespace>[a-zA-Z_:][a-zA-Z0-9_:]*?)_(?P<kind>queue|pageset)_(?P<metric>[a-z0-9_]+)")
 _LABELS = "a label qmgr and names that are read; expected: mq_prometheus"
+_MAX_LENGTH = 300  # characters of a name
 _FEWEST_VALUES = 3  # of a series that show whether it is a counter
 _MAX_TYPES = 10_000
 _JSON_KINDS = ("queue", "pageset")  # objectType of mq_json, and the tag with its name
@@ -152,7 +153,7 @@ class PrometheusFeed(Feed):
 
     def _note_types(self, metadata: Mapping[str, Any]) -> None:
         for name, entries in metadata.items():
-            match = _NAME.fullmatch(name)
+            match = _parts_of(name)
             if match is not None and _known_name(match["metric"]) in NAMES and len(self._types) < _MAX_TYPES:
                 self.object_count += 1
                 self._types[name] = str(entries[0]["type"])
@@ -166,7 +167,7 @@ class PrometheusFeed(Feed):
             labels = {str(name): str(value) for name, value in series["metric"].items()}
             name = labels.get("__name__", "")
             values = [(round(float(seconds) * 1e6), float(text)) for seconds, text in series["values"]]
-            match = _NAME.fullmatch(name)
+            match = _parts_of(name)
             metric = _known_name(match["metric"]) if match is not None else ""
             if metric in COUNTS:
                 self._names[metric] = name
@@ -195,7 +196,7 @@ class PrometheusFeed(Feed):
         is_counter: bool,
     ) -> None:
         """Add a sample to a collection, or to what is passed over: its name and kind."""
-        match = _NAME.fullmatch(name)
+        match = _parts_of(name)
         metric = _known_name(match["metric"]) if match is not None else ""
         if match is None or (match["namespace"] != _NAMESPACE and metric not in NAMES):
             passed[OTHER_METRICS, kind_of(name)] += 1
@@ -220,6 +221,11 @@ class PrometheusFeed(Feed):
 def _passed(counts: Counter[tuple[str, str]]) -> Iterator[Passed]:
     for (name, kind), number in sorted(counts.items()):
         yield Passed(name, kind, number)
+
+
+def _parts_of(name: str) -> re.Match[str] | None:
+    """Return namespace, kind and metric of a name; None if it has not these."""
+    return _NAME.fullmatch(name) if len(name) <= _MAX_LENGTH else None
 
 
 def _known_name(metric: str) -> str:

@@ -166,3 +166,9 @@ def test_counts_without_a_type_that_never_fall_are_taken_for_counters_and_said(e
     events, intake = read("prometheus", b"\n".join(json.dumps(line).encode() for line in lines), estate=estate)
     assert (total(events, "PUT"), total(events, "GET")) == (42, 52)
     assert "/api/v1/metadata" in next(own.text for own in intake.complaints if own.code == "no-type")
+
+
+def test_a_name_as_long_as_a_page_is_no_name_of_mq():
+    name = "a_queue_" * 20_000 + "A"
+    _, intake = read("prometheus", f'{name}{{qmgr="QMD1",queue="A"}} 1\n'.encode())
+    assert intake.counts["no-metrics"] == 1
