@@ -272,7 +272,8 @@ def _site_files(names: Sequence[str], options: FeedOptions) -> tuple[list[SiteFi
         except UnknownFileError as error:
             unknown.append(error)
     if unknown and not files and not any(error.instead for error in unknown):
-        raise UsageError("; ".join(map(str, unknown)))
+        first, *others = unknown
+        raise UsageError(f"{'; '.join(map(str, others))}; expected: a file that is read; {first}") if others else first
     for own in files:
         print(printable(f"{own.path}: {own.format_name}{f' of {own.owner}' if own.owner else ''}"))
     for reason in unknown:

@@ -158,7 +158,7 @@ def _unwrapped(value: bytes) -> _Body | str:
         return _Body(len(value))
     try:
         fields = msgspec.json.decode(value, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except (*UNREADABLE, UnicodeError):
         return _Body(len(value))
     if fields.keys() == {"schema", "payload"}:
         schema, payload = fields["schema"], fields["payload"]

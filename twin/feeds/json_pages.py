@@ -78,7 +78,7 @@ class JsonText:
             return None
         try:
             return decoder.decode(bytes(page.data))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return None
 
     def give_up(self) -> Iterator[Complaint]:

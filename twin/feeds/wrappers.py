@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from twin.errors import UNREADABLE
 from twin.feeds.json_pages import json_documents
 from twin.feeds.protocol import Feed, Page
 from twin.units import FIRST_SECOND, LAST_SECOND, event_time
@@ -75,7 +76,7 @@ def _wrapped(page: Page) -> Iterator[Page]:
     for document, place in json_documents(page):
         try:
             value = msgspec.json.decode(document)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             parts.append(replace(page, data=document, name=place))
             continue
         inner = [] if _is_own(value) else list(_inner(value, page.time))
@@ -96,7 +97,7 @@ def _inner(value: Any, time: int | None, depth: int = _MAX_DEPTH) -> Iterator[tu
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except (*UNREADABLE, UnicodeError):
             return
     if _is_own(value):
         yield value, time
