@@ -65,7 +65,7 @@ def test_the_alert_says_at_once_what_a_larger_size_brought(outage: Site) -> None
     assert (first.condition, first.change) == ("full-forecast", UPDATED)
     assert first.incident.role == "root" and first.done == (action,)
     assert action.effect is not None and action.effect.startswith("full in 1.") and "instead of in" in action.effect
-    assert first.cause.endswith(f" SIZE raised from 16M to 64M at 2026-11-20 01:02: {action.effect}.")
+    assert first.cause.endswith(f" SIZE raised from 16M to 64M at 2026-11-20 01:02 UTC: {action.effect}.")
     before = json.loads(first.record())["data"]
     assert before["done"] == [msgspec.to_builtins(action)]
 
@@ -73,7 +73,7 @@ def test_the_alert_says_at_once_what_a_larger_size_brought(outage: Site) -> None
 def test_an_alert_that_has_eased_says_what_was_done_but_no_time_until_full(outage: Site) -> None:
     alerts = alerts_with(outage, "eased.ndjson", altered("2026-11-20T00:55:00Z"))
     eased = next(alert for alert in alerts if "full is unlikely now" in alert.cause)
-    assert eased.cause.endswith(" SIZE raised from 16M to 64M at 2026-11-20 00:55.") and "full in" not in eased.cause
+    assert eased.cause.endswith(" SIZE raised from 16M to 64M at 2026-11-20 00:55 UTC.") and "full in" not in eased.cause
 
 
 def test_what_it_brought_is_the_answer_of_what_if(outage: Site) -> None:
@@ -88,7 +88,7 @@ def test_the_record_that_clears_the_alert_says_it_too_and_so_do_parts(outage: Si
     alerts = alerts_with(outage, "altered.ndjson", altered())
     ends = [alert for alert in alerts if alert.change == CLEARED]
     assert {alert.condition for alert in ends} == {"full-forecast", "threshold"}
-    assert all("SIZE raised from 16M to 64M at 2026-11-20 01:02." in alert.cause and alert.done for alert in ends)
+    assert all("SIZE raised from 16M to 64M at 2026-11-20 01:02 UTC." in alert.cause and alert.done for alert in ends)
 
 
 def test_a_store_that_refused_puts_has_the_room_that_the_change_made(full: Site) -> None:
