@@ -154,6 +154,7 @@ class NaiveStructure(NaiveStore):
         """Sample ALLOWAUTOALT(YES) every 60 s of event time [assumed], with SCM advanced to that time."""
         if self.scm is not None:
             self.scm.advance(tick * TICK_US)
+        self._give_baseline_elements()
         if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
             self._automatic_alter()
             if self.scm is not None:
@@ -285,6 +286,19 @@ class NaiveStructure(NaiveStore):
         known |= {"entries"} if "ents_used" in new_fields else set()
         known |= {"elements"} if "elems_used" in new_fields else set()
         return NaiveBaseline(fields, self.held.unmatched(), known)
+
+    def _give_baseline_elements(self) -> None:
+        """Give a baseline without measured elements those of its entries, at the mean of the messages [assumed]."""
+        if self.baseline is None or "elements" in self.baseline.known or not self.baseline.amounts["entries"]:
+            return
+        inside = [message for message in self.messages if not message.in_scm]
+        if not inside:
+            return
+        elements = sum(message.elements for message in inside)
+        room = max(0, self.pools.elements - elements)
+        mean = round(self.baseline.amounts["entries"] * elements / len(inside))
+        self.baseline.amounts["elements"] = self.baseline.fields["elements"] = min(room, mean)
+        self.baseline.known = self.baseline.known | {"elements"}
 
     def _new_fields(self, measured: dict[str, Any]) -> set[str]:
         """Return the fields that the baseline takes over, those of data sets as "smds/QM01/blocks_used"."""
