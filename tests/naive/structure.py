@@ -161,7 +161,12 @@ class NaiveStructure(NaiveStore):
                 self.scm.begin_if_idle(tick * TICK_US)  # another ratio may be fuller
 
     def _rests(self) -> bool:
-        return super()._rests() and not self.attributes["allow_auto_alter"]
+        return super()._rests() and not self.attributes["allow_auto_alter"] and not self._awaits_elements()
+
+    def _awaits_elements(self) -> bool:
+        """Return True if the baseline has entries, and elements that nobody has measured or worked out."""
+        baseline = self.baseline
+        return baseline is not None and "elements" not in baseline.known and baseline.amounts["entries"] > 0
 
     def _scanned(self, tick: int) -> None:
         if self.scm is not None:
@@ -289,7 +294,7 @@ class NaiveStructure(NaiveStore):
 
     def _give_baseline_elements(self) -> None:
         """Give a baseline without measured elements those of its entries, at the mean of the messages [assumed]."""
-        if self.baseline is None or "elements" in self.baseline.known or not self.baseline.amounts["entries"]:
+        if self.baseline is None or not self._awaits_elements():
             return
         inside = [message for message in self.messages if not message.in_scm]
         if not inside:
