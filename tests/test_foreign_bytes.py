@@ -83,4 +83,4 @@ def _handlers() -> list[tuple[str, int, str]]:
 
 
 def test_whoever_decodes_expects_all_that_it_raises() -> None:
-    assert _handlers() == []  # UNREADABLE of `twin.errors` has all three
+    assert _handlers() == []  # UNREADABLE of `twin.decoding` has all three

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Errors of decoding JSON or MessagePack of others: it has no sense, is not UTF-8, or is nested too deep."""
-
 
 class MqtwinError(Exception):
     """Failure while running. The command line prints the message as one line and exits with status 1."""

@@ -20,7 +20,8 @@ from typing import Self
 
 import msgspec
 
-from twin.errors import UNREADABLE, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import UsageError
 
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # links there name what is open, not a file
 _MAX_LINKS = 40

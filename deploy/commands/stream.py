@@ -22,7 +22,8 @@ from streams.query.definition import TRIGGER, JobSettings
 from streams.query.job import run_job
 from streams.query.session import MASTER, check_classic, is_local
 from streams.query.status import check_replaceable
-from twin.errors import UNREADABLE, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import UsageError
 from twin.feeds import FeedOptions
 
 _SPAN_DEFAULTS = SpanChoices()

@@ -33,7 +33,8 @@ from deploy.console.answers import Answers
 from deploy.console.model import ConsoleModel
 from deploy.console.past import Past, seconds_of
 from deploy.java.jars import CONSOLE, ensure_jars
-from twin.errors import UNREADABLE, MqtwinError, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import MqtwinError, UsageError
 
 MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024

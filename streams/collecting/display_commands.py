@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from twin.errors import UNREADABLE, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import UsageError
 from twin.feeds.mqsc_objects import pairs
 
 NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789./_%"

@@ -24,7 +24,8 @@ from streams.collecting.http import HttpClient, RequestError
 from streams.errors import is_passing
 from streams.kafka.admin import topic_id
 from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
-from twin.errors import UNREADABLE, MqtwinError, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import MqtwinError, UsageError
 from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.feeds.connect import APPEND_TIME

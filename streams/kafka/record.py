@@ -29,7 +29,8 @@ from streams.kafka.event_range import merged_until
 from streams.kafka.topic_reader import EventReader
 from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
-from twin.errors import UNREADABLE, MqtwinError, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Decoder, Reason, content_type
 from twin.events.values import read_streams
 from twin.outputs import replace_file

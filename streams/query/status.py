@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from twin.errors import UNREADABLE, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import UsageError
 from twin.outputs import replace_file
 from twin.units import as_span
 

@@ -73,7 +73,9 @@ def test_the_alert_says_at_once_what_a_larger_size_brought(outage: Site) -> None
 def test_an_alert_that_has_eased_says_what_was_done_but_no_time_until_full(outage: Site) -> None:
     alerts = alerts_with(outage, "eased.ndjson", altered("2026-11-20T00:55:00Z"))
     eased = next(alert for alert in alerts if "full is unlikely now" in alert.cause)
-    assert eased.cause.endswith(" SIZE raised from 16M to 64M at 2026-11-20 00:55 UTC.") and "full in" not in eased.cause
+    assert (
+        eased.cause.endswith(" SIZE raised from 16M to 64M at 2026-11-20 00:55 UTC.") and "full in" not in eased.cause
+    )
 
 
 def test_what_it_brought_is_the_answer_of_what_if(outage: Site) -> None:

@@ -84,7 +84,7 @@ def test_its_cause_begins_with_who_was_asked_and_its_runbook_with_the_handles() 
     assert alert is not None
     since = story.state()["queues"][0]["unread_since"]
     assert since[11:16] in alert.cause
-    sentence = f"application has A.QUEUE open for input since {since[11:16]} (QM01, QM02 asked)"
+    sentence = f"application has A.QUEUE open for input since {since[11:16]} UTC (QM01, QM02 asked)"
     assert alert.cause.startswith(f"No {sentence}. Entries of QSG1/APP1: ")
     assert alert.brief[0].startswith("full ~")
     assert alert.brief[1:] == (f"no {sentence}", "DISPLAY QSTATUS(A.QUEUE) TYPE(HANDLE) CMDSCOPE(*) ALL")

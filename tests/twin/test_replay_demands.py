@@ -111,7 +111,8 @@ def test_the_command_shows_both_outcomes(recording: Path, tmp_path: Path, capsys
     assert main(["replay", str(recording), "--estate", str(estate), "--demands"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().err.splitlines()]
     rows = {line[1]: line[2:] for line in lines if len(line) == 6 and line[0] == STORE}
-    assert rows["recorded"][1].startswith("2026-11-20T") and rows["this estate"][:2] == ["0", "none"]
+    first = rows["recorded"][1]
+    assert first.startswith("2026-11-20 ") and first.endswith(" UTC") and rows["this estate"][:2] == ["0", "none"]
 
 
 def test_puts_refused_with_2056_are_requests_too(tmp_path: Path) -> None:

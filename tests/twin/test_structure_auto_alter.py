@@ -118,7 +118,7 @@ def test_while_data_is_in_scm_the_size_of_a_structure_is_not_altered() -> None:
         assert after["refused_alters"] == number
         assert (after["size"], after["offload_rule"]) == (state["size"], 0)
     assert driver.alert_changes().count((OPENED, *NOT_ALTERABLE)) == 1
-    assert driver.alerts[-1].cause.count("refused at 2026-11-20 12:00.") == 2
+    assert driver.alerts[-1].cause.count("refused at 2026-11-20 12:00 UTC.") == 2
 
 
 def test_while_data_is_in_scm_alter_cfstruct_is_taken_without_an_alert() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.estate.errors import EstateError
 
 SCHEMA = 1

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History

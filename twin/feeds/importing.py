@@ -17,7 +17,8 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from twin.errors import UNREADABLE, MqtwinError, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import Event, EventError
 from twin.events.fields import FIELD

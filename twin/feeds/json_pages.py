@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.feeds.intake import Complaint
 from twin.feeds.protocol import Page
 

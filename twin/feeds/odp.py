@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.events import Measured
 from twin.events.fields import microseconds
 from twin.events.measured import DataSetMeasured

@@ -18,7 +18,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.feeds.intake import Complaint, Intake, Item, Passed
 from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import (

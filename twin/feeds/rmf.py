@@ -15,7 +15,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from twin.errors import UNREADABLE
+from twin.decoding import UNREADABLE
 from twin.feeds.json_pages import json_documents
 from twin.feeds.protocol import Feed, Page
 from twin.units import FIRST_SECOND, LAST_SECOND, event_time

@@ -22,7 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
-from twin.errors import UNREADABLE, CutRecordingWarning, UsageError
+from twin.decoding import UNREADABLE
+from twin.errors import CutRecordingWarning, UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
 from twin.events.convert import Words, conform, json_lines, lines_table, to_table
 from twin.events.refusals import RECORDING
