@@ -14,7 +14,7 @@ from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts.episodes import CALM_FOR
 from twin.alerts.texts import NOTHING, since_refusal
-from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
+from twin.conditions import CRITICAL, VARIES, WARNING, Condition, Resource
 from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.units import as_times, as_usage
@@ -213,10 +213,10 @@ class ResourceView(ABC):
 
     def severity(self, condition: str, before: str | None) -> str:
         """Return the severity of a condition. before: severity last published; None before the first record."""
-        usage = self.usage_pct
-        if condition == Condition.FULL:
-            return FULL
-        if condition == Condition.CANNOT_EXPAND or usage >= CRITICAL_FROM_PCT:
+        usage, own = self.usage_pct, Condition(condition).severity
+        if own != VARIES:
+            return own
+        if usage >= CRITICAL_FROM_PCT:
             return CRITICAL
         if before == CRITICAL and usage >= CRITICAL_UNTIL_PCT:
             return CRITICAL

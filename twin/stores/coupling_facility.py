@@ -8,7 +8,7 @@ docs/alerts.md, "Conditions".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -141,32 +141,61 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _check_conditions(self, now: int) -> list[Alert]:
         usage = self._usage()
         is_described = self.config.size is not None  # else only its CFRM policy is known, which does not have its SCM
+        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
+        free, used = readable_size(max(0, usage.free or 0)), readable_size(usage.scm_used)
         return [
-            *self._update_alert(
-                Condition.SCM_OVERCOMMITTED,
-                SCM,
+            *self._update(
+                (Condition.SCM_OVERCOMMITTED, SCM, usage.scm_committed_pct),
+                lambda: self._overcommitted(usage),
+                f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
                 holds=is_described and usage.scm_committed > usage.scm_total,
                 is_over=not is_described or usage.scm_committed <= usage.scm_total,
-                make_finding=lambda _: self._overcommitted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, SCM, severity, usage),
             ),
-            *self._update_alert(
-                Condition.SCM_EXHAUSTED,
-                SCM,
+            *self._update(
+                (Condition.SCM_EXHAUSTED, SCM, usage.scm_pct),
+                lambda: self._scm_exhausted(usage),
+                f"{scm}: {used} of {total} in use",
                 holds=0 < usage.scm_total <= usage.scm_used,
                 is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
-                make_finding=lambda _: self._scm_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, SCM, severity, usage),
             ),
-            *self._update_alert(
-                Condition.AUGMENTED_EXHAUSTED,
-                AUGMENTED,
+            *self._update(
+                (Condition.AUGMENTED_EXHAUSTED, AUGMENTED, usage.augmented_pct),
+                lambda: self._augmented_exhausted(usage),
+                f"Storage of {self.name}: {free} free",
                 holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
                 is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
-                make_finding=lambda _: self._augmented_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.AUGMENTED_EXHAUSTED, AUGMENTED, severity, usage),
             ),
         ]
+
+    def _update(
+        self,
+        subject: tuple[str, Resource, float],
+        make_finding: Callable[[], Finding],
+        state: str,
+        *,
+        holds: bool,
+        is_over: bool,
+    ) -> list[Alert]:
+        """Open, update or clear an alert; subject: condition, resource, its usage in percent; state: that in words."""
+        condition, resource, usage_pct = subject
+
+        def make_cleared(severity: str) -> Finding:
+            return Finding(
+                condition=condition,
+                resource=resource,
+                severity=severity,
+                usage_pct=usage_pct,
+                cause=f"{state}, alert cleared.",
+            )
+
+        return self._update_alert(
+            condition,
+            resource,
+            holds=holds,
+            is_over=is_over,
+            make_finding=lambda _: make_finding(),
+            make_cleared=make_cleared,
+        )
 
     def _overcommitted(self, usage: _FacilityUsage) -> Finding:
         scm_max = {name: values.scm_max for name, values in self._structures().items()}
@@ -201,25 +230,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             full_probability=1.0,
             cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
             runbook=texts.augmented_exhausted_actions(self.name, augmented, self._policy()),
-        )
-
-    def _cleared(self, condition: str, resource: Resource, severity: str, usage: _FacilityUsage) -> Finding:
-        """Return the finding of an alert that clears; severity: as last published."""
-        usage_pct = (
-            usage.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage.resource_pct(resource)
-        )
-        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
-        state: dict[str, str] = {
-            Condition.SCM_OVERCOMMITTED: f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
-            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(usage.scm_used)} of {total} in use",
-            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, usage.free or 0))} free",
-        }
-        return Finding(
-            condition=condition,
-            resource=resource,
-            severity=severity,
-            usage_pct=usage_pct,
-            cause=f"{state[condition]}, alert cleared.",
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from twin.alerts.fillers import growth, growth_span
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
 from twin.capacity.statements import alter_queue, display_queue
-from twin.conditions import FULL, INFO, Condition, Pool, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.estate import ForecastSettings
 from twin.estate.attributes import MAX_DEPTH
 from twin.records import Action, Filler, Step
@@ -95,10 +95,6 @@ class QueueDepth(ResourceView):
     def is_over(self, condition: str, now: int) -> bool:
         calm = self.last_full + CALM_AFTER_FULL <= now
         return calm and (not self._limit or self.usage_pct < 100.0 - HYSTERESIS_PCT)
-
-    @override
-    def severity(self, condition: str, before: str | None) -> str:
-        return FULL
 
     @override
     def describe(self, condition: str) -> str:
@@ -232,7 +228,7 @@ def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
     return Finding(
         condition=Condition.QUEUE_FULL_FORECAST,
         resource=view.resource,
-        severity=INFO,
+        severity=Condition.QUEUE_FULL_FORECAST.severity,
         usage_pct=view.usage_pct,
         fillers=(Filler(view.resource.owner, 1.0),),
         cause=f"{view.text}: {view.usage_pct:.1f} % of MAXDEPTH, {what}.",

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels import clock, layout
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
-from twin.conditions import UNITS, WARNING, Condition
+from twin.conditions import UNITS, Condition
 from twin.estate import Estate
 from twin.records import Action, Step
 from twin.units import as_count, as_span
@@ -115,7 +115,7 @@ def _make(store: layout.Store, cause: str, actions: tuple[Action, ...]) -> Findi
     return Finding(
         condition=Condition.IN_DOUBT,
         resource=UNITS,
-        severity=WARNING,
+        severity=Condition.IN_DOUBT.severity,
         usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
         cause=cause,
         runbook=actions,

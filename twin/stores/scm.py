@@ -170,7 +170,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     wait = Finding(
         condition=Condition.FAULT_WAIT,
         resource=SCM,
-        severity=INFO,
+        severity=Condition.FAULT_WAIT.severity,
         usage_pct=_usage_pct(store),
         cause=(
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"

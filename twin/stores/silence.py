@@ -18,7 +18,7 @@ import numpy as np
 from kernels.clock import SECOND
 from kernels.layout import HEARTBEAT
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import INFO, Condition, Pool, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate
 from twin.records import Action, Step
 from twin.state.arrays import Array
@@ -139,7 +139,7 @@ def _finding(source: Resource, cause: str, actions: tuple[Action, ...]) -> Findi
     return Finding(
         condition=Condition.SOURCE_SILENT,
         resource=source,
-        severity=INFO,
+        severity=Condition.SOURCE_SILENT.severity,
         cause=cause,
         runbook=actions,
     )

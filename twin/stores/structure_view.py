@@ -12,7 +12,7 @@ from kernels.pools import SMALLEST_ELEMENTS
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import WATCHED_PCT, ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
+from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
 from twin.records.usage import usage_pct
@@ -21,7 +21,7 @@ from twin.stores.resources import DATA_SET, STRUCTURE, StoreResource
 from twin.stores.state_record import EXPAND_STATUS
 from twin.units import as_times, percent, readable_size
 
-_LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
+_LACKS = {SCM: scm.NO_SCM, AUGMENTED: scm.NO_AUGMENTED}
 LAST_WATCHED_PCT = 95  # of a pool that is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
 _LEAST = {ENTRIES: 1, ELEMENTS: SMALLEST_ELEMENTS}  # what a message takes of a pool
 _POOL_ROWS = (STRUCTURE[Pool.ENTRIES].row, STRUCTURE[Pool.ELEMENTS].row)
@@ -291,13 +291,7 @@ class _Scm(StoreResource):
             return super().is_over(condition, now)
         if condition == Condition.NOT_ALTERABLE:
             return int(self._store.scm[0]["messages"]) == 0
-        return int(scm.lacking(self._store)) != _LACKS[condition]
-
-    @override
-    def severity(self, condition: str, before: str | None) -> str:
-        if condition == Condition.THRESHOLD:
-            return super().severity(condition, before)
-        return INFO if condition == Condition.NOT_ALTERABLE else CRITICAL
+        return int(scm.lacking(self._store)) != _LACKS[self.resource]
 
     @override
     def describe(self, condition: str) -> str:

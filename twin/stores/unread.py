@@ -13,7 +13,7 @@ from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.readers import LONGER, QueueFact
-from twin.conditions import INFO, Condition, Pool, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, Action, Filler
 from twin.state.arrays import Array
@@ -138,7 +138,7 @@ def _make(queue: str, cause: str, runbook: tuple[Action, ...] = ()) -> Finding:
     return Finding(
         condition=Condition.QUEUE_UNREAD,
         resource=Resource(Pool.QUEUE, queue),
-        severity=INFO,
+        severity=Condition.QUEUE_UNREAD.severity,
         fillers=(Filler(queue, 1.0),),
         cause=cause,
         runbook=runbook,
