@@ -49,15 +49,17 @@ class Rule(NamedTuple):
     Attributes:
         about: DATA: what is known, how it is set up, who holds or reads it, so that puts do not fail for it; else
             QUEUES, or the FILLING of the store.
+        rank: how much it says about a store: of the alerts of an incident the highest is its root.
         raised_by: what raises it. One that puts raise has a bit in `twin.stores.resources`.
         severity: severity of its alerts in a message store, unless the forecast or who reads lowers it; or VARIES.
         review: REVIEWED by each tick, in a message store; OWN_RULES.
         pools: kinds of resource that it may be about.
-        order: of one that puts raise, its place among the alerts of one event; else None.
+        order: place among the alerts of one event, of a condition that puts raise; else None.
         informs: True if it is about the way to full, of which the forecast knows more.
     """
 
     about: int = _MISSING
+    rank: int = _MISSING
     raised_by: str = _MISSING
     severity: str = _MISSING
     review: str = _MISSING
@@ -67,6 +69,7 @@ class Rule(NamedTuple):
 
 
 _NO_RULE = Rule()
+_FULL = FULL  # inside the class FULL is the condition
 _FILLED = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS, Pool.PAGES, Pool.FILE)  # puts fail where one is full
 _MEASURED = (*_FILLED, Pool.SCM)
 _DRIFTING = (*_MEASURED, Pool.BLOCKS, Pool.AUGMENTED, Pool.CAPACITY)
@@ -74,49 +77,54 @@ _DRIFTING = (*_MEASURED, Pool.BLOCKS, Pool.AUGMENTED, Pool.CAPACITY)
 
 @unique
 class Condition(StrEnum):
-    """Conditions that raise an alert, a row each (see `Rule`), the most informative about a store last."""
+    """Conditions that raise an alert, a row each: see `Rule`."""
 
     about: int
+    rank: int
     raised_by: str
     severity: str
     review: str
     pools: tuple[Pool, ...]
     order: int | None
     informs: bool
-    rank: int
 
     def __new__(cls, name: str, rule: Rule = _NO_RULE) -> Self:
-        """Return the condition of a row. TypeError: it lacks a part that it needs."""
+        """Return the condition of a row. TypeError: it lacks a part that it needs, or has the rank of another."""
         lacks = [part for part, value in rule._asdict().items() if value is None]
         if rule.raised_by not in (PUT, None):
             lacks.remove("order")
         if lacks:
             raise TypeError(f"condition {name} lacks {', '.join(lacks)}; expected: a row of Condition with every part")
+        if same := [other for other in cls.__members__.values() if other.rank == rule.rank]:
+            raise TypeError(f"condition {name} has the rank of {same[0]}; expected: one of its own")
         condition = str.__new__(cls, name)
         condition._value_ = name
-        vars(condition).update(rule._asdict(), rank=len(cls.__members__))
+        vars(condition).update(rule._asdict())
         return condition
 
-    DRIFT = "drift", Rule(DATA, MEASURE, INFO, OWN_RULES, _DRIFTING)
-    SOURCE_SILENT = "source-silent", Rule(DATA, HEARTBEAT, INFO, OWN_RULES, (Pool.SOURCE,))
-    IN_DOUBT = "in-doubt", Rule(DATA, TICK, WARNING, OWN_RULES, (Pool.UNITS,))
-    SCM_OVERCOMMITTED = "scm-overcommitted", Rule(DATA, TICK, INFO, OWN_RULES, (Pool.SCM,))
-    NOT_ALTERABLE = "not-alterable", Rule(DATA, ALTER, INFO, REVIEWED, (Pool.SCM,))
-    QUEUE_UNREAD = "queue-unread", Rule(DATA, MEASURE, INFO, OWN_RULES, (Pool.QUEUE,))
-    QUEUE_FULL_FORECAST = "queue-full-forecast", Rule(QUEUES, TICK, INFO, OWN_RULES, (Pool.QUEUE,))
-    QUEUE_FULL = "queue-full", Rule(QUEUES, PUT, FULL, REVIEWED, (Pool.QUEUE,), 6)
-    CAPACITY = "capacity", Rule(FILLING, TICK, VARIES, OWN_RULES, (Pool.CAPACITY,))
-    FAULT_WAIT = "fault-wait", Rule(FILLING, TICK, INFO, OWN_RULES, (Pool.SCM,))
-    THRESHOLD = "threshold", Rule(FILLING, PUT, VARIES, REVIEWED, _MEASURED, 1, informs=True)
-    SCM_OVERRUN = "scm-overrun", Rule(FILLING, TICK, VARIES, OWN_RULES, (Pool.SCM,))
+    FULL_FORECAST = "full-forecast", Rule(FILLING, 15, TICK, VARIES, OWN_RULES, _MEASURED)
+    THRESHOLD = "threshold", Rule(FILLING, 10, PUT, VARIES, REVIEWED, _MEASURED, 1, informs=True)
+    CANNOT_EXPAND = (
+        "cannot-expand",
+        Rule(FILLING, 14, PUT, CRITICAL, REVIEWED, (Pool.SMDS, Pool.PAGES), 2, informs=True),
+    )
+    FULL = "full", Rule(FILLING, 16, PUT, _FULL, REVIEWED, _FILLED, 3)
+    QUEUE_FULL = "queue-full", Rule(QUEUES, 7, PUT, _FULL, REVIEWED, (Pool.QUEUE,), 6)
+    QUEUE_FULL_FORECAST = "queue-full-forecast", Rule(QUEUES, 6, TICK, INFO, OWN_RULES, (Pool.QUEUE,))
+    QUEUE_UNREAD = "queue-unread", Rule(DATA, 5, MEASURE, INFO, OWN_RULES, (Pool.QUEUE,))
+    SCM_OVERCOMMITTED = "scm-overcommitted", Rule(DATA, 3, TICK, INFO, OWN_RULES, (Pool.SCM,))
+    SCM_EXHAUSTED = "scm-exhausted", Rule(FILLING, 13, PUT, CRITICAL, REVIEWED, (Pool.SCM,), 4, informs=True)
     AUGMENTED_EXHAUSTED = (
         "augmented-exhausted",
-        Rule(FILLING, PUT, CRITICAL, REVIEWED, (Pool.AUGMENTED,), 5, informs=True),
+        Rule(FILLING, 12, PUT, CRITICAL, REVIEWED, (Pool.AUGMENTED,), 5, informs=True),
     )
-    SCM_EXHAUSTED = "scm-exhausted", Rule(FILLING, PUT, CRITICAL, REVIEWED, (Pool.SCM,), 4, informs=True)
-    CANNOT_EXPAND = "cannot-expand", Rule(FILLING, PUT, CRITICAL, REVIEWED, (Pool.SMDS, Pool.PAGES), 2, informs=True)
-    FULL_FORECAST = "full-forecast", Rule(FILLING, TICK, VARIES, OWN_RULES, _MEASURED)
-    FULL = "full", Rule(FILLING, PUT, FULL, REVIEWED, _FILLED, 3)
+    NOT_ALTERABLE = "not-alterable", Rule(DATA, 4, ALTER, INFO, REVIEWED, (Pool.SCM,))
+    CAPACITY = "capacity", Rule(FILLING, 8, TICK, VARIES, OWN_RULES, (Pool.CAPACITY,))
+    DRIFT = "drift", Rule(DATA, 0, MEASURE, INFO, OWN_RULES, _DRIFTING)
+    SOURCE_SILENT = "source-silent", Rule(DATA, 1, HEARTBEAT, INFO, OWN_RULES, (Pool.SOURCE,))
+    IN_DOUBT = "in-doubt", Rule(DATA, 2, TICK, WARNING, OWN_RULES, (Pool.UNITS,))
+    SCM_OVERRUN = "scm-overrun", Rule(FILLING, 11, TICK, VARIES, OWN_RULES, (Pool.SCM,))
+    FAULT_WAIT = "fault-wait", Rule(FILLING, 9, TICK, INFO, OWN_RULES, (Pool.SCM,))
 
 
 STORAGE_MEDIUM_FULL: Final = 2192  # MQRC_STORAGE_MEDIUM_FULL, of z/OS [IBM: MQRC 2192]

@@ -13,7 +13,7 @@ from twin.conditions import PUT, VARIES, Condition, Pool
 from twin.stores import page_set, queue_file, resources, structure
 
 SOURCE = Path(conditions.__file__).read_text(encoding="utf-8")
-ROW = "Rule(FILLING, PUT, FULL, REVIEWED, _FILLED, 3)"
+ROW = "Rule(FILLING, 16, PUT, _FULL, REVIEWED, _FILLED, 3)"
 PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
 
 
@@ -28,16 +28,21 @@ def import_with(row: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("row", "lacks"),
     [
-        ("Rule(FILLING, PUT, FULL, REVIEWED, _FILLED)", "order"),
-        ("Rule(FILLING, PUT, FULL, REVIEWED)", "pools, order"),
-        ("Rule(FILLING, PUT, review=REVIEWED, pools=_FILLED, order=3)", "severity"),
-        ("Rule(raised_by=TICK)", "about, severity, review, pools"),
+        ("Rule(FILLING, 16, PUT, _FULL, REVIEWED, _FILLED)", "order"),
+        ("Rule(FILLING, 16, PUT, _FULL, REVIEWED)", "pools, order"),
+        ("Rule(FILLING, 16, PUT, review=REVIEWED, pools=_FILLED, order=3)", "severity"),
+        ("Rule(raised_by=TICK)", "about, rank, severity, review, pools"),
     ],
 )
 def test_a_row_without_a_part_fails_at_import_with_its_name_and_what_it_lacks(row: str, lacks: str) -> None:
     with pytest.raises(TypeError, match=rf"^condition full lacks {lacks}; expected: "):
         import_with(row)
-    assert import_with("Rule(FILLING, TICK, FULL, REVIEWED, _FILLED)")["Condition"].FULL.order is None
+    assert import_with("Rule(FILLING, 16, TICK, _FULL, REVIEWED, _FILLED)")["Condition"].FULL.order is None
+
+
+def test_no_two_conditions_have_one_rank() -> None:
+    with pytest.raises(TypeError, match=r"^condition full has the rank of cannot-expand; expected: "):
+        import_with("Rule(FILLING, 14, PUT, _FULL, REVIEWED, _FILLED, 3)")
 
 
 def test_a_bit_of_a_condition_that_puts_do_not_raise_fails_with_its_name() -> None:

@@ -19,6 +19,7 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from kernels.clock import TICK
+from twin.alerts.runbook import OURS, Runbook
 from twin.conditions import CLEARED, CRITICAL, FILLING, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
 from twin.records import (
     NO_INCIDENT,
@@ -233,9 +234,11 @@ class Episodes:
             changes.
         on_record: gets each record, in the order in which they are published.
         zone: the zone of the site.
+        runbook: the runbook, with the rows of the site.
 
     Attributes:
         zone: the zone of the site, for times in texts.
+        runbook: the runbook.
         incident: the incident that holds them, or the last one; None before the first.
     """
 
@@ -248,8 +251,9 @@ class Episodes:
         refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
         on_record: Callable[[Alert], None] = lambda _: None,
         zone: tzinfo = UTC,
+        runbook: Runbook = OURS,
     ) -> None:
-        self.zone = zone
+        self.zone, self.runbook = zone, runbook
         self._store = store
         self._refreshed = refreshed
         self._on_record = on_record

@@ -13,7 +13,8 @@ from functools import cached_property
 from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts.episodes import CALM_FOR
-from twin.alerts.texts import NOTHING, since_refusal
+from twin.alerts.runbook import NOTHING, OURS, Facts, Runbook
+from twin.alerts.texts import since_refusal
 from twin.conditions import CRITICAL, VARIES, WARNING, Condition, Resource
 from twin.records import Action, Filler
 from twin.state.arrays import Array
@@ -173,22 +174,14 @@ class ResourceView(ABC):
         return int(growth.sum())
 
     @abstractmethod
-    def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        """Return the actions for when the resource runs out.
+    def facts(self, fillers: tuple[Filler, ...]) -> Facts:
+        """Return what its runbook needs to know. fillers: the queues that fill it, the largest share first."""
 
-        Args:
-            fillers: the queues that fill it, the largest share first.
-            effects: effect of each action on the forecast, by action (see texts.py).
-        """
-
-    def actions_for(
-        self,
-        condition: str,  # noqa: ARG002 -- of most resources they are the same for all
-        fillers: tuple[Filler, ...],
-        effects: Mapping[str, str] = NOTHING,
+    def actions(
+        self, condition: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING, runbook: Runbook = OURS
     ) -> tuple[Action, ...]:
-        """Return the actions for a condition that holds. Other arguments as of `actions`."""
-        return self.actions(fillers, effects)
+        """Return the actions for a condition. effects: effect of each action on the forecast, by action."""
+        return runbook.actions(condition, self.facts(fillers), effects)
 
     # --- conditions ------------------------------------------------------------------------------------------------
 

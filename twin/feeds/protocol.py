@@ -203,7 +203,7 @@ _MISSING: Any = None  # of a row
 
 
 class Asked(NamedTuple):
-    """What a server is asked for, of the options of the command line."""
+    """Choices of the user about what a server is asked for."""
 
     url: str  # http or https, host and port
     interval_s: float  # seconds between two requests
@@ -232,9 +232,8 @@ class Format(NamedTuple):
         facts: what it shows of a store beside what it holds; a test holds it against what the reader yields.
         gives: what a first answer about a site needs of it: LEVELS, FLOWS, DEFINITIONS, POLICY.
         is_file: True if `mqtwin import` takes it.
-        topic: of one that `mqtwin collect` reads through Kafka, the topic that its source writes by itself, or
-            ANY_TOPIC.
-        server: of one that `mqtwin collect` asks for.
+        topic: topic that its source writes by itself, or ANY_TOPIC, where `mqtwin collect` reads it through Kafka.
+        server: how it is asked for, where `mqtwin collect` does.
         is_scaled: True if counts of statistics scale what it shows.
         has_true_clock: True if its times are the clock value of a record.
         shows: by kind of object the names that each of it has.

@@ -18,6 +18,7 @@ from kernels import clock, layout, watch
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
+from twin.alerts.runbook import NOTHING
 from twin.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies
@@ -127,7 +128,7 @@ def _finding(
     def effects(fillers: tuple[Filler, ...]) -> Mapping[str, str]:
         """Return what empties the store, where it is full."""
         is_full = condition == Condition.FULL and view.monitor.enabled
-        return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else texts.NOTHING
+        return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else NOTHING
 
     before = None if episode is None else episode.severity
     since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if _eases(condition) else None

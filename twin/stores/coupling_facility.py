@@ -18,13 +18,12 @@ from typing_extensions import override
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
-from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, Step, StorageShare
+from twin.records import Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -205,7 +204,10 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=INFO,
             usage_pct=usage.scm_committed_pct,
             cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
-            runbook=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max, self._policy()),
+            runbook=self.episodes.runbook.actions(
+                Condition.SCM_OVERCOMMITTED,
+                texts.facility_facts(self.name, scm_max, self._policy(), usage.scm_total),
+            ),
         )
 
     def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -217,7 +219,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=usage.scm_pct,
             full_probability=1.0,
             cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
-            runbook=texts.scm_exhausted_actions(self.name, scm_used),
+            runbook=self.episodes.runbook.actions(Condition.SCM_EXHAUSTED, texts.facility_facts(self.name, scm_used)),
         )
 
     def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -229,7 +231,9 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
             cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
-            runbook=texts.augmented_exhausted_actions(self.name, augmented, self._policy()),
+            runbook=self.episodes.runbook.actions(
+                Condition.AUGMENTED_EXHAUSTED, texts.facility_facts(self.name, augmented, self._policy())
+            ),
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
@@ -270,17 +274,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     @override
     def _drift_finding(self, resource: Resource) -> Finding:
-        return msgspec.structs.replace(
-            super()._drift_finding(resource),
-            usage_pct=self._usage().resource_pct(resource),
-            runbook=(
-                Action(
-                    id="compare",
-                    summary=f"Compare size and scm of {self.name} in the estate with what there is",
-                    steps=(Step("See what there is", display_facility(self.name)),),
-                ),
-            ),
-        )
+        usage_pct = self._usage().resource_pct(resource)
+        return msgspec.structs.replace(super()._drift_finding(resource), usage_pct=usage_pct)
 
     @override
     def _record(self, common: StateRecord) -> CouplingFacilityState:

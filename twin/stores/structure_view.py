@@ -11,7 +11,7 @@ from kernels import layout, scm
 from kernels.pools import SMALLEST_ELEMENTS
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import WATCHED_PCT, ResourceView
-from twin.alerts.texts import NOTHING
+from twin.alerts.runbook import NOTHING, OURS, Facts, Runbook
 from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
@@ -180,11 +180,9 @@ class _Pool(_OfStructure):
         return f"{sentence}; automatic alter has reached SIZE, {readable_size(size)}, and cannot relieve it"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
         size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-        return texts.pool_actions(
-            self._config, self.resource, size, ranked, effects, alterable=alterable, room=self._room
-        )
+        return texts.pool_facts(self._config, self.resource, size, ranked, alterable=alterable, room=self._room)
 
 
 class _Level(_Pool):
@@ -205,8 +203,15 @@ class _Level(_Pool):
         return f"{super().describe(condition)}; when it is full, {self.consequence}"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        return texts.level_actions(self._config, int(self._store.params[0]["size_now"]), self._room)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        size = int(self._store.params[0]["size_now"])
+        return texts.pool_facts(self._config, self.resource, size, (), alterable=True, room=self._room)
+
+    @override
+    def actions(
+        self, condition: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING, runbook: Runbook = OURS
+    ) -> tuple[Action, ...]:
+        return super().actions(condition, fillers, NOTHING, runbook)
 
 
 class _DataSet(_OfStructure):
@@ -255,9 +260,8 @@ class _DataSet(_OfStructure):
         return np.minimum(super().by_queue()[0], held), held
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        has_failed = not self.can_expand
-        return texts.dataset_actions(self._config, self.resource.owner, ranked, effects, has_failed=has_failed)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        return texts.dataset_facts(self._config, self.resource, ranked, has_failed=not self.can_expand)
 
 
 class _Scm(StoreResource):
@@ -303,13 +307,5 @@ class _Scm(StoreResource):
         return texts.stopped_staging(self.text, used, total, pools_pct(self._store))
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        return texts.scm_actions(self._config, self.resource, ranked, effects)
-
-    @override
-    def actions_for(
-        self, condition: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-    ) -> tuple[Action, ...]:
-        if condition == Condition.NOT_ALTERABLE:
-            return texts.alter_actions(self._config, ranked)
-        return self.actions(ranked, effects)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        return texts.scm_facts(self._config, self.resource, ranked)

@@ -15,7 +15,7 @@ from twin.alerts.episodes import Alert, Finding
 from twin.alerts.readers import LONGER, QueueFact
 from twin.conditions import Condition, Pool, Resource
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, Action, Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
 
 _LEAST_GROWING = 300 * SECOND  # without a getter, of a queue that grows [assumed]
@@ -129,9 +129,8 @@ def _finding(view: ForecastView, row: int, fact: QueueFact, now: int) -> Finding
     queue, depth = view.queues[row], _depth(fact, view.tables.store.queues[row])
     sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now, view.episodes.zone)
     cause = f"{sentence[0].upper()}{sentence[1:]}, longer than ever measured. {depth:,} messages wait, and puts come."
-    actions = view.viewer().resource(Resource(Pool.QUEUE, queue)).actions(())
-    getters = tuple(action for action in actions if action.id == GETTERS)
-    return _make(queue, cause, texts.to_read(getters, queue, is_open=False))
+    facts = view.viewer().resource(Resource(Pool.QUEUE, queue)).facts(()).adding("unread")
+    return _make(queue, cause, view.episodes.runbook.actions(Condition.QUEUE_UNREAD, facts))
 
 
 def _make(queue: str, cause: str, runbook: tuple[Action, ...] = ()) -> Finding:
