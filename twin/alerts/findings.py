@@ -146,7 +146,7 @@ class Viewer:
             severity: severity of the alert.
             times: seconds until full (p10, p50, p90).
             probability: probability of full within the horizon, 0..1.
-            effects: effect of each action on the forecast, by action (see texts.py).
+            effects: effect of each action on the forecast, by action.
             evidence: sentences that say why.
         """
         view = self.resource(resource)

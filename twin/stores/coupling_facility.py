@@ -9,6 +9,7 @@ docs/alerts.md, "Conditions".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
+from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -142,24 +143,29 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         is_described = self.config.size is not None  # else only its CFRM policy is known, which does not have its SCM
         scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
         free, used = readable_size(max(0, usage.free or 0)), readable_size(usage.scm_used)
+        structures = self._structures()
         return [
             *self._update(
                 (Condition.SCM_OVERCOMMITTED, SCM, usage.scm_committed_pct),
-                lambda: self._overcommitted(usage),
+                {name: values.scm_max for name, values in structures.items()},
+                lambda scm_max: texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
                 f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
                 holds=is_described and usage.scm_committed > usage.scm_total,
                 is_over=not is_described or usage.scm_committed <= usage.scm_total,
+                total=usage.scm_total,
             ),
             *self._update(
                 (Condition.SCM_EXHAUSTED, SCM, usage.scm_pct),
-                lambda: self._scm_exhausted(usage),
+                {name: values.scm_used for name, values in structures.items()},
+                lambda scm_used: texts.scm_exhausted(self.name, usage.scm_total, scm_used),
                 f"{scm}: {used} of {total} in use",
                 holds=0 < usage.scm_total <= usage.scm_used,
                 is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
             ),
             *self._update(
                 (Condition.AUGMENTED_EXHAUSTED, AUGMENTED, usage.augmented_pct),
-                lambda: self._augmented_exhausted(usage),
+                {name: values.aug_fixed + values.aug_dynamic for name, values in structures.items()},
+                lambda augmented: texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
                 f"Storage of {self.name}: {free} free",
                 holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
                 is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
@@ -169,22 +175,34 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _update(
         self,
         subject: tuple[str, Resource, float],
-        make_finding: Callable[[], Finding],
+        amounts: Mapping[str, int],
+        describe: Callable[[Mapping[str, int]], str],
         state: str,
         *,
         holds: bool,
         is_over: bool,
+        total: int | None = None,
     ) -> list[Alert]:
-        """Open, update or clear an alert; subject: condition, resource, its usage in percent; state: that in words."""
+        """Open, update or clear an alert.
+
+        subject: condition, resource, its usage in percent; amounts: bytes by structure; state: the resource in words;
+        total: bytes that the structures may have together, where that is not to be full.
+        """
         condition, resource, usage_pct = subject
 
-        def make_cleared(severity: str) -> Finding:
+        def make(severity: str | None, *, is_cleared: bool = False) -> Finding:
+            actions: tuple[Action, ...] = ()
+            if not is_cleared:
+                facts = texts.facility_facts(self.name, amounts, self._policy(), total)
+                actions = self.episodes.runbook.actions(condition, facts)
             return Finding(
                 condition=condition,
                 resource=resource,
-                severity=severity,
+                severity=severity if severity and is_cleared else INFO,
                 usage_pct=usage_pct,
-                cause=f"{state}, alert cleared.",
+                full_probability=None if is_cleared or total is not None else 1.0,
+                cause=f"{state}, alert cleared." if is_cleared else describe(amounts),
+                runbook=actions,
             )
 
         return self._update_alert(
@@ -192,48 +210,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             resource,
             holds=holds,
             is_over=is_over,
-            make_finding=lambda _: make_finding(),
-            make_cleared=make_cleared,
-        )
-
-    def _overcommitted(self, usage: _FacilityUsage) -> Finding:
-        scm_max = {name: values.scm_max for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.SCM_OVERCOMMITTED,
-            resource=SCM,
-            severity=INFO,
-            usage_pct=usage.scm_committed_pct,
-            cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
-            runbook=self.episodes.runbook.actions(
-                Condition.SCM_OVERCOMMITTED,
-                texts.facility_facts(self.name, scm_max, self._policy(), usage.scm_total),
-            ),
-        )
-
-    def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
-        scm_used = {name: values.scm_used for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.SCM_EXHAUSTED,
-            resource=SCM,
-            severity=INFO,
-            usage_pct=usage.scm_pct,
-            full_probability=1.0,
-            cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
-            runbook=self.episodes.runbook.actions(Condition.SCM_EXHAUSTED, texts.facility_facts(self.name, scm_used)),
-        )
-
-    def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
-        augmented = {name: values.aug_fixed + values.aug_dynamic for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.AUGMENTED_EXHAUSTED,
-            resource=AUGMENTED,
-            severity=INFO,
-            usage_pct=usage.augmented_pct,
-            full_probability=1.0,
-            cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
-            runbook=self.episodes.runbook.actions(
-                Condition.AUGMENTED_EXHAUSTED, texts.facility_facts(self.name, augmented, self._policy())
-            ),
+            make_finding=make,
+            make_cleared=partial(make, is_cleared=True),
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
