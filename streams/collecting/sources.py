@@ -60,10 +60,6 @@ class Position(msgspec.Struct, kw_only=True):
 def load_position(path: Path, source: str) -> Position:
     """Return the position in a file, or that of a new source if there is no file.
 
-    Args:
-        path: the file.
-        source: topic or address.
-
     Raises:
         UsageError: the file cannot be read, or belongs to another source.
     """
@@ -353,12 +349,7 @@ class HttpSource(Source):
 
 
 def dds_requests(url: str, sysplex: str) -> Callable[[int, int], Sequence[tuple[str, str]]]:
-    """Return the requests for the latest reports of RMF's Distributed Data Server [IBM: z/OS 3.2, RMF, ddsapi].
-
-    Args:
-        url: http or https, host and port.
-        sysplex: its name.
-    """
+    """Return the requests for the latest reports of RMF's Distributed Data Server [IBM: z/OS 3.2, RMF, ddsapi]."""
     resource = f",{sysplex},SYSPLEX"
     addresses = [
         (f"{url.rstrip('/')}/gpm/rmfm3.xml?{urlencode({'report': report, 'resource': resource})}", "application/json")
@@ -378,8 +369,6 @@ def range_requests(
     """Return the requests of Prometheus' range query [Prometheus: HTTP API, Range queries], from the last end on.
 
     Args:
-        url: http or https, host and port.
-        query: the query.
         step_s: seconds between two values.
         max_back_s: seconds to ask for at most, at the first request or after a pause.
     """

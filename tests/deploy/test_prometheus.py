@@ -18,10 +18,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from docs.dashboards import BOARDS, OUT, make
 from deploy.metrics.catalogue import CATALOGUE
 from deploy.metrics.collector import TwinCollector
 from deploy.metrics.server import Health, metrics_server
+from docs.dashboards import BOARDS, OUT, make
 from streams.query.status import JobStatus
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, filling, latest_of, program, running, wait_until

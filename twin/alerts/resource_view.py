@@ -174,12 +174,7 @@ class ResourceView(ABC):
 
     @abstractmethod
     def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        """Return the actions for when the resource runs out.
-
-        Args:
-            fillers: the queues that fill it, the largest share first.
-            effects: effect of each action on the forecast, by action (see texts.py).
-        """
+        """Return the actions for when the resource runs out."""
 
     def actions_for(
         self,

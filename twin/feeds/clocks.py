@@ -28,11 +28,7 @@ _TRUE_CLOCK = "smf"  # whose times are the clock value of a record
 
 
 def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str]:
-    """Return a line for each queue manager whose log was read in the wrong zone, by its levels.
-
-    Args:
-        events: by format, what yields its events.
-    """
+    """Return a line for each queue manager whose log was read in the wrong zone, by its levels."""
     lines: dict[Source, str] = {}
     for (store, what), sources in sorted(_series(events).items()):
         for source, other in combinations(sorted(sources), 2):
