@@ -96,12 +96,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tuple[list[StoreAnswer], int]:
-    """Return the stores that matter, what is full first first, and the number of others.
-
-    Args:
-        states: last state records.
-        alerts: alert records, in order.
-    """
+    """Return the stores that matter, what is full first first, and the number of others."""
     open_alerts = _open_alerts(alerts)
     answers = [
         _answer(state, open_alerts.get(state.store, []))
@@ -223,7 +218,6 @@ def what_next(files: Iterable[SiteFile], not_read: Iterable[UnknownFileError]) -
     """Return a line for each kind of data that files lack, the most useful first.
 
     Args:
-        files: the files that were read.
         not_read: those that were not.
     """
     formats = {own.format_name for own in files}

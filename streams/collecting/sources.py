@@ -57,10 +57,6 @@ class Position(msgspec.Struct, kw_only=True):
 def load_position(path: Path, source: str) -> Position:
     """Return the position in a file, or that of a new source if there is no file.
 
-    Args:
-        path: the file.
-        source: topic or address.
-
     Raises:
         UsageError: the file cannot be read, or belongs to another source.
     """

@@ -297,12 +297,7 @@ class Episodes:
         return next((open_ for open_ in self if open_.condition == condition and resource in open_.resources), None)
 
     def turn_back(self, now: int, turns: int) -> None:
-        """Continue from an earlier time.
-
-        Args:
-            now: the store's clock, microseconds.
-            turns: number of times that the clock has gone back.
-        """
+        """Continue from an earlier time."""
         self._turns = turns
         for episode in self._open.values():
             if episode.calm_since is not None:
@@ -342,13 +337,7 @@ class Episodes:
         return "puts succeed again"
 
     def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
-        """Record an action taken in the incident; return the record in which an open alert reports it.
-
-        Args:
-            done: the action.
-            episode: the alert.
-            time: event time, microseconds.
-        """
+        """Record an action taken in the incident; return the record in which an open alert reports it."""
         incident = self._incident(time)
         incident.done = [*incident.done, done][-MAX_DONE:]
         return [self._refresh(episode, time)]
@@ -365,9 +354,6 @@ class Episodes:
         """Clear an episode whose condition has been over for long enough; return the records, if it is cleared.
 
         Args:
-            episode: the episode.
-            make_cleared: returns the finding to clear it with.
-            now: event time, microseconds.
             is_over: True if the condition is over, hysteresis included.
             calm_for: microseconds for which it must be over without a break; None: as long as most conditions.
         """

@@ -93,9 +93,7 @@ class Viewer:
 
         Args:
             condition: a `Condition`.
-            resource: the resource.
             severity_before: severity last published; None before the first record.
-            effects: returns the effect of each action, by action, for the queues that fill.
             falling_since: time since which the resource empties, microseconds; None: it does not.
         """
         view = self.resource(resource)
@@ -142,12 +140,8 @@ class Viewer:
         """Return the finding about a resource that is forecast to be full.
 
         Args:
-            resource: the resource.
-            severity: severity of the alert.
             times: seconds until full (p10, p50, p90).
             probability: probability of full within the horizon, 0..1.
-            effects: effect of each action on the forecast, by action.
-            evidence: sentences that say why.
         """
         view = self.resource(resource)
         usage = view.usage_pct
@@ -235,12 +229,8 @@ class Viewer:
         """Return the finding about a resource that was forecast to be full, and is not likely to be any more.
 
         Args:
-            resource: the resource.
-            severity: severity of the alert.
             probability: probability of full within the horizon, 0..1.
             falling_since: time since which it empties, microseconds; None: it does not.
-            refused: time of the store's last refused put, microseconds, or NEVER.
-            evidence: sentences about what it holds.
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)

@@ -41,10 +41,8 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
     """Return the clause that names the queue that fills most.
 
     Args:
-        fillers: queues that fill, the largest share first.
         grown: growth of all queues in `span`.
         unit: unit of `grown`, in words.
-        span: time as text.
         is_reported: False if no put and no get of the store was ever reported.
     """
     if not fillers:
@@ -68,7 +66,6 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
     Args:
         times: seconds until full, p10, p50, p90.
         probability: probability of full within the horizon, 0..1.
-        consequence: what fails then.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
@@ -83,8 +80,6 @@ def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
 
     Args:
         times: seconds until full, p10, p50, p90.
-        now: event time, microseconds.
-        zone: the zone of the site, as of the next.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
@@ -133,30 +128,14 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
 
 
 def unread(queue: str, since: int, asked: Sequence[str], now: int, zone: tzinfo) -> str:
-    """Return that nobody reads a queue, as a sentence without its end.
-
-    Args:
-        queue: its name.
-        since: first measurement that found no handle open for input, microseconds.
-        asked: queue managers that answered.
-        now: event time, microseconds.
-        zone: the zone of the site.
-    """
+    """Return that nobody reads a queue, as a sentence without its end."""
     more = f" and {len(asked) - _MAX_NAMED} more" if len(asked) > _MAX_NAMED else ""
     who = f" ({', '.join(asked[:_MAX_NAMED])}{more} asked)" if asked else ""
     return f"no application has {queue} open for input since {as_local(since, zone, now)}{who}"
 
 
 def read_in_vain(queue: str, getters: int, got_at: int, now: int, zone: tzinfo) -> str:
-    """Return that applications have a queue open and get nothing, as a sentence without its end.
-
-    Args:
-        queue: its name.
-        getters: handles open for input.
-        got_at: when a message was last got, microseconds.
-        now: event time, microseconds.
-        zone: the zone of the site.
-    """
+    """Return that applications have a queue open and get nothing, as a sentence without its end."""
     have = as_count(getters, "application") + (" has" if getters == 1 else " have")
     return f"{have} {queue} open for input, last get {as_local(got_at, zone, now, seconds=True)}"
 
@@ -165,10 +144,7 @@ def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) ->
     """Return the cause of drift.
 
     Args:
-        store: name of the store.
-        resource: resource with the largest drift.
         pct: twin minus measurement, percent of the total.
-        tolerance_pct: drift that raises no alert.
     """
     direction = "above" if pct > 0 else "below"
     return (
@@ -213,7 +189,6 @@ def _has_room(config: Structure, size: int, room: int | None) -> str:
     """Return the condition that the coupling facility of a structure has room for more of it.
 
     Args:
-        config: the structure.
         size: bytes by which it is to grow.
         room: bytes that are left by the estate; None: not known.
     """
@@ -299,7 +274,6 @@ def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> st
     """Return the cause when no more messages can move to SCM.
 
     Args:
-        subject: resource that is exhausted.
         used: bytes in use.
         total: bytes in total.
         usage_pct: usage of the structure, percent.
@@ -327,9 +301,7 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
     """Return the cause of a refused alter.
 
     Args:
-        config: estate entry.
         used: bytes in SCM.
-        messages: number of messages in SCM.
     """
     return (
         f"{config.name}: alter refused, {messages:,} messages ({readable_size(used)}) are in SCM. Size and ratio of a"
@@ -366,7 +338,6 @@ def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> s
     """Return the cause of over-committed SCM.
 
     Args:
-        facility: name of the coupling facility.
         total: bytes of SCM it has.
         maxima: SCMMAXSIZE of each structure, bytes.
     """
@@ -403,7 +374,6 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
     """Return the cause of exhausted SCM.
 
     Args:
-        facility: name of the coupling facility.
         total: bytes of SCM it has.
         usage: SCM in use by each structure, bytes.
     """
@@ -417,7 +387,6 @@ def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> s
     """Return the cause when a coupling facility has no storage left for augmented space.
 
     Args:
-        facility: name of the coupling facility.
         size: its storage, bytes.
         usage: augmented space of each structure, bytes.
     """
@@ -438,16 +407,7 @@ def _load_and_capacity(cluster: str, active: int, capacity: float, rate: float, 
 
 
 def members_wanted(cluster: str, active: int, capacity: float, rate: float, depth: int, needed: int) -> str:
-    """Return the cause when a uniform cluster needs more or fewer members.
-
-    Args:
-        cluster: name of the cluster.
-        active: number of active members.
-        capacity: capacity of the active members, messages/s.
-        rate: messages/s put.
-        depth: messages waiting.
-        needed: members that carry the load.
-    """
+    """Return the cause when a uniform cluster needs more or fewer members."""
     load = _load_and_capacity(cluster, active, capacity, rate, depth)
     return f"{load}; {as_count(needed, 'member')} needed."
 

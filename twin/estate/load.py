@@ -155,12 +155,7 @@ def _by_store(
 def _page_set_places(
     in_page_sets: Mapping[str, list[LocalQueue]], classes: Mapping[str, Mapping[str, StorageClass]]
 ) -> dict[str, str]:
-    """Return the place at which a storage class leads to a page set, by store name.
-
-    Args:
-        in_page_sets: private queues by store name.
-        classes: storage classes by queue manager and name.
-    """
+    """Return the place at which a storage class leads to a page set, by store name."""
     places = {}
     for store, queues in in_page_sets.items():
         named = value(queues[0].values, "storage_class") or DEFAULT_STORAGE_CLASS

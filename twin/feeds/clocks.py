@@ -29,11 +29,7 @@ _TRUE_CLOCKS = frozenset(name for name, own in FORMATS.items() if own.has_true_c
 
 
 def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str]:
-    """Return a line for each queue manager whose log was read in the wrong zone, by its levels.
-
-    Args:
-        events: by format, what yields its events.
-    """
+    """Return a line for each queue manager whose log was read in the wrong zone, by its levels."""
     lines: dict[Source, str] = {}
     for (store, what), sources in sorted(_series(events).items()):
         for source, other in combinations(sorted(sources), 2):

@@ -123,9 +123,6 @@ class Feed(ABC):
 
         Args:
             kind: kind of the object, a key of `Format.shows`.
-            names: names that it has.
-            place: where it stands.
-            also: further names that it lacks.
         """
         lacking = [name for name in self.shows.get(kind, ()) if name not in names]
         self.intake.soundness.note(kind, (*lacking, *also), place)
@@ -157,8 +154,6 @@ class Feed(ABC):
 
         Args:
             source: data, such as "QQST".
-            flows: counts of a queue.
-            place: where they stand.
             is_one_length: True if all messages are known to have the same length.
             is_common: True if the interval is that of all queues of the queue manager, so that its end is known.
         """

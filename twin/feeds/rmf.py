@@ -225,12 +225,7 @@ def _facility_event(
     """Yield the measurement of a coupling facility that the estate has a structure on.
 
     Args:
-        intake: intake of the feed.
         source: report, for its coverage; "": it has no interval.
-        name: coupling facility.
-        interval: start and end, microseconds since 1970.
-        place: for complaints.
-        measured: its fields.
         shares: parts of its storage with `used` and `max`, which must not contradict each other.
     """
     qmgr = member_of(intake.estate, name)

@@ -86,8 +86,6 @@ class Day(msgspec.Struct, array_like=True):
         """Count a settled probability.
 
         Args:
-            horizon: index into HORIZONS.
-            chance: thousandths.
             came: True if the store was full before the end of the horizon.
         """
         self.squares[horizon] += (chance - _MILLE * came) ** 2
@@ -136,8 +134,6 @@ class Outcomes(msgspec.Struct, kw_only=True):
         """Note a look ahead, at most one in five minutes.
 
         Args:
-            outlook: what it saw.
-            tick: the present.
             is_likely: True if full is likely enough for its interval to count.
         """
         if self.looks and self.looks[-1].tick // _SLOT_TICKS == tick // _SLOT_TICKS:
@@ -193,12 +189,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.spreads = [*self.spreads, spreads[-_MAX_INTERVALS:]][-_MAX_FILLINGS:]
 
     def turn_back(self, before: int, now: int) -> None:
-        """Continue from an earlier time; looks after it, and the sums of later days, are forgotten.
-
-        Args:
-            before: the clock until now, microseconds.
-            now: the clock from now on.
-        """
+        """Continue from an earlier time; looks after it, and the sums of later days, are forgotten."""
         self._settle(before)
         self.looks = [look for look in self.looks if look.tick * TICK <= now]
         self.days = [day for day in self.days if before // _DAY - WINDOW_DAYS < day.day <= now // _DAY]

@@ -259,14 +259,7 @@ def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Sett
 def with_doubled(
     twin: MessageStore, settings: Settings, full: Iterable[str | None], required: Settings
 ) -> Settings | None:
-    """Return settings that double the size of full resources, except required sizes; None if none can be larger.
-
-    Args:
-        twin: the store.
-        settings: those to begin with.
-        full: resources.
-        required: settings that stay.
-    """
+    """Return settings that double the size of full resources, except required sizes; None if none can be larger."""
     names = {name: None for resource in full if (name := size_of(twin, resource)) is not None and name not in required}
     doubled = dict(settings)
     for name in names:
@@ -503,10 +496,6 @@ class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
 def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
     """Return the members that a cluster needs.
-
-    Args:
-        twin: twin of a uniform cluster.
-        puts: factor on the load.
 
     Raises:
         UsageError: it is not a uniform cluster, or nothing was put in it for a minute.

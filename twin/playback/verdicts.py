@@ -237,9 +237,6 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
 
     Args:
         silent_qmgrs: queue managers of the estate without an event.
-        qmgrs: number of queue managers in the estate.
-        unknown: events that name queues or stores which the estate lacks.
-        events: all others.
     """
     checks = []
     if not silent_qmgrs:

@@ -68,7 +68,6 @@ def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
     """Open an alert for every condition that fired.
 
     Args:
-        view: the store.
         now: event time, microseconds; None: the store's clock.
     """
     store = view.tables.store
@@ -213,13 +212,7 @@ def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> 
 
 
 def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
-    """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that.
-
-    Args:
-        view: the store.
-        resources: resources that are said to be full, besides those of open alerts.
-        now: event time, microseconds.
-    """
+    """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that."""
     noted = view.monitor.memory.refused_at  # at the end of its tick
     full = [resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources]
     views = [view.view(resource) for resource in dict.fromkeys((*resources, *full))]
@@ -257,14 +250,7 @@ def _headed(finding: Finding, words: str) -> Finding:
 
 
 def fire(view: AlertedStore, condition: str, resource: Resource, now: int) -> list[Alert]:
-    """Fire a condition that was measured, unless it has fired; return the alert of a resource that kernels do not fire.
-
-    Args:
-        view: the store.
-        condition: the condition.
-        resource: the resource that it holds for.
-        now: event time, microseconds.
-    """
+    """Fire a measured condition unless it has fired; return the alert of a resource that kernels do not fire."""
     store = view.tables.store
     bit = next((bit for bit, watched in view.conditions.items() if watched == (condition, resource)), None)
     if bit is None and resource.pool != Pool.SMDS:

@@ -137,7 +137,6 @@ def seconds_left(queues: Array, span_s: float) -> Array:
     """Return f8[n], seconds until each queue holds MAXDEPTH messages; infinite if it does not grow or has no limit.
 
     Args:
-        queues: QUEUE[n].
         span_s: seconds in which it has grown (see `twin.alerts.fillers.growth`).
     """
     limits = queues["max_depth"]
@@ -161,14 +160,8 @@ def check(
     """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead; return what is published.
 
     Args:
-        queues: QUEUE[n].
-        names: names of the queues by row.
-        view_of: returns the view of the depth of a queue.
-        with_reader: returns a finding that begins with who reads the queue.
         lead_s: seconds before MAXDEPTH from which an alert opens.
         began: time of the store's first event, as for `growth_span`.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
     """
     if not queues["max_depth"].any():
         return []

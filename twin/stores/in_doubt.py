@@ -54,16 +54,7 @@ def due_tick(store: layout.Store) -> int | None:
 def check(
     store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], episodes: Episodes, now: int
 ) -> list[Alert]:
-    """Open, update or clear the alert about units in doubt; return what is published.
-
-    Args:
-        store: the arrays.
-        estate: the estate, for the platform of the queue manager.
-        name: name of the store.
-        qmgrs: queue managers by row.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
-    """
+    """Open, update or clear the alert about units in doubt; return what is published."""
     episode = episodes.get(Condition.IN_DOUBT, UNITS)
     oldest = find_oldest(store)
     is_over = oldest is None or now - oldest.since < LIMIT

@@ -456,7 +456,6 @@ class MessageStore(StoreKind):
         """Open the alerts that measured shares call for, whatever the model says; return them.
 
         Args:
-            in_use: (measured, total) by resource.
             is_taken: True if the measurement was taken over.
         """
         now, alerts = self.clock, list[Alert]()
@@ -491,7 +490,6 @@ class MessageStore(StoreKind):
 
         Args:
             measured: fields of the state record, without nulls.
-            new_fields: those that the baseline takes over.
         """
         state, is_counted = self._whole_record(), self.is_counted
         scalars = self.tables.store.scalars[0]
@@ -559,11 +557,7 @@ class MessageStore(StoreKind):
         return refreshed
 
     def _turn_back(self, time: int) -> None:
-        """Set back a clock that most events contradict; later times in the state are set to the new time.
-
-        Args:
-            time: time of the event at which the clock goes back, microseconds.
-        """
+        """Set back a clock that most events contradict; later times in the state are set to the new time."""
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
         ticks.turn_back(self.tables.store, time, len(self._names.queues))
@@ -586,12 +580,7 @@ class MessageStore(StoreKind):
         return alerts
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
-        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is.
-
-        Args:
-            before: the previous tick processed.
-            tick: the tick to process.
-        """
+        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is."""
         ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
         run_scans(self.tables.store, before, tick)

@@ -134,15 +134,7 @@ def mover_rate(store: layout.Store) -> float:
 
 
 def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
-    """Open or clear the alerts about the pace of SCM; return what is published.
-
-    Args:
-        store: the arrays.
-        config: the structure's attributes.
-        pace: pace since the previous tick.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
-    """
+    """Open or clear the alerts about the pace of SCM; return what is published."""
     prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
     facts = texts.structure_facts(config, SCM, ())
     overrun = Finding(

@@ -50,9 +50,6 @@ def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
     """Return the HEARTBEAT that reports silence, as JSON.
 
     Args:
-        qmgr: the silent queue manager.
-        store: one of its stores.
-        time: wall clock, microseconds since 1970.
         silent_s: seconds since its last event.
     """
     return msgspec.json.encode(
@@ -74,11 +71,7 @@ def find_changes(
     """Return the rows at which queue managers go silent or are heard from again, in order.
 
     Args:
-        block: events of one store.
         qmgr_rows: i8[n]: queue manager of each event, as an index into `qmgrs`.
-        qmgrs: names of queue managers.
-        members: those that the estate has.
-        episodes: open alerts of the store.
     """
     reports = is_report(block)
     silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
@@ -95,12 +88,9 @@ def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episode
     """Open or clear the alert of a queue manager; return what is published.
 
     Args:
-        change: the change to publish.
         event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
         silent_s: seconds that the heartbeat reports; ignored where the queue manager is heard from again.
         episodes: open alerts of the store; changed.
-        store: name of the store.
-        now: the store's clock, microseconds.
     """
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:

@@ -42,12 +42,6 @@ def structure_resource(
     """Return the view of a structure's resource.
 
     Args:
-        config: the structure's attributes.
-        store: its arrays.
-        qmgrs: queue managers by the row of their data set.
-        queues: how many queues have a row.
-        resource: entries, elements, a data set, SCM or augmented space.
-        of_mean_length: messages held whose length is a mean.
         room: bytes that its coupling facility has left for it to grow; None: not known.
         grows: True if z/OS is expected to enlarge it as it fills.
     """

@@ -70,9 +70,6 @@ def _is_unusual(fact: QueueFact, longest: int, now: int, *, grows: bool) -> bool
     """Return True if a queue is unread for longer than ever.
 
     Args:
-        fact: its facts.
-        longest: the longest absence of getters of any queue of the store, microseconds.
-        now: event time, microseconds.
         grows: True if it has grown since it is unread.
     """
     if fact.unread_since is None:
@@ -89,10 +86,7 @@ def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
     """Return True if a queue has grown by more than a few messages since it was found unread, and lately too.
 
     Args:
-        fact: its facts.
-        row: its QUEUE.
         total: bytes of the store.
-        now: event time, microseconds.
     """
     if fact.unread_since is None:
         return False
@@ -106,13 +100,7 @@ def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
 
 
 def _is_put_to(fact: QueueFact, row: Array, now: int) -> bool:
-    """Return True if messages were put to an unread queue since it was found so, lately too, and it holds some.
-
-    Args:
-        fact: its facts.
-        row: its QUEUE.
-        now: event time, microseconds.
-    """
+    """Return True if messages were put to an unread queue since it was found so, lately too, and it holds some."""
     lately = max(fact.unread_since or 0, now - _LATELY)
     is_put = int(row["puts"]) > max(fact.puts, int(row["puts_before"])) or (fact.last_put or 0) > lately
     depth = fact.depth or 0
