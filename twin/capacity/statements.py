@@ -38,16 +38,6 @@ def alter_page_set(psid: int, expand: str) -> str:
     return f"ALTER PSID({psid}) EXPAND({expand})"
 
 
-def alter_queue(queue: str, words: str) -> str:
-    """Return the MQSC command that changes a local queue. words: its attributes."""
-    return f"ALTER QLOCAL({mqsc_name(queue)}) {words}"
-
-
-def display_queue(queue: str, words: str) -> str:
-    """Return the MQSC command that displays attributes of a local queue. words: the attributes."""
-    return f"DISPLAY QLOCAL({mqsc_name(queue)}) {words}"
-
-
 def display_queue_status(queue: str, words: str) -> str:
     """Return the MQSC command that displays the status of a queue. words: what of it."""
     return f"DISPLAY QSTATUS({mqsc_name(queue)}) {words}"
@@ -65,7 +55,7 @@ def display_structure_status(config: Structure) -> str:
 
 def alter_max_file_size(queue: str, megabytes: int) -> str:
     """Return the MQSC command that sets the maximum size of a queue file."""
-    return alter_queue(queue, f"MAXFSIZE({megabytes})")
+    return f"ALTER QLOCAL({mqsc_name(queue)}) MAXFSIZE({megabytes})"
 
 
 def expand_data_set(config: Structure, qmgr: str) -> str:

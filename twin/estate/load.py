@@ -108,6 +108,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         ),
         history={} if toml.history is None else read_history(toml.history),
         site=toml.site,
+        runbook=toml.runbook,
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
 

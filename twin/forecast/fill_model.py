@@ -156,7 +156,7 @@ def _scarce(of_scm: Array) -> Resource:
 
 
 def offloading_sooner(model: FillModel, config: Structure) -> FillModel | None:
-    """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
+    """Return the model under the offload rules that `twin.alerts.texts.pool_facts` proposes; None: no offloading."""
     if not has_rules(config):
         return None
     scalars = model.scalars.copy()

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kernels.clock import SECOND, TICK
-from twin.alerts.episodes import CALM_FOR, OF_DATA, Alert
-from twin.conditions import CLEARED, INFO, OPENED, Condition
+from twin.alerts.episodes import CALM_FOR, Alert
+from twin.conditions import CLEARED, DATA, INFO, OPENED, Condition
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.records import ForecastScores, HorizonScore, IntervalScore, PageScore, ProbabilityBin
 
@@ -155,7 +155,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
         if opens and alert.condition == Condition.FULL:
             self.note_full(time)
         self._settle(time)
-        if alert.condition in OF_DATA:
+        if Condition(alert.condition).about == DATA:
             return
         if alert.change != CLEARED and alert.severity != INFO:
             if alert.alert_id not in self.calling:

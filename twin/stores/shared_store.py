@@ -17,7 +17,8 @@ import msgspec
 from kernels import OPS
 from kernels.clock import TICK
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
-from twin.conditions import Resource
+from twin.alerts.runbook import Facts, runbook_of
+from twin.conditions import Condition, Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.records import Baseline, StateRecord
 from twin.state.tables import StateError
@@ -65,7 +66,12 @@ class SharedStore(ABC, Generic[Config]):
         self.sources = sources_of(estate, name)
         self._state = SharedState() if header is None else decode_shared_state(header, name)
         self.episodes = Episodes(
-            name, self._state.episodes, self._state.turns, self._state.incident, zone=estate.site.clock
+            name,
+            self._state.episodes,
+            self._state.turns,
+            self._state.incident,
+            zone=estate.site.clock,
+            runbook=runbook_of(estate.runbook),
         )
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
@@ -396,8 +402,9 @@ class SharedStore(ABC, Generic[Config]):
         return []
 
     def _drift_finding(self, resource: Resource) -> Finding:
-        """Return the finding about a resource that drifts; a kind that is measured adds its usage and actions."""
-        return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT)
+        """Return the finding about a resource that drifts; a kind that is measured adds its usage."""
+        actions = self.episodes.runbook.actions(Condition.DRIFT, Facts(frozenset((self.kind,)), {"store": self.name}))
+        return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT, actions=actions)
 
     @abstractmethod
     def _record(self, common: StateRecord) -> StateRecord:

@@ -13,9 +13,9 @@ from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.readers import LONGER, QueueFact
-from twin.conditions import INFO, Condition, Pool, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, Action, Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
 
 _LEAST_GROWING = 300 * SECOND  # without a getter, of a queue that grows [assumed]
@@ -117,16 +117,15 @@ def _finding(view: ForecastView, row: int, fact: QueueFact, now: int) -> Finding
     queue, depth = view.queues[row], _depth(fact, view.tables.store.queues[row])
     sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now, view.episodes.zone)
     cause = f"{sentence[0].upper()}{sentence[1:]}, longer than ever measured. {depth:,} messages wait, and puts come."
-    actions = view.viewer().resource(Resource(Pool.QUEUE, queue)).actions(())
-    getters = tuple(action for action in actions if action.id == GETTERS)
-    return _make(queue, cause, texts.to_read(getters, queue, is_open=False))
+    facts = view.viewer().resource(Resource(Pool.QUEUE, queue)).facts(()).adding("unread")
+    return _make(queue, cause, view.episodes.runbook.actions(Condition.QUEUE_UNREAD, facts))
 
 
 def _make(queue: str, cause: str, runbook: tuple[Action, ...] = ()) -> Finding:
     return Finding(
         condition=Condition.QUEUE_UNREAD,
         resource=Resource(Pool.QUEUE, queue),
-        severity=INFO,
+        severity=Condition.QUEUE_UNREAD.severity,
         fillers=(Filler(queue, 1.0),),
         cause=cause,
         runbook=runbook,
