@@ -72,7 +72,8 @@ _NO_RULE = Rule()
 _FULL = FULL  # inside the class FULL is the condition
 _FILLED = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS, Pool.PAGES, Pool.FILE)  # puts fail where one is full
 _MEASURED = (*_FILLED, Pool.SCM)
-_DRIFTING = (*_MEASURED, Pool.BLOCKS, Pool.AUGMENTED, Pool.CAPACITY)
+_FORESEEN = (*_MEASURED, Pool.AUGMENTED)
+_DRIFTING = (*_FORESEEN, Pool.BLOCKS, Pool.CAPACITY)
 
 
 @unique
@@ -102,7 +103,7 @@ class Condition(StrEnum):
         vars(condition).update(rule._asdict())
         return condition
 
-    FULL_FORECAST = "full-forecast", Rule(FILLING, 15, TICK, VARIES, OWN_RULES, _MEASURED)
+    FULL_FORECAST = "full-forecast", Rule(FILLING, 15, TICK, VARIES, OWN_RULES, _FORESEEN)
     THRESHOLD = "threshold", Rule(FILLING, 10, PUT, VARIES, REVIEWED, _MEASURED, 1, informs=True)
     CANNOT_EXPAND = (
         "cannot-expand",

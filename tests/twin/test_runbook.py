@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploy.cli import main
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.twin.test_alert_texts import FULL, actions
 from twin.alerts import runbook
 from twin.alerts.runbook import OURS, Facts, Runbook
-from twin.conditions import Condition
+from twin.conditions import DATA, Condition, Pool, Resource
 from twin.estate import EstateError, load_estate
 from twin.estate.routes import read_saved_estate, save_estate
 from twin.estate.runbook import FACTS, PLACEHOLDERS, PROCEDURES, read_runbook
 from twin.records import Action
 from twin.testing import Driver
+from twin.units import GIB
 
 SITE = '[site]\nrunbook = "ours.toml"\n'
 ROW = '[[action]]\nid = "call"\nfor = ["full"]\nsay = "Call {store}"\n'
@@ -139,13 +142,21 @@ def test_what_the_model_knows_is_what_a_file_may_name(monkeypatch: pytest.Monkey
     assert {name for facts in seen for name in facts.procedures} <= PROCEDURES
 
 
+@pytest.mark.parametrize("pool", ["entries", "elements", "smds", "scm", "augmented", "pages", "file"])
+def test_each_condition_of_a_resource_has_an_action_without_a_queue_that_fills(pool: str) -> None:
+    drivers = {"pages": PageSetDriver, "file": partial(QueueFileDriver, max_size=GIB)}
+    driver: Any = drivers.get(pool, partial(TwinDriver, scm_max_size=GIB))()
+    view = driver.twin.view(Resource(pool, "QM01" if pool == Pool.SMDS else ""))
+    of_pool = [condition for condition in Condition if pool in condition.pools and condition.about != DATA]
+    assert of_pool and [condition for condition in of_pool if not view.actions(condition, ())] == []
+
+
 def test_the_page_lists_facts_that_there_are() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
-    section = page.partition("### Your own runbook")[2].partition("\n## ")[0]
-    rows = section.partition("| facts |")[2].partition("\n\n")[0].splitlines()[2:]
+    page = (Path(__file__).parents[2] / "docs" / "runbook.md").read_text(encoding="utf-8")
+    rows = page.partition("| facts |")[2].partition("\n\n")[0].splitlines()[2:]
     facts = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
     assert facts and facts <= FACTS
-    assert set(re.findall(r"\{([a-z_]+)\}", section)) <= PLACEHOLDERS
+    assert set(re.findall(r"\{([a-z_]+)\}", page)) <= PLACEHOLDERS
 
 
 def test_a_condition_without_an_action_fails_at_import_with_its_name(tmp_path: Path) -> None:

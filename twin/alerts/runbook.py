@@ -13,8 +13,10 @@ from twin.records import Action, Step
 
 NOTHING: Mapping[str, str] = {}
 _ROWS = read_runbook(Path(__file__).with_name("runbook.toml"))
-if _without := set(Condition).difference(*(row.conditions for row in _ROWS)):
-    raise TypeError(f"condition {min(_without)} lacks an action; expected: a row of runbook.toml for it")
+_BY_CONDITION = {condition: [row for row in _ROWS if condition in row.conditions] for condition in Condition}
+for _condition, _own in _BY_CONDITION.items():
+    if not _own:
+        raise TypeError(f"condition {_condition} lacks an action; expected: a row of runbook.toml for it")
 
 
 class Facts(NamedTuple):
@@ -45,8 +47,8 @@ class Runbook:
 
     def actions(self, condition: str, facts: Facts, effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
         """Return the actions for a condition, the best first. effects: effect on the forecast, by action."""
-        own = [row for row in self._own if _applies(row, condition, facts)]
-        ours = [row for row in _ROWS if _applies(row, condition, facts)]
+        own = [row for row in self._own if condition in row.conditions and _applies(row, facts)]
+        ours = [row for row in _BY_CONDITION[Condition(condition)] if _applies(row, facts)]
         if any(row.instead for row in own):
             own, ours = [row for row in own if row.instead], []
         own_rows = {row.id: row for row in reversed(own)}  # of two with an id the first
@@ -77,8 +79,8 @@ def _needs(row: ActionRow) -> frozenset[str]:
     return frozenset(name for text in row.texts for name in placeholders(text))
 
 
-def _applies(row: ActionRow, condition: str, facts: Facts) -> bool:
-    return condition in row.conditions and _holds(row, facts) and facts.values.keys() >= _needs(row)
+def _applies(row: ActionRow, facts: Facts) -> bool:
+    return _holds(row, facts) and facts.values.keys() >= _needs(row)
 
 
 def _fill(row: ActionRow, facts: Facts, effects: Mapping[str, str]) -> Action:

@@ -1,4 +1,4 @@
-"""Rows of a runbook: what helps, by condition and facts, as TOML. Described in docs/alerts.md, "Your own runbook".
+"""Rows of a runbook: what helps, by condition and facts, as TOML. Described in docs/runbook.md.
 
 The rows of mqtwin are in `twin/alerts/runbook.toml`; a site's own file is named by `runbook` in `[site]`. A row has no
 expressions: a fact is a name that the model knows to be true, a placeholder a text that it has. Both are in the tables

@@ -11,6 +11,7 @@ docs/alerts.md, "Conditions".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -136,7 +137,6 @@ def mover_rate(store: layout.Store) -> float:
 def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
     """Open or clear the alerts about the pace of SCM; return what is published."""
     prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
-    facts = texts.structure_facts(config, SCM, ())
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
         resource=SCM,
@@ -146,7 +146,6 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
             f" {pace.mover:,.0f} messages/s of their size. Above 90 % the structure fills although SCM has room."
         ),
-        runbook=episodes.runbook.actions(Condition.SCM_OVERRUN, facts),
     )
     wait = Finding(
         condition=Condition.FAULT_WAIT,
@@ -157,25 +156,29 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
             f" (limit {MAX_WAIT_PCT:.0f} %); an application is blocked while it waits."
         ),
-        runbook=episodes.runbook.actions(Condition.FAULT_WAIT, facts),
     )
     limit = pace.mover if prestages else float("inf")
+    publish = partial(_publish, config, episodes, now)
     return [
-        *_publish(episodes, overrun, now, holds=pace.growth > limit > 0, is_over=pace.growth < _CALM_RATIO * limit),
-        *_publish(
-            episodes, wait, now, holds=pace.wait_pct > MAX_WAIT_PCT, is_over=pace.wait_pct < _CALM_RATIO * MAX_WAIT_PCT
-        ),
+        *publish(overrun, holds=pace.growth > limit > 0, is_over=pace.growth < _CALM_RATIO * limit),
+        *publish(wait, holds=pace.wait_pct > MAX_WAIT_PCT, is_over=pace.wait_pct < _CALM_RATIO * MAX_WAIT_PCT),
     ]
 
 
-def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_over: bool) -> list[Alert]:
+def _publish(
+    config: Structure, episodes: Episodes, now: int, finding: Finding, *, holds: bool, is_over: bool
+) -> list[Alert]:
+    def with_actions() -> Finding:  # every tick asks, few publish
+        facts = texts.structure_facts(config, SCM, ())
+        return msgspec.structs.replace(finding, runbook=episodes.runbook.actions(finding.condition, facts))
+
     episode = episodes.get(finding.condition, finding.resource)
     if episode is None:
-        return episodes.open(finding, now) if holds else []
+        return episodes.open(with_actions(), now) if holds else []
     cleared = f"{finding.cause.partition(':')[0]}: alert cleared."
     if finding.severity != episode.severity and episode.severity == INFO and not is_over:
-        return episodes.update(episode, finding, now)
-    over = msgspec.structs.replace(finding, severity=episode.severity, cause=cleared, runbook=())
+        return episodes.update(episode, with_actions(), now)
+    over = msgspec.structs.replace(finding, severity=episode.severity, cause=cleared)
     return episodes.settle(episode, lambda: over, now, is_over=is_over)
 
 
