@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from twin.errors import UsageError
-from twin.estate.attributes import SMDS, parse_attributes
+from twin.estate.attributes import SIZES, parse_attributes
 from twin.estate.errors import EstateError, known_hint
 from twin.estate.model import CouplingFacility, PageSet, Smds, StoreConfig, Structure
 from twin.estate.routes import Estate
@@ -31,7 +31,6 @@ Settings = dict[str, Setting]
 _TABLE = re.compile(r"\s*\[(?!\[)[^#]*\]\s*(#.*)?")
 _ARRAY = re.compile(r"\s*\[\[")
 _IMPORTED = re.compile(r"(\s*(?:cfrm|mqsc)\s*=\s*)(\"[^\"]*\"|'[^']*')(.*)", re.DOTALL)
-_PAGE_COUNTS = ("pages", "max_pages", "secondary_pages")
 
 _Changes = dict[tuple[str, ...], Settings]
 
@@ -91,10 +90,10 @@ def _changed_datasets(config: StoreConfig, settings: Mapping[str, Setting]) -> d
         qmgr, attribute = setting
         if qmgr not in config.queue_managers:
             raise UsageError(f"{name}: no queue manager {qmgr}{known_hint(qmgr, config.queue_managers)}")
-        if attribute not in SMDS:
-            raise UsageError(f"{name}: no attribute {attribute} of a data set{known_hint(attribute, SMDS)}")
+        if attribute not in Smds.rows:
+            raise UsageError(f"{name}: no attribute {attribute} of a data set{known_hint(attribute, Smds.rows)}")
         try:
-            datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{attribute: SMDS[attribute](value)})
+            datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{attribute: Smds.rows[attribute](value)})
         except (ValueError, TypeError) as error:
             raise UsageError(f"{name} = {value}: {error}") from None
     return datasets
@@ -192,7 +191,7 @@ def _append(done: list[str], lines: list[str]) -> None:
 
 
 def _value(name: str, value: Setting) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and name not in _PAGE_COUNTS and value >= KIB:
+    if name in SIZES and isinstance(value, int) and value >= KIB:
         return json.dumps(format_size(value))
     return json.dumps(value)
 
