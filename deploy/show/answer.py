@@ -19,7 +19,6 @@ from twin.records import (
     NOT_MEASURED,
     ROOT,
     Action,
-    QueueManagerState,
     ResourceForecast,
     ResourceUsage,
     StateRecord,
@@ -102,11 +101,7 @@ def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tup
         alerts: alert records, in order.
     """
     open_alerts = _open_alerts(alerts)
-    answers = [
-        _answer(state, open_alerts.get(state.store, []))
-        for state in states
-        if not isinstance(state, QueueManagerState) and resources_of(state)
-    ]
+    answers = [_answer(state, open_alerts.get(state.store, [])) for state in states if resources_of(state)]
     ranked = sorted(answers, key=_rank)
     close = [own for own in ranked if own.level or own.full_at or own.is_full or (own.usage_pct or 0) >= _CLOSE_PCT]
     listed = (close or ranked[:1])[:_MAX_STORES]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from twin.estate import MessageStoreConfig, OffloadRule, PageSet, StoreConfig, Structure, format_size
+from twin.estate import MessageStoreConfig, OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
 from twin.estate.model import mqsc_name
 from twin.estate.settings import DataSetSetting
 from twin.records import Step
@@ -208,20 +208,21 @@ def steps(config: MessageStoreConfig, settings: Mapping[str, Any]) -> tuple[str,
     """Return what a plan asks people to do, with commands, in order. Arguments as of `mqsc`."""
     lines: list[str] = []
     command = mqsc(config, settings).strip()
-    if isinstance(config, Structure) and settings.get("scm_max_size") == 0:
-        lines += _leave_scm_steps(config, settings, command)
-    elif isinstance(config, Structure):
-        if any(name.startswith("offld") for name in settings):
-            lines.append(f"Offload sooner: {command}")
-        elif command:
-            lines.append(f"Let data sets expand: {command}")
-        lines += [*_policy_steps(config, settings), *_data_set_steps(config, settings)]
-    elif isinstance(config, PageSet):
-        lines += _page_set_steps(config, settings, command)
-    elif "max_size" in settings:
-        if "file_system_size" in settings:
-            lines.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
-        lines.append(f"Raise the maximum size of the queue file: {command}")
+    match config:
+        case Structure() if settings.get("scm_max_size") == 0:
+            lines += _leave_scm_steps(config, settings, command)
+        case Structure():
+            if any(name.startswith("offld") for name in settings):
+                lines.append(f"Offload sooner: {command}")
+            elif command:
+                lines.append(f"Let data sets expand: {command}")
+            lines += [*_policy_steps(config, settings), *_data_set_steps(config, settings)]
+        case PageSet():
+            lines += _page_set_steps(config, settings, command)
+        case QueueFile() if "max_size" in settings:
+            if "file_system_size" in settings:
+                lines.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
+            lines.append(f"Raise the maximum size of the queue file: {command}")
     return tuple(lines)
 
 

@@ -149,7 +149,7 @@ def parse_attributes(
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")
     table = settings_of(config.rows)
-    if isinstance(config, Structure) and not config.holds_queues:
+    if config.known_by_levels:
         table = settings_of(LEVELS)
     parsed = {}
     for key, value in attributes.items():

@@ -6,11 +6,13 @@ IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import ClassVar, Literal
+
+from typing_extensions import override
 
 from twin.estate.checks import (
     FACILITY_NAME,
@@ -132,8 +134,31 @@ class Smds(Config):
     """Space on its volumes. Expansion stops there with EXPANDST FAILED, at 16 TB with MAXIMUM."""
 
 
+class Store(Config):
+    """The config of a store of any kind; what most kinds have not."""
+
+    __slots__ = ()
+    name: str
+    mqsc_type: ClassVar[str] = ""  # of objects in MQSC; "": it is none
+
+    @property
+    def known_by_levels(self) -> bool:
+        """True for a structure that holds no queues: only measurements say what it holds."""
+        return False
+
+    @property
+    def table_key(self) -> tuple[str, ...]:
+        """The parts of its key in the TOML file."""
+        return tuple(self.name.split("/", 1))
+
+    @property
+    def mqsc_object(self) -> str:
+        """The object that MQSC commands change."""
+        return f"{self.mqsc_type}({mqsc_name(self.table_key[-1])})"
+
+
 @described
-class ForecastSettings(Config):
+class ForecastSettings(Store):
     """Settings of the forecasts of a store that holds messages, and the drift from which they are in doubt."""
 
     drift_tolerance_pct: float = assumed(Form(number(0, 100)), default=5.0)
@@ -159,6 +184,7 @@ class Structure(ForecastSettings):
     """
 
     kind: ClassVar[Literal["structure"]] = "structure"
+    mqsc_type: ClassVar[str] = "CFSTRUCT"
 
     name: str
     queue_sharing_group: str
@@ -217,11 +243,6 @@ class Structure(ForecastSettings):
         return self.name.rpartition("/")[2]
 
     @property
-    def mqsc_object(self) -> str:
-        """The object that MQSC commands change."""
-        return f"CFSTRUCT({mqsc_name(self.short_name)})"
-
-    @property
     def policy_name(self) -> str:
         """The name in the CFRM policy and in SETXCF commands, with the group filled to four characters."""
         return policy_name_of(self.name)
@@ -235,6 +256,11 @@ class Structure(ForecastSettings):
     def is_administration(self) -> bool:
         """True for the administration structure of its queue-sharing group."""
         return self.short_name == ADMINISTRATION
+
+    @property
+    @override
+    def known_by_levels(self) -> bool:
+        return not self.holds_queues
 
     @property
     def holds_queues(self) -> bool:
@@ -294,6 +320,7 @@ class PageSet(ForecastSettings):
     """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
 
     kind: ClassVar[Literal["page_set"]] = "page_set"
+    mqsc_type: ClassVar[str] = "PSID"
 
     name: str
     queue_manager: str
@@ -332,9 +359,14 @@ class PageSet(ForecastSettings):
         return f"{expand}, buffer pool {self.buffer_pool}{packed}"
 
     @property
-    def mqsc_object(self) -> str:
-        """The object that MQSC commands change."""
-        return f"PSID({self.psid})"
+    @override
+    def table_key(self) -> tuple[str, ...]:
+        return self.queue_manager, str(self.psid)
+
+    @property
+    def expands(self) -> bool:
+        """True if it can expand."""
+        return self.expand == "SYSTEM" or (self.expand == "USER" and bool(self.secondary_pages))
 
     @property
     def packs(self) -> bool:
@@ -352,6 +384,7 @@ class QueueFile(ForecastSettings):
     """The file of one queue of a distributed queue manager. `name` is "QMD1/INVOICES"."""
 
     kind: ClassVar[Literal["queue_file"]] = "queue_file"
+    mqsc_type: ClassVar[str] = "QLOCAL"
 
     name: str
     queue_manager: str
@@ -385,11 +418,6 @@ class QueueFile(ForecastSettings):
         return f"MAXFSIZE {format_size(self.max_size)}, buffers {buffers}"
 
     @property
-    def mqsc_object(self) -> str:
-        """The object that MQSC commands change."""
-        return f"QLOCAL({mqsc_name(self.queue)})"
-
-    @property
     def limit(self) -> int:
         """Maximum size of the file, bytes."""
         return self.max_size if self.file_system_size is None else min(self.max_size, self.file_system_size)
@@ -401,7 +429,7 @@ class QueueFile(ForecastSettings):
 
 
 @described
-class CouplingFacility(Config):
+class CouplingFacility(Store):
     """Coupling facility with the SCM and storage that its structures share. `name` is "CF01"."""
 
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
@@ -436,7 +464,7 @@ class CouplingFacility(Config):
 
 
 @described
-class UniformCluster(Config):
+class UniformCluster(Store):
     """A uniform cluster of distributed queue managers. `name` is "UC01"."""
 
     kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
@@ -463,7 +491,7 @@ class UniformCluster(Config):
 
 
 @described
-class QueueManagerLog(Config):
+class QueueManagerLog(Store):
     """Log and checkpoints of a distributed queue manager, which its queue files share. `name` is "QMD1"."""
 
     kind: ClassVar[Literal["queue_manager"]] = "queue_manager"
@@ -486,6 +514,22 @@ class QueueManagerLog(Config):
 
 MessageStoreConfig = Structure | PageSet | QueueFile  # of stores that hold messages
 StoreConfig = MessageStoreConfig | CouplingFacility | UniformCluster | QueueManagerLog
+
+
+def structures_of(stores: Iterable[StoreConfig]) -> list[Structure]:
+    """Return the structures among stores."""
+    return [store for store in stores if isinstance(store, Structure)]
+
+
+def facility_of(stores: Mapping[str, StoreConfig], config: Structure) -> CouplingFacility | None:
+    """Return the coupling facility of a structure; None where the estate has none."""
+    facility = stores.get(config.coupling_facility or "")
+    return facility if isinstance(facility, CouplingFacility) else None
+
+
+def others_of(stores: Mapping[str, StoreConfig], config: Structure, facility: CouplingFacility) -> list[Structure]:
+    """Return the other structures of the coupling facility of a structure."""
+    return structures_of(stores[name] for name in facility.structures if name != config.name)
 
 
 @described

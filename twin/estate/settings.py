@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 from twin.errors import UsageError
 from twin.estate.attributes import SIZES, parse_attributes
 from twin.estate.errors import EstateError, known_hint
-from twin.estate.model import CouplingFacility, PageSet, Smds, StoreConfig, Structure
+from twin.estate.model import Smds, StoreConfig, Structure, facility_of
 from twin.estate.routes import Estate
 from twin.estate.sources import toml_string
 from twin.units import KIB, format_size
@@ -70,8 +70,8 @@ def check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None
     """Check that there is SCM if another SCMMAXSIZE is requested. UsageError: the coupling facility has none."""
     if not isinstance(config, Structure) or not isinstance(changed, Structure):
         return
-    facility = estate.stores.get(changed.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None or facility.scm:
+    facility = facility_of(estate.stores, changed)
+    if facility is None or facility.size is None or facility.scm:
         return  # without a described one, SCMMAXSIZE alone counts
     if changed.scm_max_size not in (None, config.scm_max_size):
         raise UsageError(
@@ -144,12 +144,11 @@ def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Setting
 def _by_table(config: StoreConfig, settings: Mapping[str, Setting]) -> _Changes:
     """Return the settings by the table that has them; a table is named by section and the parts of its key."""
     changes: _Changes = {}
-    key = (config.queue_manager, str(config.psid)) if isinstance(config, PageSet) else tuple(config.name.split("/", 1))
     for name, value in settings.items():
         if (dataset := DataSetSetting.parse(name)) is not None:
-            changes.setdefault(("smds", *key, dataset.qmgr), {})[dataset.attribute] = value
+            changes.setdefault(("smds", *config.table_key, dataset.qmgr), {})[dataset.attribute] = value
         else:
-            changes.setdefault((config.kind, *key), {})[name] = value
+            changes.setdefault((config.kind, *config.table_key), {})[name] = value
     return changes
 
 

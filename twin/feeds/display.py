@@ -528,7 +528,7 @@ class DisplayFeed(Feed):
 
     def _has_no_queues(self, store: str) -> bool:
         config = None if self.intake.estate is None else self.intake.estate.stores.get(store)
-        return isinstance(config, Structure) and not config.holds_queues
+        return config is not None and config.known_by_levels
 
     def _take_counts(
         self, qmgr: str, time: int, store: str, measured: Measured, place: str

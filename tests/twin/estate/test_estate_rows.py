@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def test_what_nothing_names_is_called_as_in_mq() -> None:
 @pytest.mark.parametrize("config", [Structure, PageSet, QueueFile])
 def test_what_is_written_in_a_statement_is_read_again(config: type[Config]) -> None:
     for name, row in config.rows.items():
-        default = config.__dataclass_fields__[name].default
+        [default] = [known.default for known in fields(config) if known.name == name]  # type: ignore[arg-type]
         if row.mqsc and isinstance(default, int | str):
             keyword, _, value = row.statement(default).removesuffix(")").partition("(")
             assert row.form.word is not None and keyword == row.mqsc
