@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from twin.alerts import runbook
 from twin.estate import PageSet, QueueFile, Structure
 from twin.estate.checks import integer
 from twin.estate.rows import Config, Form, attribute, described, whole
+from twin.estate.runbook import read_runbook
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,9 @@ def test_what_is_written_in_a_statement_is_read_again(config: type[Config]) -> N
             keyword, _, value = row.statement(default).removesuffix(")").partition("(")
             assert row.form.word is not None and keyword == row.mqsc
             assert row.form.word(value) == default, name
+
+
+def test_what_people_change_is_an_action_of_the_runbook() -> None:
+    known = {row.id for row in read_runbook(Path(runbook.__file__).with_name("runbook.toml"))}
+    used = {row.action for config in (Structure, PageSet, QueueFile) for row in config.rows.values() if row.action}
+    assert used <= known
