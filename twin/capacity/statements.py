@@ -16,20 +16,10 @@ from twin.records import Step
 from twin.units import KIB
 
 
-def alter_structure(config: Structure, words: str) -> str:
-    """Return the MQSC command that changes a CF structure object. words: its attributes."""
-    return f"ALTER {config.mqsc_object} {words}"
-
-
 def alter_rules(config: Structure, rules: Iterable[OffloadRule]) -> str:
     """Return the MQSC command that sets all offload rules: six values, in order."""
     values = (f"OFFLD{rule.number}TH({rule.th}) OFFLD{rule.number}SZ({rule.sz // KIB}K)" for rule in rules)
-    return alter_structure(config, " ".join(values))
-
-
-def alter_page_set(psid: int, expand: str) -> str:
-    """Return the MQSC command that changes how a page set expands; a failed expansion is tried again by it."""
-    return f"ALTER PSID({psid}) EXPAND({expand})"
+    return f"ALTER {config.mqsc_object} {' '.join(values)}"
 
 
 def display_queue_status(queue: str, words: str) -> str:
@@ -37,19 +27,9 @@ def display_queue_status(queue: str, words: str) -> str:
     return f"DISPLAY QSTATUS({mqsc_name(queue)}) {words}"
 
 
-def display_structure_object(config: Structure, words: str) -> str:
-    """Return the MQSC command that displays attributes of a CF structure object. words: the attributes."""
-    return f"DISPLAY {config.mqsc_object} {words}"
-
-
 def display_structure_status(config: Structure) -> str:
     """Return the MQSC command that displays entries and size of a CF structure."""
     return f"DISPLAY CFSTATUS({mqsc_name(config.short_name)}) TYPE(SUMMARY)"
-
-
-def alter_max_file_size(queue: str, megabytes: int) -> str:
-    """Return the MQSC command that sets the maximum size of a queue file."""
-    return f"ALTER QLOCAL({mqsc_name(queue)}) MAXFSIZE({megabytes})"
 
 
 def expand_data_set(config: Structure, qmgr: str) -> str:
@@ -63,7 +43,7 @@ def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
     return (
         Step(
             "See its name, which has the queue manager in place of the asterisk",
-            display_structure_object(config, "DSGROUP"),
+            f"DISPLAY {config.mqsc_object} DSGROUP",
         ),
         Step("Close it in all members", f"{reset} ACCESS(DISABLED)"),
         Step("Copy it to a larger data set, and give that one its name"),

@@ -77,11 +77,6 @@ def mqsc_reading(table: Table) -> Reading:
     return {own.mqsc: (name, own.form.word) for name, own in table.items() if own.mqsc and own.form.word}
 
 
-def cfrm_reading(table: Table) -> Reading:
-    """Return the attributes of a table that a CFRM policy has."""
-    return {own.cfrm: (name, own.form.word) for name, own in table.items() if own.cfrm and own.form.word}
-
-
 def settings_of(table: Table) -> Table:
     """Return the attributes of a table that an event changes."""
     return {name: own for name, own in table.items() if own.change is Change.EVENT}

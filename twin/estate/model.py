@@ -61,7 +61,7 @@ DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 
 
 Offload = Literal["SMDS", "DB2", "NONE"]
 _FACILITY = Form(FACILITY_NAME, FACILITY_NAME)
-_RULE_SIZE = in_bytes(0, RULE_OFF, with_unit(KIB, 0, 64, "K"), lambda size: f"{size // KIB}K")
+_RULE_SIZE = Form(size(0, RULE_OFF), with_unit(KIB, 0, 64, "K"), BYTES, lambda size: f"{size // KIB}K")
 _BLOCK_SIZE = Form(block_size(DS_BLOCKS), mapped(DS_BLOCKS), BYTES)
 _SCM_SIZE = Form(or_none_for_0(size(0)), size(1, unit="K"), BYTES)
 
@@ -71,7 +71,7 @@ def _megabytes(word: str) -> int:
     return QUEUE_FILE_MAX_SIZE if word == "DEFAULT" else int(with_unit(MIB, 1, 999_999_999, "")(word))
 
 
-_FILE_SIZE = in_bytes(1, word=_megabytes, write=lambda size: str(size // MIB))
+_FILE_SIZE = Form(size(1), _megabytes, BYTES, lambda size: str(size // MIB))
 
 
 def group_prefix(group: str) -> str:

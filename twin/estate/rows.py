@@ -24,10 +24,9 @@ from twin.estate.checks import (
     one_of,
     size,
 )
-from twin.units import MAX_SIZE, format_size
+from twin.units import format_size
 
 BYTES, PAGES = "bytes", "pages"  # units of sizes
-_POLICY_SIZE = size(1, unit="K")
 
 
 class Change(Enum):
@@ -67,11 +66,9 @@ def choice(*words: str) -> Form:
     return Form(one_of(*words), mapped({word: word for word in words}))
 
 
-def in_bytes(
-    low: int, high: int = MAX_SIZE, word: Check = _POLICY_SIZE, write: Callable[[Any], str] | None = None
-) -> Form:
+def in_bytes(low: int) -> Form:
     """Return the form of sizes; in a CFRM policy a number without a unit is in KB."""
-    return Form(size(low, high), word, BYTES, write)
+    return Form(size(low), size(1, unit="K"), BYTES)
 
 
 def on_disk(low: int, high: int, unit: str = BYTES) -> Form:
