@@ -632,8 +632,8 @@ def _words_of(section: str) -> dict[str, str]:
     words = {}
     for name, attribute in SECTIONS[section].attributes.items():
         for text, own in (("MQSC", attribute.mqsc), ("CFRM", attribute.cfrm)):
-            if own is not None:
-                words[name] = f"{text} {own[0]}"
+            if own:
+                words[name] = f"{text} {own}"
     return words
 
 

@@ -22,9 +22,9 @@ from deploy.show.sizes import (
 from deploy.show.terminal import emit
 from twin.capacity.structures import has_rules
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, PageSet, QueueFile, Structure
+from twin.estate import PageSet, QueueFile, Structure
 from twin.estate.administration import MAX_QMGRS
-from twin.estate.model import packs
+from twin.estate.model import facility_of, packs
 from twin.sizing import (
     ClusterLoad,
     backlog_of,
@@ -97,9 +97,8 @@ def _plan_admin(queue_managers: int | None, cflevel: int | None, options: SizeOp
     config = None
     if loaded is not None:
         estate, config = loaded
-        facility = estate.stores.get(config.coupling_facility or "")
-        if cflevel is None and isinstance(facility, CouplingFacility):
-            cflevel = facility.cflevel
+        facility = facility_of(estate.stores, config)
+        cflevel = facility.cflevel if cflevel is None and facility is not None else cflevel
         queue_managers = queue_managers or len(config.queue_managers)
         config = config if config.is_administration else None
     if queue_managers is None:

@@ -28,7 +28,7 @@ from deploy.show.terminal import emit, kinds, print_command, print_line, print_w
 from streams.collecting.sources import load_position
 from streams.kafka.settings import is_secret
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, EstateError, MessageStoreConfig, PageSet, StoreConfig, Structure, load_estate
+from twin.estate import Estate, EstateError, PageSet, StoreConfig, Structure, load_estate
 from twin.estate.sources import toml_string
 from twin.feeds.estate_import import CFRM, REST
 from twin.feeds.importing import feed_events, recorded, sort_key
@@ -582,7 +582,7 @@ def _lacking(live: _Live, asked: _Asked, files: Sequence[SiteFile]) -> list[str]
     except EstateError:
         return lacking
     if seen is not None:  # queue files come and go with their queues
-        gone = [store.name for store in before.stores.values() if isinstance(store, Structure | PageSet)]
+        gone = [store.name for store in before.stores.values() if store.kind in {Structure.kind, PageSet.kind}]
         lacking += [f"no answer shows {name}" for name in gone if name not in seen.stores]
     return lacking
 
@@ -590,7 +590,7 @@ def _lacking(live: _Live, asked: _Asked, files: Sequence[SiteFile]) -> list[str]
 def _numbers_of(stores: Iterable[StoreConfig]) -> str:
     """Return how many stores of each kind there are, and queues: `3 structures, 2 page sets, 41 queues`."""
     numbers = Counter(store.kind.replace("_", " ") for store in stores)
-    queues = sum(len(store.queues) for store in stores if isinstance(store, MessageStoreConfig))
+    queues = sum(len(store.queues) for store in stores)
     return ", ".join(as_count(number, name) for name, number in (*sorted(numbers.items()), ("queue", queues)))
 
 

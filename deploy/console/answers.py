@@ -16,6 +16,7 @@ from twin.capacity.structures import has_rules
 from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Structure
+from twin.estate.rows import PAGES
 from twin.estate.settings import DataSetSetting, Settings
 from twin.planning.advise import Promise, advise, sizes
 from twin.planning.proof import Hindsight
@@ -25,14 +26,6 @@ from twin.units import FIRST_SECOND, LAST_SECOND, as_local, as_rate
 
 _MIB = 1024 * 1024
 _Moment = Annotated[float, msgspec.Meta(ge=FIRST_SECOND, le=LAST_SECOND)]  # seconds since 1970
-_PAGES = ("pages", "max_pages")
-_LABELS = {
-    "size": "SIZE",
-    "scm_max_size": "SCMMAXSIZE",
-    "pages": "pages",
-    "max_pages": "pages at most",
-    "max_size": "maximum size",
-}
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -262,25 +255,21 @@ def _outcome(outcome: FillOutcome, horizon_s: float) -> PageOutcome:
 
 def _sliders(twin: MessageStore) -> list[Slider]:
     """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too."""
-    config = twin.config
+    config, rows = twin.config, twin.config.rows
     sliders = []
     if isinstance(config, Structure) and has_rules(config):
-        names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
-        sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
+        names = [f"offld{number}_th" for number in (1, 2, 3)]
+        sliders = [_slider(name, rows[name].label, getattr(config, name), 0, 100, "%") for name in names]
     for name, value in sizes(twin).items():
-        if name in _PAGES:
-            sliders.append(_slider(name, _label(name), value, 2, min(MAX_PAGES, 4 * value), ""))
+        if (dataset := DataSetSetting.parse(name)) is not None:
+            label = Resource(Pool.SMDS, dataset.qmgr).label
+            limit = " at most" if dataset.attribute == "max_size" else ""
+            sliders.append(_size(name, label + limit, value, can_be_none=False))
+        elif rows[name].form.unit == PAGES:
+            sliders.append(_slider(name, rows[name].label, value, 2, min(MAX_PAGES, 4 * value), ""))
         else:
-            sliders.append(_size(name, _label(name), value, can_be_none=name == "scm_max_size"))
+            sliders.append(_size(name, rows[name].label, value, can_be_none=rows[name].optional))
     return sliders
-
-
-def _label(name: str) -> str:
-    """Return what the page calls a size."""
-    if (dataset := DataSetSetting.parse(name)) is not None:
-        label = Resource(Pool.SMDS, dataset.qmgr).label
-        return f"{label} at most" if dataset.attribute == "max_size" else label
-    return _LABELS[name]
 
 
 def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> Slider:

@@ -31,7 +31,6 @@ from twin.events import Decoder
 from twin.planning.whatif import Moment, moment_of
 from twin.playback.replays import Player
 from twin.records import Note, new_note
-from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
 from twin.units import as_text
 
@@ -205,8 +204,7 @@ class LiveTwins(Answers):
     def now_us(self) -> int:
         """Latest event time of all stores, microseconds since 1970; NEVER before the first event."""
         with self._lock:
-            twins = self._player.twins.values()
-            return max((twin.clock for twin in twins if isinstance(twin, MessageStore)), default=NEVER)
+            return max((twin.clock for twin in self._player.twins.values()), default=NEVER)
 
     @override
     def problem(self) -> str:

@@ -138,10 +138,11 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
     yield from _fields_of(state, OF_STATE, labels)
     for queue in state.queues:
         yield from _fields_of(queue, OF_QUEUE, labels | {"queue": queue.name})
-    if isinstance(state, StructureState):
-        yield from _extension_samples(state, labels)
-    if isinstance(state, PageSetState):
-        yield from _fields_of(state, OF_BUFFER_POOL, labels | {"bufferpool": str(state.buffer_pool)})
+    match state:
+        case StructureState():
+            yield from _extension_samples(state, labels)
+        case PageSetState():
+            yield from _fields_of(state, OF_BUFFER_POOL, labels | {"bufferpool": str(state.buffer_pool)})
     for usage in resources_of(state):
         if usage.pct is not None:
             yield "usage_ratio", labels | resource_labels(usage.name), usage.pct / 100.0

@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from deploy.options.files import EstateFile
 from deploy.show.terminal import command_line, print_warnings
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
+from twin.estate import Estate, PageSet, QueueFile, Structure, load_estate, parse_size
+from twin.estate.model import facility_of, others_of
 from twin.sizing import Mix, at_max_depth, bare_structure
 from twin.units import as_count
 
@@ -45,8 +46,7 @@ class SizeOptions:
         fitting = {
             name: store
             for name, store in estate.stores.items()
-            if isinstance(store, kind)
-            and not (holds_queues and isinstance(store, Structure) and not store.holds_queues)
+            if isinstance(store, kind) and not (holds_queues and store.known_by_levels)
         }
         config = estate.stores.get(self.store or "")
         if isinstance(config, kind) and config.name not in fitting:
@@ -118,9 +118,8 @@ def scm_of_facility(estate: Estate | None, config: Structure) -> tuple[int | Non
 
     The first is None if it is unknown.
     """
-    facility = estate.stores.get(config.coupling_facility or "") if estate is not None else None
-    if estate is None or not isinstance(facility, CouplingFacility):
+    facility = None if estate is None else facility_of(estate.stores, config)
+    if estate is None or facility is None:
         return None, 0
-    others = [estate.stores[name] for name in facility.structures if name != config.name]
-    committed = sum(other.scm_max_size or 0 for other in others if isinstance(other, Structure))
+    committed = sum(other.scm_max_size or 0 for other in others_of(estate.stores, config, facility))
     return (facility.scm or 0) if facility.size is not None else None, committed

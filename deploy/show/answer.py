@@ -20,7 +20,6 @@ from twin.records import (
     NOT_MEASURED,
     ROOT,
     Action,
-    QueueManagerState,
     ResourceForecast,
     ResourceUsage,
     StateRecord,
@@ -98,11 +97,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tuple[list[StoreAnswer], int]:
     """Return the stores that matter, what is full first first, and the number of others."""
     open_alerts = _open_alerts(alerts)
-    answers = [
-        _answer(state, open_alerts.get(state.store, []))
-        for state in states
-        if not isinstance(state, QueueManagerState) and resources_of(state)
-    ]
+    answers = [_answer(state, open_alerts.get(state.store, [])) for state in states if resources_of(state)]
     ranked = sorted(answers, key=_rank)
     close = [own for own in ranked if own.level or own.full_at or own.is_full or (own.usage_pct or 0) >= _CLOSE_PCT]
     listed = (close or ranked[:1])[:_MAX_STORES]

@@ -26,6 +26,7 @@ from twin.alerts.texts import is_full_now
 from twin.conditions import STORAGE_MEDIUM_FULL, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
+from twin.estate.attributes import SIZES
 from twin.outputs import Draft
 from twin.planning.advise import ALONE, Advice, MemberAdvice, Promise
 from twin.planning.proof import AS_IT_IS, Proof
@@ -332,7 +333,7 @@ def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
 def settings_text(settings: Mapping[str, Any]) -> str:
     """Return sizes as text, the first one and what goes along with it: bytes, or pages."""
     first, *along = (
-        f"{name} {value:,} pages" if name.endswith("pages") else f"{name} {format_size(value)}"
+        f"{name} {format_size(value)}" if name.rpartition(".")[2] in SIZES else f"{name} {value:,} pages"
         for name, value in settings.items()
     )
     return f"{first} (with {', '.join(along)})" if along else first

@@ -56,7 +56,8 @@ from streams.collecting.mqweb_session import (
 from streams.collecting.sources import Position, Source
 from streams.host.signals import StopRequestedError
 from twin.errors import UsageError
-from twin.estate import Estate, MessageStoreConfig, PageSet, Structure
+from twin.estate import Estate, PageSet
+from twin.estate.model import structures_of
 from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.units import as_count
@@ -225,15 +226,13 @@ class Mqweb:
             self._about[name] = _About(config.platform, config.queue_sharing_group or "")
             if config.queue_sharing_group:
                 self._members.setdefault(config.queue_sharing_group, []).append(name)
-        for store in estate.stores.values() if estate is not None else ():
-            if isinstance(store, Structure) and store.offload == "SMDS":
+        stores = [] if estate is None else list(estate.stores.values())
+        for store in structures_of(stores):
+            if store.offload == "SMDS":
                 group, _, structure = store.name.partition("/")
                 self._offloading.setdefault(group, []).append(structure)
-        stores = (
-            [] if estate is None else [own for own in estate.stores.values() if isinstance(own, MessageStoreConfig)]
-        )
         self._queue_count = Counter(name for own in stores for name in own.queue_managers for _ in own.queues)
-        private = {name for own in stores if isinstance(own, PageSet) and own.queues for name in own.queue_managers}
+        private = {name for own in stores if own.kind == PageSet.kind and own.queues for name in own.queue_managers}
         self._only_shared = {name for name in self._about if name not in private}
 
     @property

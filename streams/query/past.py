@@ -253,7 +253,7 @@ class JobPast:
                 return beginning, stretches, {}
             if beginning.time <= time_us:
                 twins = self._twins(beginning.snapshot, self._estate_of(stretches[0]), store)
-                if all(twin.clock <= time_us for twin in twins.values() if isinstance(twin, MessageStore)):
+                if all(twin.clock <= time_us for twin in twins.values()):
                     return beginning, stretches, twins
         sources = f"the snapshots of {self.checkpoint} and" if self.checkpoint is not None else "without --checkpoint"
         reach = f"back to {as_text(beginnings[0].time)}" if beginnings else "to no time, as Kafka has deleted its begin"

@@ -270,7 +270,7 @@ class TwinProcessor(StatefulProcessor):
         started = time.perf_counter_ns()
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._state.pages) as lease:
             opened = time.perf_counter_ns()
-            duplicates_before = _duplicates(lease.twin)
+            duplicates_before = lease.twin.duplicates
             if lease.source is not TwinSource.CACHED:
                 exemptions.note_opened()
             if seams.ACTIVE is not None:
@@ -281,8 +281,8 @@ class TwinProcessor(StatefulProcessor):
             if shared is not None and (reports or caught_up is not None):
                 for alert in shared.take(reports, caught_up=caught_up):
                     output.add_alert(alert)
-            duplicates = _duplicates(lease.twin) - duplicates_before
-            if isinstance(lease.twin, MessageStore):
+            duplicates = lease.twin.duplicates - duplicates_before
+            if shared is None:
                 output.note_clock(lease.twin.clock, blocks, duplicates)
             output.hear(source_bits(self._packed).words(blocks))
             output.add_reports(lease.twin.drain_reports())
@@ -359,11 +359,6 @@ def _unpacked(items: Sequence[ReadItem]) -> _Inputs:
     marks = [item.payload == CAUGHT_UP for item in items if item.kind == MARK]
     spans = [record for item in items if item.kind == SPANS for record in unpack_spans(item.payload)]
     return _Inputs(blocks, [item.partition for item in batches], reports, marks[-1] if marks else None, spans)
-
-
-def _duplicates(twin: Twin) -> int:
-    """Return the duplicates of a store so far; a shared store's own events have no sequence numbers."""
-    return twin.duplicates if isinstance(twin, MessageStore) else 0
 
 
 @lru_cache(maxsize=4)

@@ -22,12 +22,13 @@ from streams.query.observed import BatchReport
 from twin.decoding import UNREADABLE
 from twin.errors import MqtwinError
 from twin.estate import Estate
+from twin.stores.open import SHARED_TWINS
 from twin.stores.reports import Report, Tick, Values
 
 CONTENT_TYPE = "application/json"
 REPORTS_PER_RECORD = 1000  # about 150 KB
 
-SHARED_KINDS = ("coupling_facility", "uniform_cluster", "queue_manager")
+SHARED_KINDS = tuple(SHARED_TWINS)
 _EXPECTED = "expected: a record that the job itself wrote"
 _SETTINGS = {"enable.idempotence": True, "partitioner": "murmur2_random"}  # the partition that the job's reports take
 

@@ -11,7 +11,7 @@ import pytest
 import twin
 from deploy.console.model import commands_in
 from twin.capacity import statements
-from twin.estate import load_estate
+from twin.estate import QueueFile, load_estate
 
 ROOT = Path(__file__).parents[2]
 ESTATE = """
@@ -37,8 +37,8 @@ page_set = 4
     [("ORDERS.IN", "ORDERS.IN"), ("orders.in", "'orders.in'"), ("Orders/1_%", "'Orders/1_%'"), ("Q/1_%.X", "Q/1_%.X")],
 )
 def test_a_name_with_small_letters_stands_in_quotes(name: str, expected: str) -> None:
-    assert statements.mqsc_name(name) == expected
-    assert statements.alter_max_file_size(name, 40) == f"ALTER QLOCAL({expected}) MAXFSIZE(40)"
+    file = QueueFile(name=f"QMD1/{name}", queue_manager="QMD1", queue=name)
+    assert statements.mqsc(file, {"max_size": 40 << 20}) == f"ALTER QLOCAL({expected}) MAXFSIZE(40)\n"
 
 
 def test_each_statement_of_an_alert_names_the_queue_that_it_is_about(tmp_path: Path) -> None:

@@ -21,13 +21,13 @@ from twin.capacity.statements import (
     copy_data_set,
     display_facility,
     display_structure,
-    mqsc_name,
     policy_size,
     structure_sizes,
 )
 from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.conditions import Resource
 from twin.estate import StoreConfig, Structure, format_size, policy_name_of
+from twin.estate.model import mqsc_name
 from twin.records import GETTERS, Action, Filler, Step
 from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 

@@ -9,33 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from twin.estate import OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
+from twin.estate import MessageStoreConfig, OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
+from twin.estate.model import mqsc_name
 from twin.estate.settings import DataSetSetting
 from twin.records import Step
-from twin.units import KIB, MIB
-
-_POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
-
-
-def mqsc_name(name: str) -> str:
-    """Return a name as MQSC takes it: it folds one without quotes to capitals [IBM: MQ, Rules for using MQSC]."""
-    return name if name == name.upper() else f"'{name}'"
-
-
-def alter_structure(config: Structure, words: str) -> str:
-    """Return the MQSC command that changes a CF structure object. words: its attributes."""
-    return f"ALTER CFSTRUCT({mqsc_name(config.short_name)}) {words}"
+from twin.units import KIB
 
 
 def alter_rules(config: Structure, rules: Iterable[OffloadRule]) -> str:
     """Return the MQSC command that sets all offload rules: six values, in order."""
     values = (f"OFFLD{rule.number}TH({rule.th}) OFFLD{rule.number}SZ({rule.sz // KIB}K)" for rule in rules)
-    return alter_structure(config, " ".join(values))
-
-
-def alter_page_set(psid: int, expand: str) -> str:
-    """Return the MQSC command that changes how a page set expands; a failed expansion is tried again by it."""
-    return f"ALTER PSID({psid}) EXPAND({expand})"
+    return f"ALTER {config.mqsc_object} {' '.join(values)}"
 
 
 def display_queue_status(queue: str, words: str) -> str:
@@ -43,19 +27,9 @@ def display_queue_status(queue: str, words: str) -> str:
     return f"DISPLAY QSTATUS({mqsc_name(queue)}) {words}"
 
 
-def display_structure_object(config: Structure, words: str) -> str:
-    """Return the MQSC command that displays attributes of a CF structure object. words: the attributes."""
-    return f"DISPLAY CFSTRUCT({mqsc_name(config.short_name)}) {words}"
-
-
 def display_structure_status(config: Structure) -> str:
     """Return the MQSC command that displays entries and size of a CF structure."""
     return f"DISPLAY CFSTATUS({mqsc_name(config.short_name)}) TYPE(SUMMARY)"
-
-
-def alter_max_file_size(queue: str, megabytes: int) -> str:
-    """Return the MQSC command that sets the maximum size of a queue file."""
-    return f"ALTER QLOCAL({mqsc_name(queue)}) MAXFSIZE({megabytes})"
 
 
 def expand_data_set(config: Structure, qmgr: str) -> str:
@@ -69,7 +43,7 @@ def copy_data_set(config: Structure, qmgr: str) -> tuple[Step, ...]:
     return (
         Step(
             "See its name, which has the queue manager in place of the asterisk",
-            display_structure_object(config, "DSGROUP"),
+            f"DISPLAY {config.mqsc_object} DSGROUP",
         ),
         Step("Close it in all members", f"{reset} ACCESS(DISABLED)"),
         Step("Copy it to a larger data set, and give that one its name"),
@@ -176,43 +150,40 @@ def policy_size(size: int) -> str:
     return format_size(-(-size // KIB) * KIB)
 
 
-def mqsc(config: StoreConfig, settings: Mapping[str, Any]) -> str:
+def mqsc(config: MessageStoreConfig, settings: Mapping[str, Any]) -> str:
     """Return the MQSC commands of a plan that the estate reads too; "": none."""
-    if isinstance(config, Structure):
-        words = [_word(name, value) for name, value in settings.items() if name.startswith(("offld", "ds_expand"))]
-        return alter_structure(config, " ".join(words)) + "\n" if words else ""
-    if isinstance(config, PageSet) and "expand" in settings:
-        return alter_page_set(config.psid, settings["expand"]) + "\n"
-    if isinstance(config, QueueFile) and "max_size" in settings:
-        return alter_max_file_size(config.queue, settings["max_size"] // MIB) + "\n"
-    return ""
+    rows = config.rows
+    known = [(rows[name], value) for name, value in settings.items() if name in rows]
+    words = [row.statement(value) for row, value in known if row.mqsc and row.action]
+    return f"ALTER {config.mqsc_object} {' '.join(words)}\n" if words else ""
 
 
 def cfrm(changed: StoreConfig, settings: Mapping[str, Any]) -> str:
     """Return the STRUCTURE statement of a plan for the CFRM policy; "": the policy stays. changed: with the plan."""
-    if not isinstance(changed, Structure) or settings.keys().isdisjoint(_POLICY):
-        return ""
-    return structure_statement(changed) + "\n"
+    if isinstance(changed, Structure) and any(name in settings for name, row in Structure.rows.items() if row.cfrm):
+        return structure_statement(changed) + "\n"
+    return ""
 
 
-def steps(config: StoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
+def steps(config: MessageStoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a plan asks people to do, with commands, in order. Arguments as of `mqsc`."""
     lines: list[str] = []
     command = mqsc(config, settings).strip()
-    if isinstance(config, Structure) and settings.get("scm_max_size") == 0:
-        lines += _leave_scm_steps(config, settings, command)
-    elif isinstance(config, Structure):
-        if any(name.startswith("offld") for name in settings):
-            lines.append(f"Offload sooner: {command}")
-        elif command:
-            lines.append(f"Let data sets expand: {command}")
-        lines += [*_policy_steps(config, settings), *_data_set_steps(config, settings)]
-    elif isinstance(config, PageSet):
-        lines += _page_set_steps(config, settings, command)
-    elif "max_size" in settings:
-        if "file_system_size" in settings:
-            lines.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
-        lines.append(f"Raise the maximum size of the queue file: {command}")
+    match config:
+        case Structure() if settings.get("scm_max_size") == 0:
+            lines += _leave_scm_steps(config, settings, command)
+        case Structure():
+            if any(name.startswith("offld") for name in settings):
+                lines.append(f"Offload sooner: {command}")
+            elif command:
+                lines.append(f"Let data sets expand: {command}")
+            lines += [*_policy_steps(config, settings), *_data_set_steps(config, settings)]
+        case PageSet():
+            lines += _page_set_steps(config, settings, command)
+        case QueueFile() if "max_size" in settings:
+            if "file_system_size" in settings:
+                lines.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
+            lines.append(f"Raise the maximum size of the queue file: {command}")
     return tuple(lines)
 
 
@@ -280,10 +251,3 @@ def _page_set_steps(config: PageSet, settings: Mapping[str, Any], command: str) 
         size = f"{settings['max_pages']:,} pages of 4 KB"
         lines.append(f"Add volumes to the storage group of the page set, so that it can grow to {size}")
     return lines
-
-
-def _word(name: str, value: str | int) -> str:
-    if name == "ds_expand":
-        return f"DSEXPAND({'YES' if value else 'NO'})"
-    text = f"{int(value) // KIB}K" if name.endswith("_sz") else str(value)
-    return f"{name.upper().replace('_', '')}({text})"

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kernels import pools
-from twin.estate import ALWAYS_OFFLOADED_ABOVE, RULE_OFF, CouplingFacility, Estate, OffloadRule, Structure
-from twin.estate.model import FIXED_AUGMENTED
+from twin.estate import ALWAYS_OFFLOADED_ABOVE, RULE_OFF, Estate, OffloadRule, Structure
+from twin.estate.model import FIXED_AUGMENTED, facility_of, others_of
 from twin.units import KIB
 
 SCM_POOLS_PCT = 97  # of its pools that a structure with SCM keeps [published: fewer; assumed: 3 % fewer]
@@ -64,11 +64,10 @@ def bounds(estate: Estate, config: Structure) -> tuple[int, int]:
     A coupling facility of which only the CFRM policy is known, or none, bounds nothing.
     """
     scm_max = config.scm_max_size or 0
-    facility = estate.stores.get(config.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None:
+    facility = facility_of(estate.stores, config)
+    if facility is None or facility.size is None:
         return scm_max, _UNBOUNDED
-    others = [estate.stores[name] for name in facility.structures if name != config.name]
-    allocated = sum(_allocated_bytes(store) for store in (*others, config) if isinstance(store, Structure))
+    allocated = sum(map(_allocated_bytes, (*others_of(estate.stores, config, facility), config)))
     return min(scm_max, facility.scm or 0), max(0, facility.size - facility.dump_space - allocated)
 
 
@@ -78,11 +77,10 @@ def assured_scm(estate: Estate, config: Structure) -> int:
     All of SCMMAXSIZE, unless the facility's SCM is over-committed; then as much less as all together lack.
     """
     scm_max = config.scm_max_size or 0
-    facility = estate.stores.get(config.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None:
+    facility = facility_of(estate.stores, config)
+    if facility is None or facility.size is None:
         return scm_max
-    others = [estate.stores[name] for name in facility.structures if name != config.name]
-    committed = scm_max + sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
+    committed = scm_max + sum(store.scm_max_size or 0 for store in others_of(estate.stores, config, facility))
     scm = facility.scm or 0
     return scm_max if committed <= scm else scm_max * scm // committed
 
@@ -95,11 +93,10 @@ def room_to_grow(estate: Estate, config: Structure, size_now: int) -> int | None
     Args:
         size_now: bytes that it has.
     """
-    facility = estate.stores.get(config.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None:
+    facility = facility_of(estate.stores, config)
+    if facility is None or facility.size is None:
         return None
-    others = [estate.stores[name] for name in facility.structures if name != config.name]
-    allocated = sum(_allocated_bytes(store) for store in others if isinstance(store, Structure))
+    allocated = sum(map(_allocated_bytes, others_of(estate.stores, config, facility)))
     fixed = FIXED_AUGMENTED if config.scm_max_size is not None else 0
     return facility.size - facility.dump_space - allocated - size_now - fixed
 

@@ -36,6 +36,8 @@ from twin.estate.model import (
     QueueManager,
     StoreConfig,
     Structure,
+    facility_of,
+    structures_of,
 )
 from twin.units import MIB, format_size
 
@@ -60,15 +62,16 @@ def warnings(
         default_persistent: True for each queue file whose queue has DEFPSIST(YES), by store name.
     """
     for store in stores.values():
-        if isinstance(store, Structure):
-            yield from _structure(store, described_smds) if store.holds_queues else _administration(store, stores)
-            yield from _structure_policy(store)
-        elif isinstance(store, PageSet):
-            yield from _page_set(store)
-        elif isinstance(store, CouplingFacility):
-            yield from _coupling_facility(store, stores)
-            yield from _facility_policy(store, stores)
-            yield from _white_space(store, stores, rebuild_choices)
+        match store:
+            case Structure():
+                yield from _structure(store, described_smds) if store.holds_queues else _administration(store, stores)
+                yield from _structure_policy(store)
+            case PageSet():
+                yield from _page_set(store)
+            case CouplingFacility():
+                yield from _coupling_facility(store, stores)
+                yield from _facility_policy(store, stores)
+                yield from _white_space(store, stores, rebuild_choices)
     yield from document_advice(stores, queue_managers, default_persistent)
 
 
@@ -98,8 +101,8 @@ def _administration(store: Structure, stores: Mapping[str, StoreConfig]) -> Iter
     """Yield the warning about an administration structure that is too small for its queue managers."""
     if not store.is_administration:
         return
-    facility = stores.get(store.coupling_facility or "")
-    cflevel = facility.cflevel if isinstance(facility, CouplingFacility) else None
+    facility = facility_of(stores, store)
+    cflevel = None if facility is None else facility.cflevel
     published, qmgrs = published_for(cflevel or _ADMIN_CFLEVEL), len(store.queue_managers)
     least = published.least(qmgrs) - published.error
     size = store.size if store.allow_auto_alter else store.init_size or store.size
@@ -136,11 +139,8 @@ def _page_set(store: PageSet) -> Iterator[str]:
 
 
 def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
-    scm_max_sizes = {}
-    for name in store.structures:
-        structure = stores[name]
-        if isinstance(structure, Structure) and structure.scm_max_size is not None:
-            scm_max_sizes[name] = structure.scm_max_size
+    on_it = structures_of(stores[name] for name in store.structures)
+    scm_max_sizes = {own.name: own.scm_max_size for own in on_it if own.scm_max_size is not None}
     total, available = sum(scm_max_sizes.values()), store.scm or 0
     if total > 0 and not available and store.size is not None:
         yield (
@@ -179,7 +179,7 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
 
 def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
     """Yield the warnings about what a coupling facility has for its structures."""
-    structures = [store for name in facility.structures if isinstance(store := stores[name], Structure)]
+    structures = structures_of(stores[name] for name in facility.structures)
     if facility.size is not None:
         augmented = list(_augmented_space(facility, structures, facility.size))
         yield from _promises(facility, structures, facility.size, is_said=bool(augmented))
@@ -237,11 +237,8 @@ def _white_space(
 
     As many as fit are placed, in the order of their names, at the size at which they are allocated.
     """
-    sizes: dict[str, int] = {}
-    for name in facility.structures:
-        store, choices = stores[name], rebuild_choices.get(name, ())
-        if isinstance(store, Structure) and choices:
-            sizes[name] = store.init_size or store.size
+    on_it = structures_of(stores[name] for name in facility.structures)
+    sizes = {store.name: store.init_size or store.size for store in on_it if rebuild_choices.get(store.name)}
     left: dict[str, int] = {}
     homeless = []
     for name, needed in sizes.items():
@@ -267,7 +264,7 @@ def _free(name: str, stores: Mapping[str, StoreConfig]) -> int | None:
     facility = stores.get(name)
     if not isinstance(facility, CouplingFacility) or facility.size is None:
         return None
-    own = [store for store in (stores[name] for name in facility.structures) if isinstance(store, Structure)]
+    own = structures_of(stores[name] for name in facility.structures)
     fixed = FIXED_AUGMENTED * sum(store.scm_max_size is not None for store in own)
     return facility.size - fixed - facility.dump_space - sum(store.init_size or store.size for store in own)
 
@@ -303,12 +300,13 @@ def document_advice(
 ) -> Iterator[str]:
     """Yield the advice that the documents give about every store; arguments as of `warnings`."""
     for store in stores.values():
-        if isinstance(store, Structure):
-            yield from _offload(store)
-            yield from _levels(store, queue_managers)
-            yield from _scm(store)
-        elif isinstance(store, QueueFile):
-            yield from _queue_file(store, persistent=default_persistent.get(store.name, False))
+        match store:
+            case Structure():
+                yield from _offload(store)
+                yield from _levels(store, queue_managers)
+                yield from _scm(store)
+            case QueueFile():
+                yield from _queue_file(store, persistent=default_persistent.get(store.name, False))
 
 
 def _offload(store: Structure) -> Iterator[str]:

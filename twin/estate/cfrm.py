@@ -19,9 +19,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from twin.estate.attributes import STRUCTURE, Reading, cfrm_reading
+from twin.estate.attributes import Reading
 from twin.estate.checks import SourceValue, Values, convert, size, text, word_set
 from twin.estate.errors import EstateError, Problems, did_you_mean
+from twin.estate.model import Structure
 from twin.listings import text_lines
 from twin.units import format_size
 
@@ -33,7 +34,7 @@ _MESSAGE = re.compile(r" *IXC[0-9]{3,4}[A-Z](?: |$)")
 _STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
 
 _READ: Reading = {
-    **cfrm_reading(STRUCTURE),
+    **{row.cfrm: (name, row.form.word) for name, row in Structure.rows.items() if row.cfrm and row.form.word},
     "MINSIZE": ("min_size", size(1, unit="K")),
     "SCMALGORITHM": ("scm_algorithm", text("KEYPRIORITY1", "KEYPRIORITY1, the only algorithm")),
 }

@@ -202,6 +202,11 @@ def text(pattern: str, right: str) -> Check:
     return check
 
 
+QMGR_NAME = text("[A-Za-z0-9._%]{1,48}", "a queue manager name: 1 to 48 letters, digits and . _ %")
+FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
+HOST_NAME = text("[A-Za-z0-9._-]{1,253}", "the name of a host: 1 to 253 letters, digits and . _ -")
+
+
 def names(each: Check, right: str) -> Check:
     """Return a check for lists of distinct names, at least one; it converts to a sorted tuple."""
 

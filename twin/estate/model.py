@@ -6,12 +6,42 @@ IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import ClassVar, Literal
 
+from typing_extensions import override
+
+from twin.estate.checks import (
+    FACILITY_NAME,
+    HOST_NAME,
+    QMGR_NAME,
+    block_size,
+    mapped,
+    names,
+    number,
+    or_none_for_0,
+    size,
+    text,
+    with_unit,
+)
+from twin.estate.rows import (
+    BYTES,
+    PAGES,
+    YES_NO,
+    Change,
+    Config,
+    Form,
+    assumed,
+    attribute,
+    choice,
+    described,
+    in_bytes,
+    on_disk,
+    whole,
+)
 from twin.units import KIB, MIB, TIB, format_size, zone_of
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
@@ -27,12 +57,31 @@ QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Chang
 ADMINISTRATION = "CSQ_ADMIN"  # the administration structure of a queue-sharing group [IBM: MQ, message CSQE022E]
 _GROUP_LETTERS = 4  # of a queue-sharing group in the CFRM policy [IBM MQ 9.2 DEFINE CFSTRUCT: padded with @]
 
+DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
+
 Offload = Literal["SMDS", "DB2", "NONE"]
+_FACILITY = Form(FACILITY_NAME, FACILITY_NAME)
+_RULE_SIZE = Form(size(0, RULE_OFF), with_unit(KIB, 0, 64, "K"), BYTES, lambda size: f"{size // KIB}K")
+_BLOCK_SIZE = Form(block_size(DS_BLOCKS), mapped(DS_BLOCKS), BYTES)
+_SCM_SIZE = Form(or_none_for_0(size(0)), size(1, unit="K"), BYTES)
+
+
+def _megabytes(word: str) -> int:
+    """Convert MAXFSIZE, DEFAULT or megabytes, to bytes [IBM: MQ 10.0, Modifying queue files]."""
+    return QUEUE_FILE_MAX_SIZE if word == "DEFAULT" else int(with_unit(MIB, 1, 999_999_999, "")(word))
+
+
+_FILE_SIZE = Form(size(1), _megabytes, BYTES, lambda size: str(size // MIB))
 
 
 def group_prefix(group: str) -> str:
     """Return a queue-sharing group as names of its structures begin in the CFRM policy: four characters, or none."""
     return group.ljust(_GROUP_LETTERS, "@") if group else ""
+
+
+def mqsc_name(name: str) -> str:
+    """Return a name as MQSC takes it: it folds one without quotes to capitals [IBM: MQ, Rules for using MQSC]."""
+    return name if name == name.upper() else f"'{name}'"
 
 
 def policy_name_of(store: str) -> str:
@@ -73,38 +122,61 @@ class OffloadRule:
         return self.sz >= RULE_OFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Smds:
+@described
+class Smds(Config):
     """Shared message data set of a queue manager for a structure. One without a description has 16 TB."""
 
-    size: int = SMDS_MAX_SIZE
+    size: int = attribute(on_disk(1, SMDS_MAX_SIZE), default=SMDS_MAX_SIZE)
     """Initial size."""
-    secondary: int | None = None
+    secondary: int | None = attribute(on_disk(0, SMDS_MAX_SIZE), default=None)
     """Increment of an expansion; without one, or 0: 10 % of the current size."""
-    max_size: int | None = None
+    max_size: int | None = attribute(on_disk(1, SMDS_MAX_SIZE), default=None)
     """Space on its volumes. Expansion stops there with EXPANDST FAILED, at 16 TB with MAXIMUM."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastSettings:
+class Store(Config):
+    """The config of a store of any kind; what most kinds have not."""
+
+    __slots__ = ()
+    name: str
+    mqsc_type: ClassVar[str] = ""  # of objects in MQSC; "": it is none
+
+    @property
+    def known_by_levels(self) -> bool:
+        """True for a structure that holds no queues: only measurements say what it holds."""
+        return False
+
+    @property
+    def table_key(self) -> tuple[str, ...]:
+        """The parts of its key in the TOML file."""
+        return tuple(self.name.split("/", 1))
+
+    @property
+    def mqsc_object(self) -> str:
+        """The object that MQSC commands change."""
+        return f"{self.mqsc_type}({mqsc_name(self.table_key[-1])})"
+
+
+@described
+class ForecastSettings(Store):
     """Settings of the forecasts of a store that holds messages, and the drift from which they are in doubt."""
 
-    drift_tolerance_pct: float = 5.0
+    drift_tolerance_pct: float = assumed(Form(number(0, 100)), default=5.0)
     """Drift above which an alert opens."""
-    forecast_horizon_s: float = 28_800.0
+    forecast_horizon_s: float = assumed(Form(number(59, 86_400)), default=28_800.0)
     """Horizon of the forecast in seconds, 60 to 86,400 [assumed]."""
-    forecast_lead_s: float = 7200.0
+    forecast_lead_s: float = assumed(Form(number(0, 86_400)), default=7200.0)
     """A watch opens when the median predicted time until full is at most this number of seconds [assumed]."""
-    forecast_page_lead_s: float = 1800.0
+    forecast_page_lead_s: float = assumed(Form(number(0, 86_400)), default=1800.0)
     """Seconds that a person needs: a watch becomes a [page](forecast.md#when-it-alerts) when the median predicted
     time until full is at most this, or twice this when it passes its threshold; a `queue-full-forecast` opens
     at most this long before [assumed]."""
-    forecast_probability: float = 0.5
+    forecast_probability: float = assumed(Form(number(0, 1)), default=0.5)
     """Minimum probability of full within an hour for a watch to open 15 minutes before; less with less time left,
     more with more; earlier than an hour before, 0.9 within the horizon [fitted]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@described
 class Structure(ForecastSettings):
     """A CF structure of a queue-sharing group, with its data sets. `name` is "QSG1/APP1".
 
@@ -112,54 +184,55 @@ class Structure(ForecastSettings):
     """
 
     kind: ClassVar[Literal["structure"]] = "structure"
+    mqsc_type: ClassVar[str] = "CFSTRUCT"
 
     name: str
     queue_sharing_group: str
     queue_managers: tuple[str, ...]  # of the group, sorted
-    size: int
-    """Maximum size."""
-    cf_level: int
-    """1 to 5."""
     cfrm_policy: str | None = None  # the name of the policy that describes it; None: not known
-    coupling_facility: str | None = None
+    coupling_facility: str | None = attribute(_FACILITY, default=None, cfrm="PREFLIST")
     """Its coupling facility; without one only `scm_max_size` limits its storage class memory."""
-    init_size: int | None = None
+    size: int = attribute(in_bytes(1), cfrm="SIZE", xcf="POLICY SIZE", action="alter-size")
+    """Maximum size."""
+    init_size: int | None = attribute(in_bytes(1), default=None, cfrm="INITSIZE", xcf="POLICY INITSIZE", optional=True)
     """Initial size."""
-    full_threshold: int = 80
+    full_threshold: int = attribute(whole(0, 100), default=80, cfrm="FULLTHRESHOLD")
     """Percentage at which `threshold` alerts open; 0: none."""
-    allow_auto_alter: bool = False
+    allow_auto_alter: bool = attribute(YES_NO, default=False, cfrm="ALLOWAUTOALT")
     """True: at FULLTHRESHOLD, ratio and size are adapted to the usage every 60 s, up to `size`."""
-    scm_max_size: int | None = None
+    scm_max_size: int | None = attribute(_SCM_SIZE, default=None, cfrm="SCMMAXSIZE", xcf="SCMMAXSIZE", optional=True)
     """Maximum storage class memory, with SCMALGORITHM(KEYPRIORITY1); its pools become 3 % smaller; 0: none,
     whatever the policy says."""
-    scm_prestage_rate: int = 500_000_000
+    scm_prestage_rate: int = assumed(in_bytes(MIB), default=500_000_000)
     """Bytes/s that the coupling facility moves out, at least 1M [assumed]."""
-    scm_prefetch_rate: int = 500_000_000
+    scm_prefetch_rate: int = assumed(in_bytes(MIB), default=500_000_000)
     """Bytes/s that it brings back, at least 1M [assumed]."""
-    scm_read_us: int = 275
+    scm_read_us: int = assumed(whole(0, 1_000_000), default=275)
     """Microseconds that a get waits per 4 KB in storage class memory [assumed; published: 230 to 320, MQ on z14, p.
     23]."""
-    offload: Offload = "SMDS"
+    cf_level: int = attribute(whole(1, 5), mqsc="CFLEVEL")
+    """1 to 5."""
+    offload: Offload = attribute(choice("SMDS", "DB2", "NONE"), default="SMDS", mqsc="OFFLOAD")
     """SMDS or DB2, which need `cf_level` 5; NONE below."""
-    offld1_th: int = 70
+    offld1_th: int = attribute(whole(0, 100), default=70, mqsc="OFFLD1TH", action="offload")
     """Usage in percent above which the first rule offloads data."""
-    offld1_sz: int = 32 * KIB
+    offld2_th: int = attribute(whole(0, 100), default=80, mqsc="OFFLD2TH", action="offload")
+    """The same of the second rule."""
+    offld3_th: int = attribute(whole(0, 100), default=90, mqsc="OFFLD3TH", action="offload")
+    """The same of the third rule."""
+    offld1_sz: int = attribute(_RULE_SIZE, default=32 * KIB, mqsc="OFFLD1SZ", action="offload")
     """Size in bytes above which the first rule offloads data; 64K switches a rule off."""
-    offld2_th: int = 80
+    offld2_sz: int = attribute(_RULE_SIZE, default=4 * KIB, mqsc="OFFLD2SZ", action="offload")
     """The same of the second rule."""
-    offld2_sz: int = 4 * KIB
-    """The same of the second rule."""
-    offld3_th: int = 90
+    offld3_sz: int = attribute(_RULE_SIZE, default=0, mqsc="OFFLD3SZ", action="offload")
     """The same of the third rule."""
-    offld3_sz: int = 0
-    """The same of the third rule."""
-    ds_block: int = 256 * KIB
+    ds_block: int = attribute(_BLOCK_SIZE, default=256 * KIB, mqsc="DSBLOCK")
     """8K to 1M, powers of two."""
-    ds_expand: bool = True
+    ds_expand: bool = attribute(YES_NO, default=True, mqsc="DSEXPAND", action="ds-expand")
     """True if its data sets expand."""
-    smds_prefix: int = 0
+    smds_prefix: int = assumed(whole(0, 400), default=0)
     """Bytes before a message in its data set, 0 to 400 [assumed]."""
-    offload_min_length: int = 140
+    offload_min_length: int = assumed(whole(0, RULE_OFF), default=140)
     """Maximum length in bytes of a message that no rule offloads, because it would save nothing [assumed]."""
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
@@ -183,6 +256,11 @@ class Structure(ForecastSettings):
     def is_administration(self) -> bool:
         """True for the administration structure of its queue-sharing group."""
         return self.short_name == ADMINISTRATION
+
+    @property
+    @override
+    def known_by_levels(self) -> bool:
+        return not self.holds_queues
 
     @property
     def holds_queues(self) -> bool:
@@ -237,24 +315,29 @@ def packs(version: str | None) -> bool:
     return version is not None and tuple(map(int, version.split("."))) < (7, 0, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@described
 class PageSet(ForecastSettings):
     """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
 
     kind: ClassVar[Literal["page_set"]] = "page_set"
+    mqsc_type: ClassVar[str] = "PSID"
 
     name: str
     queue_manager: str
     psid: int  # 0..99
-    pages: int
+    pages: int = attribute(on_disk(2, MAX_PAGES, PAGES), action="ps-expand")
     """Initial number of 4 KB records of the data set."""
-    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"
+    expand: Literal["SYSTEM", "USER", "NONE"] = attribute(
+        choice("SYSTEM", "USER", "NONE"), default="USER", mqsc="EXPAND", action="ps-expand"
+    )
     """SYSTEM: by 10 % of the current size; USER: by `secondary_pages`; NONE [IBM: MQ 9.2, DEFINE PSID]."""
-    secondary_pages: int | None = None
+    secondary_pages: int | None = attribute(on_disk(0, MAX_PAGES, PAGES), default=None, optional=True)
     """Secondary extent."""
-    buffer_pool: int = 0
+    buffer_pool: int = attribute(whole(0, 99), default=0, mqsc="BUFFPOOL")
     """0 to 99 [IBM: MQ 9.2, DEFINE PSID]."""
-    max_pages: int | None = None
+    max_pages: int | None = attribute(
+        on_disk(2, MAX_PAGES, PAGES), default=None, label="pages at most", action="ps-expand", optional=True
+    )
     """Pages on its volumes. Expansion stops there with status FAILED, at 64 GB or 119 expansions with MAXIMUM."""
     version: str | None = None  # of the queue manager, like "9.4"
     queues: tuple[str, ...] = ()  # its private queues, sorted
@@ -276,6 +359,16 @@ class PageSet(ForecastSettings):
         return f"{expand}, buffer pool {self.buffer_pool}{packed}"
 
     @property
+    @override
+    def table_key(self) -> tuple[str, ...]:
+        return self.queue_manager, str(self.psid)
+
+    @property
+    def expands(self) -> bool:
+        """True if it can expand."""
+        return self.expand == "SYSTEM" or (self.expand == "USER" and bool(self.secondary_pages))
+
+    @property
     def packs(self) -> bool:
         """True if short messages share pages."""
         return packs(self.version)
@@ -286,22 +379,25 @@ class PageSet(ForecastSettings):
         return (self.queue_manager,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@described
 class QueueFile(ForecastSettings):
     """The file of one queue of a distributed queue manager. `name` is "QMD1/INVOICES"."""
 
     kind: ClassVar[Literal["queue_file"]] = "queue_file"
+    mqsc_type: ClassVar[str] = "QLOCAL"
 
     name: str
     queue_manager: str
     queue: str
-    max_size: int = QUEUE_FILE_MAX_SIZE
+    max_size: int = attribute(
+        _FILE_SIZE, default=QUEUE_FILE_MAX_SIZE, mqsc="MAXFSIZE", label="maximum size", action="max-file-size"
+    )
     """Maximum size."""
-    file_system_size: int | None = None
+    file_system_size: int | None = attribute(in_bytes(1), default=None, action="file-system", optional=True)
     """Space for it in the file system; the smaller of the two applies."""
-    default_q_buffer_size: int = 128 * KIB
+    default_q_buffer_size: int = attribute(in_bytes(0), default=128 * KIB, change=Change.START)
     """Buffer for nonpersistent messages, DefaultQBufferSize: 64K on 32 bit, doubled on 64 bit [published]."""
-    default_pq_buffer_size: int = 256 * KIB
+    default_pq_buffer_size: int = attribute(in_bytes(0), default=256 * KIB, change=Change.START)
     """Buffer for persistent messages, DefaultPQBufferSize: 128K on 32 bit, doubled on 64 bit [published]."""
     version: str | None = None
 
@@ -332,22 +428,22 @@ class QueueFile(ForecastSettings):
         return (self.queue_manager,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CouplingFacility:
+@described
+class CouplingFacility(Store):
     """Coupling facility with the SCM and storage that its structures share. `name` is "CF01"."""
 
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
 
     name: str
-    size: int | None = None
+    size: int | None = attribute(in_bytes(1), default=None)
     """Its storage; the part not used by structures is available for augmented space."""
-    scm: int | None = None
+    scm: int | None = attribute(in_bytes(0), default=None, optional=True)
     """Its storage class memory, shared by all structures with `scm_max_size`; where these exceed it together, each
     counts on its share in proportion to its own, until its puts show more."""
-    cflevel: int | None = None
+    cflevel: int | None = attribute(whole(1, 99), default=None, change=Change.MACHINE)
     """CFLEVEL of its control code, as `D CF` displays it, not that of CFSTRUCT; 26 and above have [no storage class
     memory](what-if.md#without-storage-class-memory)."""
-    dump_space: int = 0
+    dump_space: int = attribute(in_bytes(0), default=0, change=Change.MACHINE)
     """Storage for dumps, CFRM DUMPSPACE, which structures cannot have."""
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
     others: Mapping[str, int] = field(default_factory=dict, hash=False)  # SIZE of further structures of its policy
@@ -367,21 +463,21 @@ class CouplingFacility:
         return f"{level}{scm}, {len(self.structures)} structure{'' if len(self.structures) == 1 else 's'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UniformCluster:
+@described
+class UniformCluster(Store):
     """A uniform cluster of distributed queue managers. `name` is "UC01"."""
 
     kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
 
     name: str
-    queue_managers: tuple[str, ...]
+    queue_managers: tuple[str, ...] = attribute(Form(names(QMGR_NAME, "queue managers")))
     """Its members, distributed."""
-    messages_per_second: float
+    messages_per_second: float = attribute(Form(number(0, 1e9)))
     """Capacity of one member on a host with room; as much as its host carries, where nothing else limits it."""
-    cpu_us: float = 184.0
+    cpu_us: float = attribute(Form(number(0, 1e9)), default=184.0)
     """Microseconds of CPU per message at the limit [IBM: Uniform Cluster Scaling, Table 1]: a host carries 95.75 %
     of its cores divided by this."""
-    trigger_pct: float = 99.5
+    trigger_pct: float = attribute(Form(number(75, 100)), default=99.5)
     """Load in percent of the capacity of the active members from which another one is wanted; 75 to 100. A lower
     one gives time to start it. In Table 1 members carry what is asked of them up to 99.45 % of the capacity
     computed, and are the limit from 99.8 % on [fitted]."""
@@ -394,8 +490,8 @@ class UniformCluster:
         return f"{self.messages_per_second:g} messages/s per member"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueManagerLog:
+@described
+class QueueManagerLog(Store):
     """Log and checkpoints of a distributed queue manager, which its queue files share. `name` is "QMD1"."""
 
     kind: ClassVar[Literal["queue_manager"]] = "queue_manager"
@@ -420,22 +516,38 @@ MessageStoreConfig = Structure | PageSet | QueueFile  # of stores that hold mess
 StoreConfig = MessageStoreConfig | CouplingFacility | UniformCluster | QueueManagerLog
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueManager:
+def structures_of(stores: Iterable[StoreConfig]) -> list[Structure]:
+    """Return the structures among stores."""
+    return [store for store in stores if isinstance(store, Structure)]
+
+
+def facility_of(stores: Mapping[str, StoreConfig], config: Structure) -> CouplingFacility | None:
+    """Return the coupling facility of a structure; None where the estate has none."""
+    facility = stores.get(config.coupling_facility or "")
+    return facility if isinstance(facility, CouplingFacility) else None
+
+
+def others_of(stores: Mapping[str, StoreConfig], config: Structure, facility: CouplingFacility) -> list[Structure]:
+    """Return the other structures of the coupling facility of a structure."""
+    return structures_of(stores[name] for name in facility.structures if name != config.name)
+
+
+@described
+class QueueManager(Config):
     """A queue manager of the estate."""
 
     name: str
-    platform: Literal["zos", "distributed"] = "zos"
+    platform: Literal["zos", "distributed"] = attribute(choice("zos", "distributed"), default="zos")
     """zos or distributed."""
-    version: str | None = None
+    version: str | None = attribute(Form(text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"')), default=None)
     """A string such as "9.4"."""
     queue_sharing_group: str | None = None
-    expiry_interval_s: float | None = None
+    expiry_interval_s: float | None = attribute(Form(number(0, 99_999_999, or_low=True)), default=None)
     """Seconds between two scans for [expired messages](events.md#expiry), EXPRYINT on z/OS; 0: none."""
-    silence_s: float | None = None
+    silence_s: float | None = attribute(Form(number(0, 604_800)), default=None)
     """Seconds of wall time without an event after which the job reports it as a [silent
     source](events.md#silent-sources)."""
-    host: str | None = None
+    host: str | None = attribute(Form(HOST_NAME), default=None)
     """The machine of a member of a uniform cluster."""
 
     @property

@@ -27,19 +27,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from twin.estate.attributes import (
-    PAGE_SET,
     QUEUE,
-    QUEUE_FILE,
     QUEUE_NAME,
     STORAGE_CLASS,
     STORAGE_CLASS_NAME,
-    STRUCTURE,
     STRUCTURE_NAME,
     Reading,
     mqsc_reading,
 )
 from twin.estate.checks import Check, blank_or, digits, mapped, word_set
 from twin.estate.errors import EstateError, show
+from twin.estate.model import PageSet, QueueFile, Structure
 from twin.listings import text_lines
 
 _BLANK = " \t"
@@ -266,7 +264,7 @@ OBJECTS: Mapping[str, ObjectWords] = {
         QUEUE_NAME,
         {
             **mqsc_reading(QUEUE),
-            **mqsc_reading(QUEUE_FILE),
+            **mqsc_reading(QueueFile.rows),
             "DEFPSIST": ("default_persistent", mapped({"YES": True, "NO": False})),
             "MAXMSGL": ("max_length", digits(0, 104_857_600)),
         },
@@ -297,7 +295,7 @@ OBJECTS: Mapping[str, ObjectWords] = {
     "CFSTRUCT": ObjectWords(
         "structure",
         STRUCTURE_NAME,
-        {**mqsc_reading(STRUCTURE), "DSGROUP": ("ds_group", str)},
+        {**mqsc_reading(Structure.rows), "DSGROUP": ("ds_group", str)},
         word_set("DESCR LIKE REPLACE NOREPLACE CFCONLOS RECOVER RECAUTO DSBUFS"),
     ),
     "STGCLASS": ObjectWords(
@@ -310,7 +308,7 @@ OBJECTS: Mapping[str, ObjectWords] = {
     "PSID": ObjectWords(
         "page_set",
         _page_set_number,
-        mqsc_reading(PAGE_SET),
+        mqsc_reading(PageSet.rows),
         word_set("DSN ENCRYPT"),
     ),
 }

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from twin.errors import UsageError
-from twin.estate.attributes import SMDS, parse_attributes
+from twin.estate.attributes import SIZES, parse_attributes
 from twin.estate.errors import EstateError, known_hint
-from twin.estate.model import CouplingFacility, PageSet, Smds, StoreConfig, Structure
+from twin.estate.model import Smds, StoreConfig, Structure, facility_of
 from twin.estate.routes import Estate
 from twin.estate.sources import toml_string
 from twin.units import KIB, format_size
@@ -31,7 +31,6 @@ Settings = dict[str, Setting]
 _TABLE = re.compile(r"\s*\[(?!\[)[^#]*\]\s*(#.*)?")
 _ARRAY = re.compile(r"\s*\[\[")
 _IMPORTED = re.compile(r"(\s*(?:cfrm|mqsc)\s*=\s*)(\"[^\"]*\"|'[^']*')(.*)", re.DOTALL)
-_PAGE_COUNTS = ("pages", "max_pages", "secondary_pages")
 
 _Changes = dict[tuple[str, ...], Settings]
 
@@ -71,8 +70,8 @@ def check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None
     """Check that there is SCM if another SCMMAXSIZE is requested. UsageError: the coupling facility has none."""
     if not isinstance(config, Structure) or not isinstance(changed, Structure):
         return
-    facility = estate.stores.get(changed.coupling_facility or "")
-    if not isinstance(facility, CouplingFacility) or facility.size is None or facility.scm:
+    facility = facility_of(estate.stores, changed)
+    if facility is None or facility.size is None or facility.scm:
         return  # without a described one, SCMMAXSIZE alone counts
     if changed.scm_max_size not in (None, config.scm_max_size):
         raise UsageError(
@@ -91,10 +90,10 @@ def _changed_datasets(config: StoreConfig, settings: Mapping[str, Setting]) -> d
         qmgr, attribute = setting
         if qmgr not in config.queue_managers:
             raise UsageError(f"{name}: no queue manager {qmgr}{known_hint(qmgr, config.queue_managers)}")
-        if attribute not in SMDS:
-            raise UsageError(f"{name}: no attribute {attribute} of a data set{known_hint(attribute, SMDS)}")
+        if attribute not in Smds.rows:
+            raise UsageError(f"{name}: no attribute {attribute} of a data set{known_hint(attribute, Smds.rows)}")
         try:
-            datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{attribute: SMDS[attribute](value)})
+            datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{attribute: Smds.rows[attribute](value)})
         except (ValueError, TypeError) as error:
             raise UsageError(f"{name} = {value}: {error}") from None
     return datasets
@@ -143,12 +142,11 @@ def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Setting
 def _by_table(config: StoreConfig, settings: Mapping[str, Setting]) -> _Changes:
     """Return the settings by the table that has them; a table is named by section and the parts of its key."""
     changes: _Changes = {}
-    key = (config.queue_manager, str(config.psid)) if isinstance(config, PageSet) else tuple(config.name.split("/", 1))
     for name, value in settings.items():
         if (dataset := DataSetSetting.parse(name)) is not None:
-            changes.setdefault(("smds", *key, dataset.qmgr), {})[dataset.attribute] = value
+            changes.setdefault(("smds", *config.table_key, dataset.qmgr), {})[dataset.attribute] = value
         else:
-            changes.setdefault((config.kind, *key), {})[name] = value
+            changes.setdefault((config.kind, *config.table_key), {})[name] = value
     return changes
 
 
@@ -190,7 +188,7 @@ def _append(done: list[str], lines: list[str]) -> None:
 
 
 def _value(name: str, value: Setting) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and name not in _PAGE_COUNTS and value >= KIB:
+    if name in SIZES and isinstance(value, int) and value >= KIB:
         return json.dumps(format_size(value))
     return json.dumps(value)
 

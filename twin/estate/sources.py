@@ -17,9 +17,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
+from twin.estate.attributes import CFRM_POLICY_NAME, GROUP_NAME, SECTIONS, Section, suggest_key
 from twin.estate.cfrm import Policies
-from twin.estate.checks import Check, SourceValue, Values, convert, locate_key, text
+from twin.estate.checks import QMGR_NAME, Check, SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
 from twin.estate.model import QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings

@@ -28,7 +28,7 @@ from twin.units import format_size
 
 TOML_CF_LEVEL = 5  # of a structure described in TOML only: its default, OFFLOAD(SMDS), needs it [IBM: DEFINE CFSTRUCT]
 _LEVEL_OF_NO_MESSAGES = 3  # no offload
-_BELOW_5_WITHOUT_EFFECT = (*(f"offld{n}_{what}" for n in (1, 2, 3) for what in ("th", "sz")), "ds_block", "ds_expand")
+_OF_LEVEL_5 = [name for name, row in Structure.rows.items() if row.mqsc and name not in {"cf_level", "offload"}]
 
 
 def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict[str, Structure]:
@@ -98,7 +98,7 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
     values.setdefault("cf_level", DEFAULT_CF_LEVEL if defined and defined.defined else TOML_CF_LEVEL)
     if values["cf_level"] < 5:
         values.setdefault("offload", "NONE")
-        ignored = [settings[attribute].where for attribute in _BELOW_5_WITHOUT_EFFECT if attribute in settings]
+        ignored = [settings[attribute].where for attribute in _OF_LEVEL_5 if attribute in settings]
         if ignored:
             sources.warnings.append(f"{ignored[0]}: without effect, {store} is at CFLEVEL({values['cf_level']}), not 5")
     elif values.get("offload") == "DB2":

@@ -20,7 +20,6 @@ from twin.decoding import UNREADABLE
 from twin.estate import (
     Estate,
     EstateError,
-    Structure,
     UnknownQueue,
     UnknownQueueManager,
     UnknownStore,
@@ -134,7 +133,7 @@ class Rules:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
         except UnknownQueue as error:
             config = self._estate.stores.get(store or queue)
-            if isinstance(config, Structure) and not config.holds_queues:
+            if config is not None and config.known_by_levels:
                 what = f"{config.name} holds no queues: no put or get concerns it; expected: MEASURE, ALTER or REBUILD"
                 raise EventError(Reason.UNKNOWN_QUEUE, what) from None
             raise EventError(Reason.UNKNOWN_QUEUE, str(error)) from None

@@ -65,7 +65,7 @@ _SAME_US = 60_000_000  # within which several systems and logs may have one chan
 _WORDS = re.compile(r"[A-Z@#$][A-Z0-9@#$_]{4,15}")
 _MAX_WORDS = 50  # of a sentence, among which a structure is looked for
 _LINES = "line of other messages"
-_SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
+_SIZES = {name: own.xcf for name, own in Structure.rows.items() if own.xcf}
 _LOOK_US = 1_000_000  # between two looks for messages of which no line came for a while
 _MAX_CONSOLES, _MAX_SIZE = 1000, 64 << 20  # systems whose logs are read as they are written, and characters that wait
 _MAX_SHORT = 20  # lines of a message that is not a report
@@ -528,7 +528,7 @@ class DisplayFeed(Feed):
 
     def _has_no_queues(self, store: str) -> bool:
         config = None if self.intake.estate is None else self.intake.estate.stores.get(store)
-        return isinstance(config, Structure) and not config.holds_queues
+        return config is not None and config.known_by_levels
 
     def _take_counts(
         self, qmgr: str, time: int, store: str, measured: Measured, place: str

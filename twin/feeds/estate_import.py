@@ -14,7 +14,7 @@ from typing import Any
 
 from twin.errors import UsageError
 from twin.estate import Estate, Structure, format_size, group_prefix
-from twin.estate.attributes import LEVELS, SECTIONS
+from twin.estate.attributes import LEVELS, SECTIONS, SIZES
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.estate.model import ADMINISTRATION
@@ -30,9 +30,6 @@ NO_GROUPS: Mapping[str, Iterable[str]] = {}
 _GROUP_OPTION = "--group"  # source of groups that the user names
 CFRM = "cfrm"  # the format of a CFRM policy text, which has facts and no events
 REST = "rest"
-_SIZES = frozenset(
-    ("size", "init_size", "scm_max_size", "max_size", "ds_block", "scm", "offld1_sz", "offld2_sz", "offld3_sz")
-)
 _NEEDED = {
     "queue_sharing_group": "queue_managers",
     "structure": "size",
@@ -269,7 +266,7 @@ def _key(key: str) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    if name in _SIZES and isinstance(value, int) and value >= 1024:
+    if name in SIZES and isinstance(value, int) and value >= 1024:
         return json.dumps(format_size(value))
     return json.dumps(value)
 
@@ -403,4 +400,4 @@ def _source(facts: dict[str, Fact]) -> str:
 
 
 def _text(attribute: str, value: Any) -> str:
-    return format_size(value) if attribute in _SIZES and isinstance(value, int) else str(value)
+    return format_size(value) if attribute in SIZES and isinstance(value, int) else str(value)

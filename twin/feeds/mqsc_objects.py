@@ -21,6 +21,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple, cast
 
+from twin.estate import Structure
+from twin.estate.attributes import mqsc_reading
 from twin.events import Measured
 from twin.events.measured import MEASURED_QUEUE
 from twin.feeds.intake import Complaint, Item, Passed, contradicts
@@ -30,13 +32,7 @@ from twin.records.bounds import PCT_MAX
 from twin.units import FIRST_SECOND, LAST_SECOND, MIB, as_text, parse_size
 
 NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
-_CF_ATTRIBUTES = {
-    "CFLEVEL": "cf_level",
-    "OFFLD1TH": "offld1_th",
-    "OFFLD2TH": "offld2_th",
-    "OFFLD3TH": "offld3_th",
-}
-_CF_SIZES = {"OFFLD1SZ": "offld1_sz", "OFFLD2SZ": "offld2_sz", "OFFLD3SZ": "offld3_sz", "DSBLOCK": "ds_block"}
+_STRUCTURE = mqsc_reading(Structure.rows)
 _COUNTS = {"IPPROCS": "getters", "OPPROCS": "putters", "MSGAGE": "oldest_s"}  # facts of a queue, by keyword
 _TIMES = {"last_get": ("LGETDATE", "LGETTIME"), "last_put": ("LPUTDATE", "LPUTTIME")}
 _STATUS = ("CURDEPTH", *_COUNTS, *(words[0] for words in _TIMES.values()), "UNCOM")  # keywords of the state of a queue
@@ -284,14 +280,11 @@ class MqscObjects:
         store = yield from self.store_of(qmgr, fields["CFSTRUCT"], place)
         if store is None:
             return
-        values: dict[str, Any] = {
-            name: _number(fields[word]) for word, name in _CF_ATTRIBUTES.items() if fields.get(word)
+        seen = {word: fields[word] for word in _STRUCTURE if fields.get(word)}
+        values = {  # a number out of range is a complaint of what takes it
+            _STRUCTURE[word][0]: _number(text) if text.isdigit() else _STRUCTURE[word][1](text)
+            for word, text in seen.items()
         }
-        values |= {name: parse_size(fields[word]) for word, name in _CF_SIZES.items() if fields.get(word)}
-        if fields.get("OFFLOAD") in {"SMDS", "DB2", "NONE"}:
-            values["offload"] = fields["OFFLOAD"]
-        if fields.get("DSEXPAND") in {"YES", "NO"}:
-            values["ds_expand"] = fields["DSEXPAND"] == "YES"
         self._intake.facts.add("structure", store, place, **values)
         self._define(Definition("structure", store, qmgr, time, place, values))
 

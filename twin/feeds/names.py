@@ -16,7 +16,8 @@ import binascii
 import re
 from collections.abc import Generator, Iterable, Iterator
 
-from twin.estate import Estate, Structure, group_prefix
+from twin.estate import Estate, group_prefix
+from twin.estate.model import structures_of
 from twin.feeds.intake import Complaint, Intake, Passed
 from twin.feeds.protocol import FeedOptions
 
@@ -35,10 +36,9 @@ _NO_ID = "0" * ID_DIGITS  # MQMI_NONE
 def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
     """Return the store names of structures by their z/OS names: the group, padded to 4 with @, and the name in MQ."""
     names = {}
-    for store in estate.stores.values() if estate is not None else ():
-        if isinstance(store, Structure):
-            names[store.name.replace("/", "")] = store.name
-            names[store.policy_name] = store.name
+    for store in structures_of(estate.stores.values()) if estate is not None else ():
+        names[store.name.replace("/", "")] = store.name
+        names[store.policy_name] = store.name
     return names
 
 

@@ -23,9 +23,9 @@ from twin.capacity.statements import cfrm, mqsc, steps
 from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.conditions import ELEMENTS, Condition, Pool, Resource
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, StoreConfig, Structure
+from twin.estate import Estate, MessageStoreConfig, PageSet, QueueFile, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
-from twin.estate.model import PRESTAGES_ABOVE_PCT
+from twin.estate.model import PRESTAGES_ABOVE_PCT, facility_of, others_of, structures_of
 from twin.estate.settings import DataSetSetting, Setting, Settings, changed_config
 from twin.planning.whatif import MAX_HORIZON_S, UNCHANGED, FillOutcome, Moment, NoRoomError, Traffic, what_if
 from twin.records import UniformClusterState, sentences_of
@@ -235,7 +235,7 @@ def _kind_of(warning: str, store: str) -> str:
 
 
 def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
-    described = {(store.name, qmgr) for store in stores.values() if isinstance(store, Structure) for qmgr in store.smds}
+    described = {(store.name, qmgr) for store in structures_of(stores.values()) for qmgr in store.smds}
     return list(warnings(stores, described, estate.queue_managers, {}))
 
 
@@ -328,14 +328,15 @@ def sizes(twin: MessageStore) -> Mapping[str, int]:
 
     Of a data set or a page set that expands it is what its volumes hold; without such a limit it has none.
     """
-    config = twin.config
-    if isinstance(config, Structure):
-        return _structure_sizes(twin, config)
-    if isinstance(config, PageSet):
-        if not _expands(config):
-            return {"pages": config.pages}
-        return {} if config.max_pages is None else {"max_pages": config.max_pages}
-    return {} if config.max_size is None else {"max_size": int(config.max_size)}
+    match twin.config:
+        case Structure() as config:
+            return _structure_sizes(twin, config)
+        case PageSet() as config if config.expands:
+            return {} if config.max_pages is None else {"max_pages": config.max_pages}
+        case PageSet(pages=pages):
+            return {"pages": pages}
+        case QueueFile(max_size=size):
+            return {"max_size": size}
 
 
 def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
@@ -357,15 +358,15 @@ def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
 def with_size(config: MessageStoreConfig, settings: Settings, name: str, value: int) -> Settings:
     """Return settings of a store with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
     more: Settings = {name: value}
-    if isinstance(config, Structure):
-        more |= _with_size_of_structure(config, name, value)
-    elif isinstance(config, PageSet):
-        if name == "max_pages" and value < config.pages:
+    match config:
+        case Structure():
+            more |= _with_size_of_structure(config, name, value)
+        case PageSet() if name == "max_pages" and value < config.pages:
             more["pages"] = value
-        if name == "pages" and value > (config.max_pages or value):
+        case PageSet() if name == "pages" and value > (config.max_pages or value):
             more["max_pages"] = value
-    elif name == "max_size" and value > (config.file_system_size or value):
-        more["file_system_size"] = value
+        case QueueFile() if name == "max_size" and value > (config.file_system_size or value):
+            more["file_system_size"] = value
     return {**settings, **more}
 
 
@@ -422,7 +423,7 @@ def beginnings(twin: MessageStore, estate: Estate) -> list[tuple[str, Settings]]
         scm = _free_scm(config, estate)
         if scm:
             changes.append(("storage class memory", _with_scm(config, scm)))
-    if isinstance(config, PageSet) and not _expands(config):
+    elif isinstance(config, PageSet) and not config.expands:
         changes.append(("let it expand", {"expand": "SYSTEM"}))
     return [*changes, ("larger", {})]
 
@@ -448,16 +449,11 @@ def _with_scm(config: Structure, scm: int) -> Settings:
 
 def _free_scm(config: Structure, estate: Estate) -> int:
     """Return the SCM that the coupling facility can spare for a structure without any, bytes in whole MB."""
-    facility = estate.stores.get(config.coupling_facility or "")
-    if config.scm_max_size is not None or not isinstance(facility, CouplingFacility) or not facility.scm:
+    facility = facility_of(estate.stores, config)
+    if config.scm_max_size is not None or facility is None or not facility.scm:
         return 0
-    others = (estate.stores[name] for name in facility.structures)
-    in_use = sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
+    in_use = sum(store.scm_max_size or 0 for store in others_of(estate.stores, config, facility))
     return max(0, facility.scm - in_use) // MIB * MIB
-
-
-def _expands(config: PageSet) -> bool:
-    return config.expand == "SYSTEM" or (config.expand == "USER" and bool(config.secondary_pages))
 
 
 # --- members of a uniform cluster ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy as np
 from kernels import OPS, layout
 from kernels.clock import SECOND
 from twin.conditions import Pool
-from twin.estate import Estate, Structure, as_estate
+from twin.estate import Estate, as_estate
 from twin.events import Decoded
 from twin.events.measured import has_levels
 from twin.playback.fidelity import DriftPoint, DriftPoints, fidelity_of
@@ -135,7 +135,7 @@ def _store(estate: Estate, name: str, seen: Observation, since: int | None) -> S
         store=name,
         kind=config.kind,
         has_readers=own.has_readers,
-        has_model=not isinstance(config, Structure) or config.holds_queues,
+        has_model=not config.known_by_levels,
         events=int(seen.heard[rows].sum()),
         calls=int(seen.calls[rows].sum()),
         numbered=int(seen.numbered[rows].sum()),

@@ -28,7 +28,6 @@ from twin.recordings.files import Chunk, open_recording
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_store
-from twin.stores.shared_store import SharedStore
 from twin.units import EventTime, event_us
 
 MAX_SAMPLES = 20_000  # state records of all stores
@@ -130,7 +129,7 @@ class States(Observer):
 
     def _sample(self, twins: Mapping[str, Twin]) -> None:
         """Take the state records of the stores with events since the last sample, and of all that others report to."""
-        shared = {name for name, twin in twins.items() if isinstance(twin, SharedStore)}
+        shared = {name for name, twin in twins.items() if twin.kind not in MESSAGE_KINDS}
         for name in self._changed | shared:
             sampled = self.by_store.setdefault(name, Sampled())
             sampled.times.append(self._latest)

@@ -126,7 +126,7 @@ def report(
         raise UsageError(
             f"{recording} has no event of this estate in that time; expected: one of a store with messages"
         )
-    last = max(twin.clock for twin in played.twins.values() if isinstance(twin, MessageStore))
+    last = max(twin.clock for twin in played.twins.values())
     begin = min(int(series.times[0]) for series in played.series.values()) if since is None else _since(since, last)
     end = last if end is None else end
     if begin > last:

@@ -42,7 +42,6 @@ _START_US = 1_700_000_000_000_000  # of all demands of a trial without SCM
 
 Kinds = tuple[type[MessageStoreConfig], ...]
 ALL_KINDS: Kinds = (Structure, PageSet, QueueFile)
-_KIND_NAMES = {Structure: "structure", PageSet: "page set", QueueFile: "queue file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ class Site:
             UsageError: no such store of those kinds with queues, or no such queue.
         """
         stores = stores_of(estate, kinds)
-        kind_names = " or ".join(_KIND_NAMES[kind] for kind in kinds)
+        kind_names = " or ".join(kind.kind.replace("_", " ") for kind in kinds)
         if not stores:
             raise UsageError(f"{estate.source}: no {kind_names} has a queue; expected: describe one for a simulation")
         name = min(stores, key=lambda key: kinds.index(type(stores[key]))) if store is None else store
@@ -310,24 +309,26 @@ def _as_demands(puts: Array, got: float) -> Array:
 
 def _bytes_of(config: MessageStoreConfig) -> int:
     """Return the maximum size of a store."""
-    if isinstance(config, Structure):
-        return (config.init_size or config.size) + (config.scm_max_size or 0)
-    if isinstance(config, QueueFile):
-        return config.limit
+    match config:
+        case Structure():
+            return (config.init_size or config.size) + (config.scm_max_size or 0)
+        case QueueFile():
+            return config.limit
     return _PAGE * (config.pages if config.expand == "NONE" else config.max_pages or MAX_PAGES)
 
 
 def _scale_config(config: MessageStoreConfig, scale: int) -> MessageStoreConfig:
     """Return the config of a store, with its data sets and SCM, at 1/scale of its size."""
-    if isinstance(config, QueueFile):
-        return replace(config, max_size=config.limit // scale, file_system_size=None)
-    if isinstance(config, PageSet):
-        return replace(
-            config,
-            pages=config.pages // scale,
-            secondary_pages=None if config.secondary_pages is None else config.secondary_pages // scale,
-            max_pages=(config.max_pages or MAX_PAGES) // scale,
-        )
+    match config:
+        case QueueFile():
+            return replace(config, max_size=config.limit // scale, file_system_size=None)
+        case PageSet():
+            return replace(
+                config,
+                pages=config.pages // scale,
+                secondary_pages=None if config.secondary_pages is None else config.secondary_pages // scale,
+                max_pages=(config.max_pages or MAX_PAGES) // scale,
+            )
     return _scale_structure(config, scale)
 
 

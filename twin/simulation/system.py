@@ -25,7 +25,7 @@ from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
 from twin.capacity.structures import allocate
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, Structure
-from twin.estate.model import FIXED_AUGMENTED
+from twin.estate.model import FIXED_AUGMENTED, facility_of, structures_of
 from twin.events import ARROW_SCHEMA
 from twin.records import StructureState
 from twin.stores.message_store import MessageStore
@@ -304,13 +304,13 @@ class Facilities:
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
-        self._sharing: dict[str, list[str]] = {}
+        sharing: dict[str, tuple[CouplingFacility, list[str]]] = {}
         self._tick = -1
-        for facility in estate.stores.values():
-            if isinstance(facility, CouplingFacility) and facility.size is not None:
-                names = [name for name in facility.structures if _scm_of(estate, name)]
-                if len(names) > 1:
-                    self._sharing[facility.name] = names
+        for store in structures_of(estate.stores.values()):
+            facility = facility_of(estate.stores, store)
+            if facility is not None and facility.size is not None and store.scm_max_size:
+                sharing.setdefault(facility.name, (facility, []))[1].append(store.name)
+        self._sharing = [(facility, structures) for facility, structures in sharing.values() if len(structures) > 1]
 
     def __bool__(self) -> bool:
         return bool(self._sharing)
@@ -320,9 +320,7 @@ class Facilities:
         if time // TICK == self._tick:
             return
         self._tick = time // TICK
-        for name, structures in self._sharing.items():
-            facility = self._estate.stores[name]
-            assert isinstance(facility, CouplingFacility)
+        for facility, structures in self._sharing:
             self._share(facility, [twin for store in structures if isinstance(twin := twins.get(store), StructureTwin)])
 
     def _share(self, facility: CouplingFacility, twins: list[StructureTwin]) -> None:
@@ -338,11 +336,9 @@ class Facilities:
 
     def _storage_left(self, facility: CouplingFacility) -> int:
         """Return the bytes that neither structures nor fixed augmented space use."""
-        fixed = FIXED_AUGMENTED * sum(_scm_of(self._estate, name) > 0 for name in facility.structures)
-        stores = [self._estate.stores[name] for name in facility.structures]
-        return (
-            (facility.size or 0) - fixed - sum(allocate(store).size for store in stores if isinstance(store, Structure))
-        )
+        on_it = structures_of(self._estate.stores[name] for name in facility.structures)
+        fixed = FIXED_AUGMENTED * sum(bool(store.scm_max_size) for store in on_it)
+        return (facility.size or 0) - fixed - sum(allocate(store).size for store in on_it)
 
 
 def by_tick(demands: Array) -> Iterator[slice]:
@@ -352,8 +348,3 @@ def by_tick(demands: Array) -> Iterator[slice]:
     cuts = np.flatnonzero(np.diff(demands["time"] // TICK)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), demands.size]):
         yield slice(begin, end)
-
-
-def _scm_of(estate: Estate, name: str) -> int:
-    store = estate.stores[name]
-    return (store.scm_max_size or 0) if isinstance(store, Structure) else 0

@@ -21,7 +21,7 @@ from kernels import page_set, smds
 from kernels.page_set import CONTROL, EXPAND_ABOVE, MAX_PAGES, PAGE_SPACE, SHORT, VERY_LONG
 from twin.errors import UsageError
 from twin.estate import SMDS_MAX_SIZE, Structure, format_size
-from twin.estate.attributes import DS_BLOCKS
+from twin.estate.model import DS_BLOCKS
 from twin.sizing.mix import Mix, count_of
 from twin.units import CYLINDER, GIB, TRACK
 

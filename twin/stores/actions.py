@@ -17,10 +17,11 @@ from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import ALTER, CLEAR, MEASURE, OPS, REBUILD
 from twin.alerts.texts import is_full_now
 from twin.estate import Structure
+from twin.estate.rows import Attribute, Table
 from twin.forecast.refusals import LEFT_HOURS, Left
 from twin.forecast.view import ForecastView
 from twin.records import GETTERS, DoneAction
-from twin.units import as_span, as_text, format_size
+from twin.units import as_span, as_text
 
 IS_CHANGE = np.isin(np.arange(len(OPS)), (ALTER, REBUILD, CLEAR, MEASURE))  # by op
 _LEAST_CLEARED = 0.01  # share of what a store holds: smaller drops are not counted as an action
@@ -30,8 +31,6 @@ _AWAY_MINUTES = 3  # as long as `twin.forecast.evidence` waits before it says th
 _BACK_MINUTES = 2
 _LEAST_GOT = 20  # messages in these minutes: fewer may be somebody who looks
 _SAID_FOR = 10 * MINUTE_TICKS  # in which the same is not said again
-_KEYWORDS = {"allow_auto_alter": "ALLOWAUTOALT", "pages": "pages", "max_pages": "pages at most", "max_size": "MAXFSIZE"}
-_NUMBERS = ("_th", "pages", "_us", "_pct", "threshold", "cf_level")  # ends of names of attributes that are not sizes
 
 
 class ChangedStore(ForecastView, Protocol):
@@ -54,20 +53,11 @@ class StoreChange(msgspec.Struct, frozen=True, kw_only=True):
     content: dict[str, Any]
     queue: str = ""
 
-    @property
-    def action_id(self) -> str:
-        """Id of the action in runbooks that it matches; "" without one."""
-        names = self.content.keys()
+    def action_id(self, rows: Table) -> str:
+        """Return the id of the action in runbooks that it matches; "" without one. rows: those of the store."""
         if self.op == REBUILD:
-            return "scm" if "scm_max_size" in names else "cfrm-size"
-        if self.op != ALTER:
-            return "alter-size" if "size" in names else ""
-        if names & {"pages", "max_pages", "expand"}:
-            return "ps-expand"
-        by_name = {"size": "alter-size", "ds_expand": "ds-expand", "max_size": "max-file-size"}
-        by_name["file_system_size"] = "file-system"
-        known = (action for name, action in by_name.items() if name in names)
-        return next(known, "offload" if any(name.startswith("offld") for name in names) else "")
+            return "scm" if "scm_max_size" in self.content else "cfrm-size"
+        return next((row.action for name, row in rows.items() if name in self.content and row.action), "")
 
 
 def read_change(
@@ -117,7 +107,7 @@ class Watched:
             return None
         is_refused = refused > self._refused
         return _done(
-            self._change.action_id,
+            self._change.action_id(store.config.rows),
             time,
             _text(store, self._change, self._values, self._messages - messages, is_refused=is_refused),
             self._left,
@@ -263,36 +253,29 @@ def _counted(store: ForecastView, queue: str, tick: int) -> Getters | None:
 def _text(
     store: ChangedStore, change: StoreChange, before: Mapping[str, object], cleared: int, *, is_refused: bool
 ) -> str:
+    rows = store.config.rows
     if change.op == CLEAR:
         return f"{change.queue} cleared of {cleared:,} messages"
     if change.op == MEASURE:
-        return f"{_raised('SIZE', 'size', change.content['before'], change.content['size'])}, as measured"
-    words = [_KEYWORDS.get(name, name.upper().replace("_", "")) for name in change.content]
+        return f"{_raised(rows['size'], change.content['before'], change.content['size'])}, as measured"
+    words = [rows[name].word for name in change.content]
     if is_refused:
         what = "REBUILD" if change.op == REBUILD else "ALTER"
         return f"{what} of {', '.join(words)} refused" if words else f"{what} refused"
     texts = [
-        _raised(word, name, before[name], store.value_of(name))
-        for word, name in zip(words, change.content, strict=True)
+        _raised(rows[name], before[name], store.value_of(name))
+        for name in change.content
         if store.value_of(name) != before[name]
     ]
     return ", ".join(texts) or ("rebuilt" if change.op == REBUILD else f"{', '.join(words)} set as it was")
 
 
-def _raised(word: str, name: str, before: object, after: object) -> str:
+def _raised(row: Attribute, before: object, after: object) -> str:
     """Return the change of a value: `SIZE raised from 1G to 2G`, `OFFLOAD set to SMDS`."""
     if isinstance(before, int) and isinstance(after, int) and not isinstance(after, bool):
         direction = "raised" if after > before else "lowered"
-        return f"{word} {direction} from {_value_text(name, before)} to {_value_text(name, after)}"
-    return f"{word} set to {_value_text(name, after)}"
-
-
-def _value_text(name: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "YES" if value else "NO"
-    if isinstance(value, int):
-        return f"{value:,}" if name.endswith(_NUMBERS) else format_size(value)
-    return "none" if value is None else str(value)
+        return f"{row.word} {direction} from {row.form.text(before)} to {row.form.text(after)}"
+    return f"{row.word} set to {row.form.text(after)}"
 
 
 def _effect(before: float, after: float) -> str:

@@ -22,7 +22,7 @@ from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
-from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, structures_of
 from twin.events import Measured
 from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
 from twin.stores.drift import SizeMeasured
@@ -44,7 +44,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     """The twin of a coupling facility."""
 
     kind = "coupling_facility"
-    alterable = ("size", "scm")
     measurable = ("scm_used", "augmented")  # of a baseline; storage_free is taken as it is
     settling_ticks = CALM_TICKS + 1  # an alert clears after that time of calm
 
@@ -75,15 +74,15 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         """Return the values of each structure with SCM: those last reported, else those the estate implies."""
         former = set(self._state.frontier.former_sources) - self._facility.latest.keys()
         described = {
-            name: StructureValues(
+            config.name: StructureValues(
                 size=allocate(config).size,
                 scm_max=config.scm_max_size or 0,
                 scm_used=0,
                 aug_fixed=FIXED_AUGMENTED,
                 aug_dynamic=0,
             )
-            for name, config in self.sources.items()
-            if isinstance(config, Structure) and name not in former
+            for config in structures_of(self.sources.values())
+            if config.name not in former
         }
         return described | self._facility.latest
 
@@ -91,7 +90,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         """Return the bytes allocated to structures without SCM, which do not report."""
         stores = [self.estate.stores[name] for name in self.config.structures if name not in self.sources]
         unreported = [store for store in stores if store.name not in self._facility.latest]
-        return sum(allocate(store).size for store in unreported if isinstance(store, Structure))
+        return sum(allocate(store).size for store in structures_of(unreported))
 
     def _usage(self) -> _FacilityUsage:
         structures = self._structures().values()
@@ -132,8 +131,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     def _policy(self) -> str | None:
         """Return the name of the CFRM policy, None where the estate has none."""
-        stores = (self.estate.stores[name] for name in self.config.structures)
-        return next((store.cfrm_policy for store in stores if isinstance(store, Structure) and store.cfrm_policy), None)
+        on_it = structures_of(self.estate.stores[name] for name in self.config.structures)
+        return next((store.cfrm_policy for store in on_it if store.cfrm_policy), None)
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import get_args
 
 from twin.errors import UsageError
-from twin.estate import Estate, Structure, as_estate
+from twin.estate import Estate, StoreConfig, as_estate
+from twin.estate.attributes import SECTIONS
 from twin.estate.errors import known_hint
+from twin.records.states import STATES
+from twin.records.usage import RESOURCES
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
 from twin.stores.coupling_facility import CouplingFacilityTwin
+from twin.stores.kind import StoreKind
 from twin.stores.measured_structure import MeasuredStructureTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
@@ -24,6 +29,26 @@ Twin = MessageStore | SharedTwin
 
 MESSAGE_TWINS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 MESSAGE_KINDS = tuple(sorted(MESSAGE_TWINS))  # kinds of stores that hold messages
+SHARED_TWINS: dict[str, type[SharedTwin]] = {
+    twin.kind: twin for twin in (CouplingFacilityTwin, UniformClusterTwin, QueueManagerTwin)
+}
+
+
+def check_kinds(configs: Iterable[type[StoreConfig]], twins: Mapping[str, type[Twin]]) -> None:
+    """Raise TypeError for a kind of store that lacks a part. twins: by kind."""
+    for config in configs:
+        parts = {"a twin": twins, "a state record, in STATES": STATES, "a table of the estate, in SECTIONS": SECTIONS}
+        lacking = [part for part, known in parts.items() if config.kind not in known]
+        if not lacking and config.kind in MESSAGE_TWINS:
+            twin = twins[config.kind]
+            lacking = [name for name in StoreKind.__annotations__ if not hasattr(twin, name)]
+            pools = set(getattr(twin, "resources", ())) - RESOURCES.keys()
+            lacking += [f"words of {pool}, in RESOURCES" for pool in sorted(pools)]
+        if lacking:
+            raise TypeError(f"the kind {config.kind} lacks {lacking[0]}")
+
+
+check_kinds(get_args(StoreConfig), {**MESSAGE_TWINS, **SHARED_TWINS})
 
 
 def open_store(
@@ -50,12 +75,8 @@ def open_store(
     if name not in estate.stores:
         raise UsageError(f"{name}: the estate has no such store{known_hint(name, estate.stores)}")
     kind = estate.stores[name].kind
-    if kind == CouplingFacilityTwin.kind:
-        return CouplingFacilityTwin(estate, name, header)
-    if kind == UniformClusterTwin.kind:
-        return UniformClusterTwin(estate, name, header)
-    if kind == QueueManagerTwin.kind:
-        return QueueManagerTwin(estate, name, header)
+    if kind in SHARED_TWINS:
+        return SHARED_TWINS[kind](estate, name, header)
     return open_message_store(estate, name, arrays, header, pages)
 
 
@@ -96,6 +117,6 @@ def open_message_store(
     if kind not in MESSAGE_TWINS:
         raise StateError(f"store {name} is a {kind}, which holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
     config, twin = estate.stores[name], MESSAGE_TWINS[kind]
-    if isinstance(config, Structure) and not config.holds_queues:
+    if config.known_by_levels:
         twin = MeasuredStructureTwin
     return twin(estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)

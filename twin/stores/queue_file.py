@@ -17,10 +17,10 @@ from kernels import layout, queue_file
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
 from twin.alerts.runbook import Facts
-from twin.capacity.statements import display_queue_status, mqsc_name
+from twin.capacity.statements import display_queue_status
 from twin.conditions import BLOCKS, FILE, Pool, Resource
 from twin.estate import QueueFile, format_size
-from twin.estate.model import QUEUE_FILE_MAX_SIZE
+from twin.estate.model import QUEUE_FILE_MAX_SIZE, mqsc_name
 from twin.events import Measured
 from twin.forecast.fill_model import put_units
 from twin.records import Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step

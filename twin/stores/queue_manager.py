@@ -63,7 +63,6 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
     """The twin of the log of a distributed queue manager."""
 
     kind = "queue_manager"
-    alterable = ()
     settling_ticks = 0
 
     @override

@@ -17,7 +17,8 @@ import msgspec
 from kernels import layout, queue_file
 from kernels.clock import FAR, SECOND, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
-from twin.estate import Estate, QueueFile, QueueManagerLog, StoreConfig, Structure, UniformCluster
+from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
+from twin.estate.model import structures_of
 
 # A source that falls silent is waited for until another one is five minutes of event time ahead: two for the way of its
 # events, by which they may be read later than those of another source, and three of silence.
@@ -124,8 +125,6 @@ def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
     A structure reports to its coupling facility if it has SCM, or if the estate gives it some that waits for a REBUILD:
     its facility expects it then.
     """
-    if not isinstance(config, Structure | QueueFile):
-        return ()
     return _receivers(estate, config, _clusters(estate) if isinstance(config, QueueFile) else {})
 
 
@@ -142,17 +141,13 @@ def _clusters(estate: Estate) -> dict[str, str]:
 
 
 def _receivers(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) -> tuple[str, ...]:
-    if isinstance(config, Structure):
-        facility, described = config.coupling_facility, estate.stores.get(config.name)
-        waits = isinstance(described, Structure) and described.scm_max_size is not None  # for a REBUILD that brings SCM
-        shares = config.scm_max_size is not None or waits
-        return (facility,) if shares and facility is not None and facility in estate.stores else ()
-    if not isinstance(config, QueueFile):
-        return ()
-    cluster = clusters.get(config.queue_manager)
-    log = estate.stores.get(config.queue_manager)
-    names = (cluster, log.name if isinstance(log, QueueManagerLog) else None)
-    return tuple(name for name in names if name is not None)
+    match config:
+        case Structure(coupling_facility=str(facility)) if facility in estate.stores:
+            described = estate.stores.get(config.name, config)  # with SCM if a REBUILD is to bring some
+            return (facility,) if any(own.scm_max_size for own in structures_of((config, described))) else ()
+        case QueueFile(queue_manager=qmgr):
+            return tuple(name for name in (clusters.get(qmgr, ""), qmgr) if name in estate.stores)
+    return ()
 
 
 class Reporter:

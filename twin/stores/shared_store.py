@@ -10,16 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from kernels import OPS
 from kernels.clock import TICK
+from kernels.layout import NEVER
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.alerts.runbook import Facts, runbook_of
 from twin.conditions import Condition, Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
+from twin.estate.attributes import settings_of
 from twin.records import Baseline, StateRecord
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, drift_finding, judge
@@ -43,7 +45,6 @@ class SharedStore(ABC, Generic[Config]):
 
     Attributes:
         kind: kind of store, as in the estate.
-        alterable: attributes that ALTER may change.
         measurable: fields of the state record that a baseline takes over.
         settling_ticks: ticks after the last input during which time alone may change something.
         config: estate entry with the current attributes, after ALTER.
@@ -52,9 +53,10 @@ class SharedStore(ABC, Generic[Config]):
     """
 
     kind: str
-    alterable: tuple[str, ...]
     measurable: tuple[str, ...] = ()
     settling_ticks: int
+    clock: ClassVar[int] = NEVER  # its time is that of reports
+    duplicates: ClassVar[int] = 0  # its own events have no sequence numbers
 
     def __init__(self, estate: Estate, name: str, header: bytes | None = None) -> None:
         described = estate.stores[name]
@@ -340,7 +342,7 @@ class SharedStore(ABC, Generic[Config]):
 
     def _attributes(self) -> dict[str, Any]:
         """Return the current attributes that ALTER may change, as plain values."""
-        values = {name: getattr(self.config, name) for name in self.alterable}
+        values = {name: getattr(self.config, name) for name in settings_of(self.config.rows)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     # --- hooks of a kind -------------------------------------------------------------------------------------------

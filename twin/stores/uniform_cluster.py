@@ -22,7 +22,7 @@ from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.alerts.runbook import Facts
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
-from twin.estate import QueueFile, UniformCluster
+from twin.estate import UniformCluster
 from twin.events import Measured
 from twin.records import Action, Baseline, HostState, StateRecord, UniformClusterState, sentences_of
 from twin.stores.reports import QueueFileValues, Report
@@ -57,7 +57,6 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     """The twin of a uniform cluster."""
 
     kind = "uniform_cluster"
-    alterable = ("queue_managers", "messages_per_second", "cpu_us", "trigger_pct")
     measurable = ("depth",)
     settling_ticks = WINDOW_TICKS + CALM_TICKS + 2  # the window passes, then that time of calm
 
@@ -76,7 +75,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _member(self, source: str) -> str | None:
         """Return the queue manager of a queue file."""
         config = self.sources.get(source)
-        return config.queue_manager if isinstance(config, QueueFile) else None
+        return None if config is None else config.queue_managers[0]
 
     @override
     def _is_relevant(self, report: Report) -> bool:

@@ -9,7 +9,8 @@ import numpy as np
 from typing_extensions import override
 
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, Structure
+from twin.estate import Estate, Structure
+from twin.estate.model import facility_of, others_of, structures_of
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
 from twin.simulation.scenario import HOUR, Scenario, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site, stores_of
@@ -193,13 +194,12 @@ class ScmOverCommitted(StoreScenario):
 
     def _other(self, site: Site) -> Site:
         assert isinstance(site.store, Structure)
-        facility = site.estate.stores.get(site.store.coupling_facility or "")
-        total = facility.scm or 0 if isinstance(facility, CouplingFacility) else 0
-        for name, store in stores_of(site.estate, (Structure,)).items():
-            if isinstance(store, Structure) and store.coupling_facility == site.store.coupling_facility:
-                both = scm_of(site, self.name) + (store.scm_max_size or 0)
-                if name != site.store.name and store.scm_max_size and both > total > 0:
-                    return Site.find(site.estate, name, None, site.chance)
+        facility = facility_of(site.estate.stores, site.store)
+        total = (facility.scm or 0) if facility is not None else 0
+        for store in others_of(site.estate.stores, site.store, facility) if facility is not None else ():
+            both = scm_of(site, self.name) + (store.scm_max_size or 0)
+            if store.queues and store.scm_max_size and both > total > 0:
+                return Site.find(site.estate, store.name, None, site.chance)
         raise UsageError(
             f"{self.name}: {site.store.name} is alone; expected: two structures on {site.store.coupling_facility} "
             "whose SCMMAXSIZE is more than its SCM together"
@@ -235,9 +235,9 @@ class ScmDay(Scenario):
         assert isinstance(first.store, Structure)
         facility = first.store.coupling_facility
         others = [
-            name
-            for name, config in stores_of(estate, (Structure,)).items()
-            if isinstance(config, Structure) and config.scm_max_size and name != first.store.name
+            config.name
+            for config in structures_of(stores_of(estate, (Structure,)).values())
+            if config.scm_max_size and config.name != first.store.name
             if facility is not None and config.coupling_facility == facility
         ]
         sites = [first, *(Site.find(estate, name, None, chance, (Structure,)) for name in others)]
