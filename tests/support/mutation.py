@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import Field
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -58,7 +59,7 @@ def _change(module: ModuleType, old: ast.stmt, new: ast.stmt) -> list[Undo]:
             assert isinstance(after, ast.AnnAssign) and isinstance(after.target, ast.Name), ast.dump(after)
             assert after.value is not None
             value = eval(compile(ast.Expression(after.value), module.__name__, "eval"), vars(module))
-            undo.append(_change_default(owner, after.target.id, value))
+            undo.append(_change_default(owner, after.target.id, value.default if isinstance(value, Field) else value))
     return undo
 
 
