@@ -15,7 +15,7 @@ from twin.forecast.extension import Extension
 from twin.forecast.levels import fall_of, last_peak
 
 MINUTE = 60.0
-LARGE = {"size": 64 << 20}
+LARGE = {"size": 64 << 20, "offload": "NONE", "cf_level": 4}  # with rules it would offload what is measured
 
 
 def level_fed(driver: TwinDriver, share: Callable[[float], float], minutes: int) -> list[dict]:

@@ -28,6 +28,7 @@ from twin.forecast.fill_model import put_units
 from twin.records import Action, Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.estimate import Holding
 from twin.stores.kind import copied_params
 from twin.stores.message_store import MessageStore
 from twin.stores.resources import PAGE_SET as RESOURCES
@@ -164,6 +165,17 @@ class PageSetTwin(MessageStore):
             use["allocated"], use["usable"] = allocated_pages(total), total
         if "expansions" in measured:
             use["expansions"] = measured["expansions"]
+
+    @override
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return the messages, by the pages in use where depths do not say, and the pages of one."""
+        return self._by_space(measured, measured.get("pages_used"))
+
+    @override
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+        use = self.tables.store.page_use[0]
+        used = int(use["persistent"]) + int(use["nonpersistent"])
+        return [(float(used), float(measured["pages_used"]))] if "pages_used" in measured else []
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:
