@@ -46,7 +46,7 @@ _FADING = 0.9  # of what earlier measurements showed, at each one [assumed]
 _DEAD = 3  # measurements without an event of what they show, after which a feed is dead [assumed]
 _COMPLETE = 0.9  # share reported, below which events are a sample [assumed]
 _Z90 = 1.645  # standard deviations that hold nine in ten
-_USUAL_LENGTH = 1024.0  # bytes, where nothing shows how long messages are [assumed]
+USUAL_LENGTH = 1024  # bytes, where nothing shows how long messages are [assumed]
 _OLD_TICKS = 60 * MINUTE_TICKS  # between two measurements, from which the second says nothing about flows
 
 
@@ -229,7 +229,12 @@ class Estimate(msgspec.Struct, kw_only=True):
         puts = sum(share.puts for share in self.shares) + max(0.0, grown)
         self.shares = [
             *mix.puts(puts),
-            *mix.held(store, max(0.0, holding.messages - known - holding.in_scm), holding.blocks, block_bytes),
+            *mix.held(
+                store,
+                max(0.0, holding.messages - holding.in_scm - (known - int(store.scm[0]["messages"]))),
+                holding.blocks,
+                block_bytes,
+            ),
         ]
         self._put_in(store)
         self.at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
@@ -255,7 +260,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         rows = store.stocks[CLASSES:]
         puts = float(rows["puts"].sum()) - sum(share.puts for share in self.shares)
         space = float(rows["puts_space"].sum()) - sum(share.space for share in self.shares)
-        return space / puts if puts >= MANY else None
+        return round(space / puts, 6) if puts >= MANY else None
 
     @property
     def is_sample(self) -> bool:
@@ -362,7 +367,7 @@ class _Mix(NamedTuple):
             return cls(sizes, by_owner / by_owner.sum(), space, pages)
         sizes, space, pages = np.zeros((3, CLASSES))
         spread = np.exp(_SPREAD * _QUANTILES)
-        for own in ((length or _USUAL_LENGTH) * spread / spread.mean()).tolist():
+        for own in ((length or USUAL_LENGTH) * spread / spread.mean()).tolist():
             size = int(meters.class_of(int(own)))
             sizes[size] += 1
             space[size] += holding.each or float(pools.elements_of(int(own)))

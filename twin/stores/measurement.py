@@ -84,8 +84,8 @@ def surplus_events(
         depths: measured depths by row of the queue: what a queue has beyond its depth goes first.
     """
     rows = store.queues[:queues]
-    held = (rows["depth"] - rows["uncommitted"] - rows["uncommitted_gets"]).astype(float)
-    beyond = np.array([max(0.0, own - depths.get(row, 0)) for row, own in enumerate(held.tolist())])
+    held = (rows["depth"] - rows["uncommitted"]).astype(float)
+    beyond = np.array([max(0.0, own - depths.get(row, own)) for row, own in enumerate(held.tolist())])
     left = max(0.0, surplus - float(beyond.sum()))
     scale = min(1.0, surplus / max(1.0, float(beyond.sum())))
     rest = held - beyond

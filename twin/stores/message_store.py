@@ -52,6 +52,7 @@ from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
+_OF_TOPIC = ("events", "far", "support", "back")  # SCALARS that only events of the topic change
 MAX_FOREIGN_QUEUES = 200  # that the estate lacks, of a store [assumed]
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 
@@ -554,16 +555,19 @@ class MessageStore(StoreKind):
             surplus = max(surplus, known - int(holding.messages))
         if surplus <= 0:
             return []
-        row = int(store.scalars[0]["bin"])
+        scalars = store.scalars[0]
+        row = int(scalars["bin"])
         lanes = slice(row * meter_rows.COUNTS, (row + 1) * meter_rows.COUNTS)
-        counts, lag = store.counts[lanes].copy(), int(store.bins[row]["lag"])
-        events, is_counted = int(store.scalars[0]["events"]), self.is_counted
+        counts, lag, is_counted = store.counts[lanes].copy(), int(store.bins[row]["lag"]), self.is_counted
+        topic = {name: int(scalars[name]) for name in _OF_TOPIC}
         depths = {self.queues.index(name): depth for name, depth in depths_of(measured, self.queues).items()}
         expired = surplus_events(store, self._routes, self._base, len(self.queues), surplus, self.clock, depths)
+        scalars["far"] = layout.NEVER
         alerts = self._apply(EventBlock(self.name, expired, {}), 0, len(expired), demands=False)
         store = self.tables.store
-        store.counts[lanes], store.bins[row]["lag"], store.scalars[0]["events"] = counts, lag, events
-        self.is_counted = is_counted
+        store.counts[lanes], store.bins[row]["lag"], self.is_counted = counts, lag, is_counted
+        for name, value in topic.items():
+            store.scalars[0][name] = value
         return alerts
 
     @property

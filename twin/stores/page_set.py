@@ -24,6 +24,7 @@ from twin.capacity.statements import alter_page_set, display_queue
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
+from twin.events.measured import has_levels
 from twin.forecast.fill_model import put_units
 from twin.records import Action, Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
@@ -132,7 +133,7 @@ class PageSetTwin(MessageStore):
         if pct is not None:
             self.buffer_pool_pct = float(pct)  # as it is after a reload: 48 and 48.0 are other bytes of a state record
             self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
-        return self._measure(measured) if measured else []
+        return self._measure(measured) if has_levels(measured) else []
 
     def _can_alter(self, changes: dict[str, Any]) -> bool:
         """Return True if an ALTER is possible.
@@ -169,7 +170,8 @@ class PageSetTwin(MessageStore):
     @override
     def _holding(self, measured: Measured) -> Holding | None:
         """Return the messages, by the pages in use where depths do not say, and the pages of one."""
-        return self._by_space(measured, measured.get("pages_used"))
+        parts = [measured[name] for name in _PARTS if name in measured]
+        return self._by_space(measured, measured.get("pages_used", sum(parts) if len(parts) == len(_PARTS) else None))
 
     @override
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:

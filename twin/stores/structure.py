@@ -24,7 +24,7 @@ from twin.forecast.fill_model import FillModel, put_elements, structure_model
 from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
 from twin.stores import alerting, alteration, measurement
 from twin.stores.drift import SizeMeasured
-from twin.stores.estimate import MANY, Holding, mean_length
+from twin.stores.estimate import MANY, USUAL_LENGTH, Holding, mean_length
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
@@ -139,6 +139,8 @@ class StructureTwin(MessageStore):
         bounds = scm_params(self.estate, self.config)
         if "scm_max" in self.totals:
             bounds["scm_max"] = bounds["scm_most"] = self.totals["scm_max"]
+        if self.config.scm_max_size is None:
+            self.estimate.in_scm = 0, 0
         bounds["scm_base_messages"], bounds["scm_base_elems"] = self.estimate.in_scm
         for name, value in (fields | bounds).items():
             params[name] = value
@@ -415,12 +417,13 @@ class StructureTwin(MessageStore):
 
     @override
     def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
+        alerts = super()._take(measured, new_fields, holding)
         if holding is not None and self.config.scm_max_size and "used" in measured.get("scm", {}):
-            use, length = self.tables.store.scm[0], self.estimate.length
-            each = int(pools.elements_of(int(holding.length or length or 1024)))
-            in_scm = round(holding.in_scm) - int(use["messages"])
-            self.estimate.in_scm = in_scm, round(holding.in_scm) * each - int(use["elems"])
-        return super()._take(measured, new_fields, holding)
+            use, messages = self.tables.store.scm[0], round(holding.in_scm)
+            each = int(pools.elements_of(int(holding.length or self.estimate.length or USUAL_LENGTH)))
+            self.estimate.in_scm = messages - int(use["messages"]), messages * each - int(use["elems"])
+            self._set_params()
+        return alerts
 
     @override
     def _with_usage(self, measured: Measured) -> Measured:
