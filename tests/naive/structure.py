@@ -34,6 +34,7 @@ SAMPLE_TICKS = 6  # 60 s
 OF_DATA_SET = ("blocks_used", "pages_used", "messages")
 CONTROL_BYTES = 500  # of a message, beside its data
 ENOUGH = 20  # messages, whose mean counts
+LOOSE = 1.25  # times the pages of their messages that blocks of data sets have
 
 
 class Facility(NamedTuple):
@@ -163,6 +164,8 @@ class NaiveStructure(NaiveStore):
         if self.scm is not None:
             self.scm.advance(tick * TICK_US)
         self._give_baseline_elements()
+        if self.scm is not None:
+            self.scm.begin_if_idle(tick * TICK_US)  # elements of a baseline may make it fuller
         if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
             self._automatic_alter()
             if self.scm is not None:
@@ -298,7 +301,7 @@ class NaiveStructure(NaiveStore):
         if all(used.get(qmgr) is not None for qmgr in self.data_sets):
             maps = {qmgr: map_blocks(own.blocks_total(), own.ds_block) for qmgr, own in self.data_sets.items()}
             blocks = sum(max(0, used[qmgr] - maps[qmgr]) for qmgr in self.data_sets)
-        data = elements * ELEMENT_BYTES + blocks * self.attributes["ds_block"]
+        data = elements * ELEMENT_BYTES + blocks * self.attributes["ds_block"] / LOOSE
         return max(1.0, data / entries - CONTROL_BYTES)
 
     def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:

@@ -38,6 +38,7 @@ _GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [
 _AGREED = 20  # measurements in a row, after which events are complete again [assumed]
 MANY = 20  # messages, from which their mean is that of all
 _SPREAD = 0.6  # of the logarithm of lengths of which the mean is known [assumed]
+_LOOSE = 1.25  # times the pages of the messages in them, which blocks of data sets have: what leaves soon leaves holes [assumed]
 _QUANTILES = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])  # of a normal distribution, evenly weighted
 _CONTROL_BYTES = (
     500  # of a message in a structure or data set, beside its data: pools.MESSAGE_OVERHEAD and half an element
@@ -59,6 +60,7 @@ class Holding(NamedTuple):
         each: elements, pages or blocks of a message in the store itself; 0: as its length says.
         blocks: data blocks in use by data set, in the order of their rows.
         in_scm: number of messages in SCM.
+        has_rules: True if it shows all that the rules of the store move messages to: data sets, SCM.
     """
 
     messages: float
@@ -66,6 +68,7 @@ class Holding(NamedTuple):
     each: float = 0.0
     blocks: tuple[int, ...] = ()
     in_scm: float = 0.0
+    has_rules: bool = False
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -237,16 +240,12 @@ class Estimate(msgspec.Struct, kw_only=True):
             ),
         ]
         self._put_in(store)
-        self.at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
-        self.blocks = holding.blocks
+        self.note(known, holding, calls, tick)
 
-    def note_exact(self, tables: Tables, holding: Holding, calls: int, tick: int) -> None:
-        """Note a measurement that complete events agree with. Arguments as of `correct`."""
-        if self.odd:
-            return
-        self.at, self.messages, self.calls = tick, holding.messages, calls
-        self.known, self.blocks = int(tables.store.scalars[0]["messages"]), holding.blocks
-        self.length = holding.length or self.length
+    def note(self, known: int, holding: Holding, calls: int, tick: int) -> None:
+        """Note a measurement. known: messages that events have put and not removed; the others as of `correct`."""
+        self.at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
+        self.length, self.blocks = holding.length or self.length, holding.blocks
 
     def note_seen(self, known: int, measured: int, time: int) -> None:
         """Note what events and a measurement say of the store. Arguments as of `Seen.note`."""
@@ -371,7 +370,7 @@ class _Mix(NamedTuple):
             size = int(meters.class_of(int(own)))
             sizes[size] += 1
             space[size] += holding.each or float(pools.elements_of(int(own)))
-            pages[size] += max(1.0, np.ceil(own / PAGE_BYTES))
+            pages[size] += _LOOSE * max(1.0, np.ceil(own / PAGE_BYTES))
         return cls(
             sizes / sizes.sum(), by_blocks / by_blocks.sum(), space / np.maximum(sizes, 1), pages / np.maximum(sizes, 1)
         )
@@ -416,7 +415,7 @@ def mean_length(entries: float, elements: float, data_bytes: float) -> float:
 
     A message takes nearly as many bytes for control wherever its data is.
     """
-    return max(1.0, (elements * pools.ELEMENT_BYTES + data_bytes) / max(1.0, entries) - _CONTROL_BYTES)
+    return max(1.0, (elements * pools.ELEMENT_BYTES + data_bytes / _LOOSE) / max(1.0, entries) - _CONTROL_BYTES)
 
 
 def _spread(store: layout.Store, since: int, until: int, sizes: Array, lane: int) -> None:

@@ -453,25 +453,26 @@ class MessageStore(StoreKind):
         alerts += judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
-        alerts += self._guard(self._in_use(measured), is_taken=is_taken and holding is None)
+        is_line = is_taken and self.monitor.memory.estimated_at is None and (holding is None or self.estimate.is_partial)
+        alerts += self._guard(self._in_use(measured), is_line=is_line)
         if is_taken and self.monitor.memory.estimated_at is not None:
             usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
             self.monitor.look_soon()
             alerts += self.monitor.tick(self, now // clock.TICK)
         return alerts + self.monitor.warn(self, now // clock.TICK)
 
-    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_taken: bool) -> list[Alert]:
+    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_line: bool) -> list[Alert]:
         """Open the alerts that measured shares call for, whatever the model says; return them.
 
         Args:
             in_use: (measured, total) by resource.
-            is_taken: True if the measurement was taken over and does not say how many messages there are.
+            is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
         """
         now, alerts = self.clock, list[Alert]()
         for resource, (used, total) in in_use.items():
             self.drift.note_share(resource, usage_pct(used, total), self._own_view(resource).usage_pct, now)
-        if in_use or is_taken:
-            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_taken)
+        if in_use or is_line:
+            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_line)
         for resource, (used, total) in in_use.items():
             if self.drift.shares[str(resource)].pct >= self.view(resource).watched_pct:
                 alerts += alerting.fire(self, Condition.THRESHOLD, resource, now)
@@ -507,7 +508,8 @@ class MessageStore(StoreKind):
             self.estimate.note_seen(known, round(holding.messages), self.clock)
             if not is_sample:
                 self.monitor.memory.estimated_at = None
-                self.estimate.note_exact(self.tables, holding, self._calls, tick)
+            if not is_sample and not self.estimate.odd:
+                self.estimate.note(known, holding, self._calls, tick)
         return is_sample or bool(measured.get("resync"))
 
     @property
@@ -532,11 +534,13 @@ class MessageStore(StoreKind):
         dropped = before - int(self.tables.store.scalars[0]["messages"])
         self.estimate.known -= dropped
         release_gets(self.tables.store)
-        if holding is not None and self.estimate.is_partial:
+        if holding is not None and self._rolls_forward(holding):
             self.estimate.correct(
                 self.tables, holding, self._calls, max(1, len(self.qmgrs)), self._block_bytes, now // clock.TICK
             )
             self.monitor.memory.estimated_at = now // clock.TICK
+        elif holding is not None and self.estimate.is_partial:
+            self.estimate.note(before - dropped, holding, self._calls, now // clock.TICK)
         baseline = self._set_baseline(completed(measured, state))
         self.drift.baseline = None
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
@@ -569,6 +573,10 @@ class MessageStore(StoreKind):
         for name, value in topic.items():
             store.scalars[0][name] = value
         return alerts
+
+    def _rolls_forward(self, holding: Holding) -> bool:
+        """Return True if flows are estimated: events report a part of them, or rules say which resource takes them."""
+        return self.estimate.is_partial and (holding.has_rules or int(self.tables.store.scalars[0]["ages"]) > 0)
 
     @property
     def _block_bytes(self) -> int:

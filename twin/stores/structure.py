@@ -404,7 +404,9 @@ class StructureTwin(MessageStore):
         if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")):
             each = max(1.0, elements / entries) if entries and elements is not None else 2.0
             in_scm = used / pools.ELEMENT_BYTES / (1.0 + each)
-        return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm)
+        scm_rules = self.config.scm_max_size is not None and "used" in measured.get("scm", {})
+        has_rules = scm_rules or (self.config.offload != "NONE" and bool(blocks))
+        return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules)
 
     @override
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
