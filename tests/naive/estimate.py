@@ -1,4 +1,4 @@
-"""When a measurement is taken over: two that differ the same way, or one of a store that nothing reports, show a sample.
+"""When a measurement is taken over: two that differ the same way, or one of a store that nothing reports, show it.
 
 The rule: docs/feeds-joined.md, "How it works".
 """
@@ -52,6 +52,11 @@ class NaiveEstimate:
         """True if the last measurement was taken over, or agreed with events."""
         return self.is_partial or self.odd == 0.0
 
+    @property
+    def is_known_sample(self) -> bool:
+        """True if a tenth of the puts, or gets, is known to be missing."""
+        return self.seen is not None and self.seen.lacks_a_tenth()
+
     def note_seen(self, known: int, measured: int) -> None:
         """Take the messages by events and by a measurement."""
         if self.seen is None:
@@ -61,7 +66,7 @@ class NaiveEstimate:
 
     def note_moved(self, compared: Compared) -> None:
         """Take what a measurement moves. Where a tenth of the puts or gets is known to be missing nothing counts."""
-        if self.seen is not None and self.seen.lacks_a_tenth():
+        if self.is_known_sample:
             self.moved = {}
             return
         for resource, (model, measured, _) in compared.items():

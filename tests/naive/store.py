@@ -443,14 +443,18 @@ class NaiveStore(ABC):
         if not measured.keys() - {"queues", "asked"}:
             return
         new_fields, held = self._new_fields(measured), self._messages_by(measured)
-        if held is not None and self._shows_a_sample(measured, held):
-            self.estimate.note_moved(self._compared(measured))
+        before, is_taken = self._compared(measured), held is not None and self._shows_a_sample(measured, held)
+        if is_taken and held is not None:
+            self.estimate.note_moved(before)
             self._take_over(measured, held)
             self.measured |= new_fields
         elif self.baseline is None or (not self.has_operated and new_fields - self.measured):
             self.baseline = self._new_baseline(self._with_kept(measured))
             self.measured |= new_fields
-        self.drift_pct = drift_pct(self.estimate.unmoved(self._compared(measured)), self.drift_pct)
+        compared = self.estimate.unmoved(self._compared(measured))
+        if is_taken and self.calls and self.estimate.is_known_sample:
+            compared = list(before.values())  # what is corrected
+        self.drift_pct = drift_pct(compared, self.drift_pct)
 
     def _messages_by(self, measured: dict[str, Any]) -> float | None:
         """Return the messages by a measurement: as it says, or by the depths of all queues; None: not known."""
@@ -491,6 +495,8 @@ class NaiveStore(ABC):
                 for message in available[queue][:number]:
                     self._taking(message, None, "expire")
                     self._take(message, None)
+        if self.estimate.seen is not None:
+            self.estimate.seen.known -= known - len(self.messages)
         self.held.end_waits()
         self.baseline = self._new_baseline(self._completed(measured, record))
         self.baseline.fields |= {"resynced_at": as_text(self._now()), "dropped_messages": known - len(self.messages)}

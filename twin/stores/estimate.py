@@ -10,6 +10,7 @@ everything that looks ahead, or says which rule applies, works on the sum of bot
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 import msgspec
@@ -29,20 +30,23 @@ from kernels.meter_rows import (
     STORE_GETS,
 )
 from kernels.smds import PAGE_BYTES
+from twin.records import QueueCoverage, SeenShare
 from twin.state.arrays import Array
 from twin.state.tables import Tables
 from twin.stores.drift import Compared
+from twin.units import as_text
 
 _LEAST_GAP = 10  # messages by which a measurement may differ from complete events: calls under way [assumed]
 _GAP_TICKS = 0.5  # of the flow: DISPLAY and events are not of the same moment [assumed]
 _AGREED = 20  # measurements in a row, after which events are complete again [assumed]
 MANY = 20  # messages, from which their mean is that of all
 _SPREAD = 0.6  # of the logarithm of lengths of which the mean is known [assumed]
-_LOOSE = 1.25  # times the pages of the messages in them, which blocks of data sets have: what leaves soon leaves holes [assumed]
+# Times the pages of their messages that blocks of data sets have: what leaves soon leaves holes [assumed].
+_LOOSE = 1.25
 _QUANTILES = np.array([-1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6])  # of a normal distribution, evenly weighted
-_CONTROL_BYTES = (
-    500  # of a message in a structure or data set, beside its data: pools.MESSAGE_OVERHEAD and half an element
-)
+# Of a message in a structure or data set, beside its data: pools.MESSAGE_OVERHEAD and half an element.
+_CONTROL_BYTES = 500
+_MAX_QUEUES = 256  # of a store, of which it is known how much is reported [assumed]
 _FADING = 0.9  # of what earlier measurements showed, at each one [assumed]
 _DEAD = 3  # measurements without an event of what they show, after which a feed is dead [assumed]
 _COMPLETE = 0.9  # share reported, below which events are a sample [assumed]
@@ -121,14 +125,6 @@ class Seen(msgspec.Struct, array_like=True):
         return _share(self.grown_known, self.grown), _share(self.shrunk_known, self.shrunk)
 
 
-class SeenShare(NamedTuple):
-    """A share that is reported, 0 to 1, with the bounds of nine in ten."""
-
-    share: float
-    low: float
-    high: float
-
-
 def _share(known: float, real: float) -> SeenShare | None:
     """Return the share of the known among what was real, by a binomial distribution [published: Wilson, 1927]."""
     if real < MANY:
@@ -137,7 +133,8 @@ def _share(known: float, real: float) -> SeenShare | None:
     z2 = _Z90**2
     middle = (share + z2 / (2 * real)) / (1 + z2 / real)
     half = _Z90 / (1 + z2 / real) * math.sqrt(share * (1 - share) / real + z2 / (4 * real**2))
-    return SeenShare(round(share, 4), round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return SeenShare(share=round(share, 4), low=round(low, 4), high=round(high, 4))
 
 
 class Estimate(msgspec.Struct, kw_only=True):
@@ -253,6 +250,33 @@ class Estimate(msgspec.Struct, kw_only=True):
             self.seen = Seen(time, known, measured)
         else:
             self.seen.note(known, measured, time)
+
+    def note_depths(self, depths: Mapping[str, tuple[int, int]], time: int) -> None:
+        """Note depths of queues: (messages by events, measured) by name. time: of the measurement, microseconds."""
+        for name, (known, measured) in depths.items():
+            if name in self.queues:
+                self.queues[name].note(known, measured, time)
+            elif len(self.queues) < _MAX_QUEUES and (known or measured):
+                self.queues[name] = Seen(time, known, measured)
+
+    def note_dropped(self, dropped: int, depths: Mapping[str, int]) -> None:
+        """Note that messages known were removed, as they are no longer there. depths: of the others, by queue."""
+        self.known -= dropped
+        if self.seen is not None:
+            self.seen.known -= dropped
+        for name, own in self.queues.items():
+            own.known = depths.get(name, own.known)
+
+    def coverage(self) -> dict[str, QueueCoverage] | None:
+        """Return how much of each queue events report; None where they are complete, or nothing is known."""
+        if not self.is_partial:
+            return None
+        shares = {name: (own.shares(), own.since) for name, own in sorted(self.queues.items())}
+        return {
+            name: QueueCoverage(puts_seen=puts, gets_seen=gets, since=as_text(since))
+            for name, ((puts, gets), since) in shares.items()
+            if puts or gets
+        } or None
 
     def usual_space(self, store: layout.Store) -> float | None:
         """Return the pages or blocks of the messages put that events have reported; None: they are too few."""

@@ -435,14 +435,15 @@ class MessageStore(StoreKind):
         self._take_sizes(measured)
         rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
         seen, measured = measured, self._with_usage(measured)
-        self.tested = self._compare(measured) if is_test else {}
+        self.tested = self.estimate.unmoved(self._compare(measured)) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
             new_fields = new_fields - {"elems_used"} | {"usage_pct"}
         holding = self._holding(measured)
+        before = self._compare(measured)
         if is_taken := self._is_taken(measured, holding):
-            self.estimate.note_moved(self._compare(measured), is_believed=bool(measured.get("resync")))
+            self.estimate.note_moved(before, is_believed=bool(measured.get("resync")))
             alerts = self._take(measured, new_fields, holding)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
             known = with_kept(measured, self._whole_record(), self.drift.measured)
@@ -453,7 +454,11 @@ class MessageStore(StoreKind):
         alerts += judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
-        is_line = is_taken and self.monitor.memory.estimated_at is None and (holding is None or self.estimate.is_partial)
+        if is_taken and self._calls and self.estimate.is_sample and not measured.get("resync"):
+            self.drift.note(before)  # what is corrected is said, and no alert: events do not claim to be complete
+        is_line = (
+            is_taken and self.monitor.memory.estimated_at is None and (holding is None or self.estimate.is_partial)
+        )
         alerts += self._guard(self._in_use(measured), is_line=is_line)
         if is_taken and self.monitor.memory.estimated_at is not None:
             usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
@@ -506,6 +511,9 @@ class MessageStore(StoreKind):
                 tick, holding.messages - known - left, self._calls, is_reported=self.is_counted
             )
             self.estimate.note_seen(known, round(holding.messages), self.clock)
+            depths, rows = depths_of(measured, self.queues), self.tables.store.queues["depth"]
+            pairs = {name: (int(rows[row]), depths[name]) for row, name in enumerate(self.queues) if name in depths}
+            self.estimate.note_depths(pairs, self.clock)
             if not is_sample:
                 self.monitor.memory.estimated_at = None
             if not is_sample and not self.estimate.odd:
@@ -532,7 +540,9 @@ class MessageStore(StoreKind):
         before = int(self.tables.store.scalars[0]["messages"])
         alerts = self._remove_surplus(measured, holding)
         dropped = before - int(self.tables.store.scalars[0]["messages"])
-        self.estimate.known -= dropped
+        if dropped:
+            depths = self.tables.store.queues["depth"][: len(self.queues)].tolist()
+            self.estimate.note_dropped(dropped, dict(zip(self.queues, depths, strict=True)))
         release_gets(self.tables.store)
         if holding is not None and self._rolls_forward(holding):
             self.estimate.correct(
@@ -793,6 +803,7 @@ class MessageStore(StoreKind):
             self.monitor.levels(self),
             self.monitor.record(self),
             self.monitor.scores(self),
+            self.estimate.coverage(),
         )
         return self._record(common)
 

@@ -25,6 +25,7 @@ from twin.records import (
     ExpandStatus,
     ForecastScores,
     MeasuredLevels,
+    QueueCoverage,
     StateForecast,
     StateRecord,
     StructureState,
@@ -137,6 +138,7 @@ def common_record(
     levels: MeasuredLevels | None,
     forecast: StateForecast | None,
     scores: ForecastScores | None,
+    coverage: dict[str, QueueCoverage] | None,
 ) -> StateRecord:
     """Return the state record as far as every store with messages has it; `time` is None before the first event.
 
@@ -150,6 +152,7 @@ def common_record(
         levels: those measured of it.
         forecast: its forecast.
         scores: what became of its forecasts.
+        coverage: how much of each queue is reported.
     """
     clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
     left = int(pools.base_left(arrays, base)) if base else 0
@@ -169,6 +172,7 @@ def common_record(
         measured=tuple(drift.measured),
         drift_pct=drift.pct,
         fidelity=drift.fidelity,
+        coverage=coverage,
         sizes_measured=drift.sizes_by_resource(),
         levels=levels,
         forecast=forecast,
