@@ -162,11 +162,12 @@ def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Ma
             yield metric.name.removeprefix("mqtwin_"), labels, value / 100.0 if field.endswith("_pct") else value
 
 
-def _coverage_samples(state: StateRecord, labels: dict[str, str]) -> Iterator[Sample]:
+def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield how much of each queue events report."""
     for name, seen in (state.coverage or {}).items():
         for calls, share in (("puts", seen.puts_seen), ("gets", seen.gets_seen)):
             if share is not None:
-                yield "seen_ratio", labels | {"queue": name, "calls": calls}, share.share
+                yield "seen_ratio", {**labels, "queue": name, "calls": calls}, share.share
 
 
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:

@@ -81,6 +81,16 @@ class NaivePrivateStore(NaiveStore):
         """Return the pages or blocks of a message on average; 0: too few are known."""
         return round(sum(self.space) / len(self.space), 6) if len(self.space) >= ENOUGH else 0.0
 
+    def _known_by(self, measured: dict[str, Any]) -> float:
+        """Return the messages of the model; where nothing counts them, by what it has in use."""
+        if super()._messages_by(measured) is None and self._space_by(measured) is not None:
+            return self._space_of_model(measured) / (self._usual_space() or 1.0)
+        return super()._known_by(measured)
+
+    def _space_of_model(self, measured: dict[str, Any]) -> int:  # noqa: ARG002
+        """Return the pages or blocks in use by the model, where a measurement has them."""
+        return self._used()
+
     @abstractmethod
     def _space_by(self, measured: dict[str, Any]) -> int | None:
         """Return the pages or blocks in use by a measurement."""

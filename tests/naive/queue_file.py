@@ -249,6 +249,10 @@ class NaiveQueueFile(NaivePrivateStore):
             return sum(measured[name] for name in PARTS)
         return int(measured["file_bytes"]) // BLOCK_BYTES + self._buffer(True) if measured.get("file_bytes") else None
 
+    def _space_of_model(self, measured: dict[str, Any]) -> int:
+        counts = all(measured.get(name) is not None for name in PARTS)
+        return self._used() if counts else self.file_blocks + self._buffer(True)
+
     def _known_pools(self, measured: dict[str, Any]) -> list[tuple[int, int]]:
         own = zip(PARTS, (True, False), strict=True)
         return [(self._of_model(kind), measured[name]) for name, kind in own if name in measured]

@@ -463,6 +463,10 @@ class NaiveStore(ABC):
         depths = self._depths(measured)
         return float(sum(depths.values())) if depths and depths.keys() == self.queues else None
 
+    def _known_by(self, measured: dict[str, Any]) -> float:  # noqa: ARG002
+        """Return what events and baseline have of these messages."""
+        return len(self.messages) + self._beyond("messages")
+
     def _depths(self, measured: dict[str, Any]) -> dict[str, int]:
         """Return the measured depths of the store's queues."""
         facts = measured.get("queues", [])
@@ -470,11 +474,11 @@ class NaiveStore(ABC):
             own["name"]: own["depth"] for own in facts if own.get("depth") is not None and own["name"] in self.queues
         }
 
-    def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:  # noqa: ARG002
+    def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:
         """Return True if a measurement of so many messages shows that events are a sample."""
         tick = self.clock.tick()
         assert tick is not None
-        gap = held - len(self.messages) - self._beyond("messages")
+        gap = held - self._known_by(measured)
         is_sample = self.estimate.shows_a_sample(tick, gap, self.calls, self.has_operated)
         self.estimate.note_seen(len(self.messages), round(held))
         return is_sample

@@ -287,10 +287,22 @@ class NaiveStructure(NaiveStore):
 
     def _in_scm_by(self, measured: dict[str, Any]) -> float:
         """Return the messages in SCM by a measurement, with as many elements as those in the structure."""
-        entries, elements = measured.get("ents_used"), measured.get("elems_used")
         used = (measured.get("scm") or {}).get("used")
+        return 0.0 if used is None or self.scm is None else self._messages_of(used, measured)
+
+    def _messages_of(self, scm_bytes: int, measured: dict[str, Any]) -> float:
+        """Return the messages in so many bytes of SCM, with as many elements as those measured in the structure."""
+        entries, elements = measured.get("ents_used"), measured.get("elems_used")
         each = 2.0 if not entries or elements is None else max(1.0, elements / entries)
-        return used / ELEMENT_BYTES / (1.0 + each) if entries is not None and used and self.scm is not None else 0.0
+        return scm_bytes / ELEMENT_BYTES / (1.0 + each)
+
+    def _known_by(self, measured: dict[str, Any]) -> float:
+        if measured.get("ents_used") is None:
+            return super()._known_by(measured)
+        known = float(self._used().entries)
+        if self.scm is not None and (measured.get("scm") or {}).get("used") is not None:
+            known += self._messages_of(self.scm.used(), measured)
+        return known
 
     def _length_by(self, measured: dict[str, Any]) -> float:
         """Return the mean length by what takes elements and blocks of data, bytes; 0: not known."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
-import re
 from pathlib import Path
 
 import msgspec

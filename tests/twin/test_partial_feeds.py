@@ -8,11 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import twin
 from tests.support.partial_feeds import EVENTS, LEVELS, Feed, write_known, write_until
+from twin.playback.replays import Player, decoded_chunks
 from twin.simulation import Measuring
+from twin.stores.estimate import Estimate
+from twin.stores.message_store import MessageStore
 
 STRUCTURE = """schema = 1
 [queue_sharing_group.QSG1]
@@ -172,3 +176,25 @@ def test_the_last_state_is_that_of_the_last_measurement(site: str, feed: str) ->
             assert getattr(state, name) == pytest.approx(measured[name], rel=0.02), name
     for qmgr, own in measured.get("smds", {}).items():
         assert state.smds[qmgr].blocks_used == pytest.approx(own["blocks_used"], rel=0.02, abs=2), qmgr
+
+
+@pytest.mark.parametrize(
+    "site", [pytest.param(site, marks=() if site == "scm" else pytest.mark.nightly) for site in SITES]
+)
+def test_complete_events_are_no_sample_and_pay_nothing(site: str) -> None:
+    """Without measurements the estimate is untouched; beside measurements the model stays as events have it."""
+    own, states = night(site), list[bytes]()
+    for feed in (EVENTS, Feed()):
+        known = own.recording.with_name("complete.arrow")
+        write_known(own.recording, known, feed)
+        player = Player(own.estate)
+        for decoded in decoded_chunks(known, own.estate):
+            player.feed(decoded)
+        store = player.twins[own.store]
+        assert isinstance(store, MessageStore)
+        assert not store.estimate.is_partial and store.estimate.shares == []
+        assert store.monitor.memory.estimated_at is None
+        assert store.state().coverage is None
+        assert feed.every or msgspec.structs.asdict(store.estimate) == msgspec.structs.asdict(Estimate())
+        states.append(store.tables.store.messages.tobytes() + store.tables.store.stocks.tobytes())
+    assert states[0] == states[1]

@@ -65,6 +65,7 @@ class Holding(NamedTuple):
         blocks: data blocks in use by data set, in the order of their rows.
         in_scm: number of messages in SCM.
         has_rules: True if it shows all that the rules of the store move messages to: data sets, SCM.
+        known: what events and baseline have of these messages, by the same reckoning; None: it counts messages.
     """
 
     messages: float
@@ -73,6 +74,7 @@ class Holding(NamedTuple):
     blocks: tuple[int, ...] = ()
     in_scm: float = 0.0
     has_rules: bool = False
+    known: float | None = None
 
 
 class Share(msgspec.Struct, array_like=True):

@@ -507,9 +507,8 @@ class MessageStore(StoreKind):
             scalars, tick = self.tables.store.scalars[0], self.clock // clock.TICK
             known = int(scalars["messages"])
             left = int(pools.base_left(self.tables.store, int(scalars["base_messages"])))
-            is_sample = self.estimate.note_agreement(
-                tick, holding.messages - known - left, self._calls, is_reported=self.is_counted
-            )
+            gap = holding.messages - (known + left if holding.known is None else holding.known)
+            is_sample = self.estimate.note_agreement(tick, gap, self._calls, is_reported=self.is_counted)
             self.estimate.note_seen(known, round(holding.messages), self.clock)
             depths, rows = depths_of(measured, self.queues), self.tables.store.queues["depth"]
             pairs = {name: (int(rows[row]), depths[name]) for row, name in enumerate(self.queues) if name in depths}
@@ -602,19 +601,21 @@ class MessageStore(StoreKind):
             return Holding(float(sum(depths.values())))
         return None
 
-    def _by_space(self, measured: Measured, used: int | None) -> Holding | None:
+    def _by_space(self, measured: Measured, used: int | None, known: int) -> Holding | None:
         """Return what a store in which one resource fills holds by a measurement.
 
         Args:
             measured: fields of the state record, without nulls.
             used: pages or blocks in use; None: not measured.
+            known: those that events and baseline have.
         """
         counted = MessageStore._holding(self, measured)
         each = self.estimate.usual_space(self.tables.store)
         if counted is not None:
             is_many = used is not None and counted.messages >= MANY
             return counted._replace(each=max(1.0, used / counted.messages) if used and is_many else each or 0.0)
-        return None if used is None else Holding(used / (each or 1.0), each=each or 1.0)
+        each = each or 1.0
+        return None if used is None else Holding(used / each, each=each, known=known / each)
 
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:  # noqa: ARG002 -- of most kinds
         """Return (by events alone, measured) of the pools that a measurement has."""

@@ -171,7 +171,8 @@ class PageSetTwin(MessageStore):
     def _holding(self, measured: Measured) -> Holding | None:
         """Return the messages, by the pages in use where depths do not say, and the pages of one."""
         parts = [measured[name] for name in _PARTS if name in measured]
-        return self._by_space(measured, measured.get("pages_used", sum(parts) if len(parts) == len(_PARTS) else None))
+        used = measured.get("pages_used", sum(parts) if len(parts) == len(_PARTS) else None)
+        return self._by_space(measured, used, self._pages()["pages_used"])
 
     @override
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:

@@ -120,13 +120,15 @@ class QueueFileTwin(MessageStore):
     def _holding(self, measured: Measured) -> Holding | None:
         """Return the messages, by the blocks in use where the depth does not say, and the blocks of one."""
         used = sum(measured[name] for name in _PARTS) if measured.keys() >= set(_PARTS) else None
+        model, buffer = self._blocks(), int(self.tables.store.params[0]["p_buffer"])
         if used is None and measured.get("file_bytes"):
-            used = measured["file_bytes"] // queue_file.BLOCK_BYTES + int(self.tables.store.params[0]["p_buffer"])
-            holding, each = self._by_space(measured, used), self.estimate.usual_space(self.tables.store)
+            sizes = measured["file_bytes"], model["file_bytes"]
+            used, known = (size // queue_file.BLOCK_BYTES + buffer for size in sizes)
+            holding, each = self._by_space(measured, used, known), self.estimate.usual_space(self.tables.store)
             if holding is not None and each is not None:  # a file may have held more before
                 holding = holding._replace(each=min(each, holding.each))
             return holding
-        return self._by_space(measured, used)
+        return self._by_space(measured, used, sum(model[name] for name in _PARTS))
 
     @override
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:

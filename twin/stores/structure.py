@@ -400,13 +400,14 @@ class StructureTwin(MessageStore):
         length = 0.0
         if entries >= MANY and elements is not None:
             length = mean_length(entries, elements, sum(blocks) * self.config.ds_block)
-        in_scm = 0.0
-        if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")):
+        in_scm, known = 0.0, float(pools.entries_in_use(self.tables.store))
+        if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")) is not None:
             each = max(1.0, elements / entries) if entries and elements is not None else 2.0
             in_scm = used / pools.ELEMENT_BYTES / (1.0 + each)
+            known += self.scm_used / pools.ELEMENT_BYTES / (1.0 + each)
         scm_rules = self.config.scm_max_size is not None and "used" in measured.get("scm", {})
         has_rules = scm_rules or (self.config.offload != "NONE" and bool(blocks))
-        return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules)
+        return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules, known)
 
     @override
     def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
