@@ -6,7 +6,7 @@
 - :mod:`deploy.demo`: the story of ``mqtwin demo``
 - :mod:`deploy.bridge`: delivery of alerts to Alertmanager and to a command
 - :mod:`deploy.console`: the page in the browser
-- :mod:`deploy.metrics`: the exporter; :mod:`deploy.dashboards`: dashboards and rules for its metrics
+- :mod:`deploy.metrics`: the exporter
 - :mod:`deploy.show`: documents, and how a terminal and an HTML page show them
 - :mod:`deploy.java`: a Java, its jars and class archives, a real Kafka broker as a child process
 - :mod:`deploy.supervisor`: restarts of ``mqtwin stream``

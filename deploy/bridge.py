@@ -98,7 +98,6 @@ def identity(incident: Incident, kind: str, site: str = "") -> dict[str, str]:
     """Return the labels of an incident, without empty ones, which Alertmanager drops.
 
     Args:
-        incident: the incident.
         kind: kind of its store; "" where it is not known.
         site: name of the site; "": it has none.
     """
@@ -376,7 +375,6 @@ def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> boo
 
     Args:
         send: raises UnavailableError for another try; any other error is passed on.
-        stop: ends waiting.
     """
     retries = Retrying(
         retry=retry_if_exception_type(UnavailableError),
@@ -413,8 +411,6 @@ class AlertCommand:
 
         Args:
             command: Command and arguments; no shell runs it.
-            timeout_s: Time after which an attempt is ended and has failed.
-            sleep: Waits between attempts.
 
         Raises:
             UsageError: The command is empty, a quote is open, or there is no such program.

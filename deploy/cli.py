@@ -82,12 +82,7 @@ def _new_app() -> App:
         *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
         debug: Annotated[bool, Parameter(negative="", env_var="MQTWIN_DEBUG")] = False,
     ) -> Any:
-        """A live twin of IBM MQ shared-queue storage: what fills, when it is full, what to do.
-
-        Args:
-            tokens: The command and its arguments.
-            debug: Print the traceback of an error.
-        """
+        """A live twin of IBM MQ shared-queue storage: what fills, when it is full, what to do."""
         if debug:
             os.environ["MQTWIN_DEBUG"] = "1"  # processes that this one starts read it too
         tokens = with_new_names(tokens)

@@ -124,11 +124,8 @@ def run_demo(
     """Run the demo and yield its results while broker and job are still running; then stop them.
 
     Args:
-        folder: Scratch folder.
         output: Folder that receives the estate and the recording; it is made. What is another's there stays.
         seconds: Wall time for the whole recording, from when the job is ready; longer where the job cannot follow.
-        seed: Seed of the simulation.
-        on_ready: Called with the broker's address when the broker is ready.
         console_port: Port of the page in the browser; a free one is taken where it is in use. None: no page.
 
     Raises:
@@ -211,13 +208,7 @@ def _show(
     """Publish the recording, and show states and alerts until the twin has applied the last event.
 
     Args:
-        console: Console for the picture.
-        job: The running job.
-        estate: Estate of the demo.
-        servers: Address of the broker.
-        recording: The recording.
         run: Results so far; the alerts are added.
-        seconds: Wall time for the whole recording.
     """
     kafka, topics, outcome = {"bootstrap.servers": servers}, Topics(), run.outcome
     span_s = (outcome.last - outcome.first) / 1e6
@@ -285,7 +276,6 @@ def _print_forecasts(states: Mapping[str, StructureState], printed: dict[str, st
     """Print the forecast of each store, one line per ten minutes of event time.
 
     Args:
-        states: Latest state record of each store.
         printed: The ten minutes of the last printed forecast of each store, updated.
     """
     for name, state in sorted(states.items()):
@@ -311,15 +301,7 @@ def _screen(console: Console) -> Iterator[Callable[..., None]]:
 def _publishing(
     recording: Path, estate: Estate, kafka: dict[str, str], pace: Pace, gate: StoryGate
 ) -> Iterator[list[BaseException]]:
-    """Publish the recording in the background, and yield a list that receives the error of a failure.
-
-    Args:
-        recording: The recording.
-        estate: Its estate.
-        kafka: Settings of the Kafka client.
-        pace: The schedule.
-        gate: What holds it.
-    """
+    """Publish the recording in the background, and yield a list that receives the error of a failure."""
     failures: list[BaseException] = []
 
     def send() -> None:

@@ -1,32 +1,22 @@
-"""Names of alert conditions, resources, severities, levels and changes, as they stand in records: docs/alerts.md."""
+"""Alert conditions with their rules, and resources, severities, levels and changes, as in records: docs/alerts.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from enum import StrEnum, unique
+from typing import Any, Final, NamedTuple, Self
 
+OPENED: Final = "opened"
+UPDATED: Final = "updated"
+CLEARED: Final = "cleared"
 
-class Condition(StrEnum):
-    """Conditions that raise an alert."""
+INFO: Final = "info"
+WARNING: Final = "warning"
+CRITICAL: Final = "critical"
+FULL: Final = "full"  # the severity of a store, or a queue, that takes no more
 
-    FULL_FORECAST = "full-forecast"
-    THRESHOLD = "threshold"
-    CANNOT_EXPAND = "cannot-expand"
-    FULL = "full"
-    QUEUE_FULL = "queue-full"
-    QUEUE_FULL_FORECAST = "queue-full-forecast"
-    QUEUE_UNREAD = "queue-unread"
-    SCM_OVERCOMMITTED = "scm-overcommitted"
-    SCM_EXHAUSTED = "scm-exhausted"
-    AUGMENTED_EXHAUSTED = "augmented-exhausted"
-    NOT_ALTERABLE = "not-alterable"
-    CAPACITY = "capacity"
-    DRIFT = "drift"
-    SOURCE_SILENT = "source-silent"
-    IN_DOUBT = "in-doubt"
-    SCM_OVERRUN = "scm-overrun"
-    FAULT_WAIT = "fault-wait"
+WATCH: Final = "watch"  # level of an alert that wakes nobody
+PAGE: Final = "page"  # level of every other alert
 
 
 class Pool(StrEnum):
@@ -44,6 +34,97 @@ class Pool(StrEnum):
     UNITS = "units"  # of work in doubt
     QUEUE = "queue"  # messages on one
     SOURCE = "source"  # of events
+
+
+DATA, QUEUES, FILLING = range(3)  # what a condition is about: an incident pages again by these classes
+PUT, MEASURE, ALTER, HEARTBEAT, TICK = "put", "measure", "alter", "heartbeat", "tick"  # what raises one
+VARIES: Final = "varies"  # a severity that is not the same in all alerts of a condition
+REVIEWED, OWN_RULES = "reviewed", "own rules"  # what updates and clears an open alert
+_MISSING: Any = None  # of a row
+
+
+class Rule(NamedTuple):
+    """The rule of a condition.
+
+    Attributes:
+        about: DATA: what is known, how it is set up, who holds or reads it, so that puts do not fail for it; else
+            QUEUES, or the FILLING of the store.
+        rank: how much it says about a store: of the alerts of an incident the highest is its root.
+        raised_by: what raises it. One that puts raise has a bit in `twin.stores.resources`.
+        severity: severity of its alerts in a message store, unless the forecast or who reads lowers it; or VARIES.
+        review: REVIEWED by each tick, in a message store; OWN_RULES.
+        pools: kinds of resource that it may be about.
+        order: place among the alerts of one event, of a condition that puts raise; else None.
+        informs: True if it is about the way to full, of which the forecast knows more.
+    """
+
+    about: int = _MISSING
+    rank: int = _MISSING
+    raised_by: str = _MISSING
+    severity: str = _MISSING
+    review: str = _MISSING
+    pools: tuple[Pool, ...] = _MISSING
+    order: int | None = None
+    informs: bool = False
+
+
+_NO_RULE = Rule()
+_FULL = FULL  # inside the class FULL is the condition
+_FILLED = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS, Pool.PAGES, Pool.FILE)  # puts fail where one is full
+_MEASURED = (*_FILLED, Pool.SCM)
+_DRIFTING = (*_MEASURED, Pool.BLOCKS, Pool.AUGMENTED, Pool.CAPACITY)
+
+
+@unique
+class Condition(StrEnum):
+    """Conditions that raise an alert, a row each: see `Rule`."""
+
+    about: int
+    rank: int
+    raised_by: str
+    severity: str
+    review: str
+    pools: tuple[Pool, ...]
+    order: int | None
+    informs: bool
+
+    def __new__(cls, name: str, rule: Rule = _NO_RULE) -> Self:
+        """Return the condition of a row. TypeError: it lacks a part that it needs, or has the rank of another."""
+        lacks = [part for part, value in rule._asdict().items() if value is None]
+        if rule.raised_by not in (PUT, None):
+            lacks.remove("order")
+        if lacks:
+            raise TypeError(f"condition {name} lacks {', '.join(lacks)}; expected: a row of Condition with every part")
+        if same := [other for other in cls.__members__.values() if other.rank == rule.rank]:
+            raise TypeError(f"condition {name} has the rank of {same[0]}; expected: one of its own")
+        condition = str.__new__(cls, name)
+        condition._value_ = name
+        vars(condition).update(rule._asdict())
+        return condition
+
+    FULL_FORECAST = "full-forecast", Rule(FILLING, 15, TICK, VARIES, OWN_RULES, _MEASURED)
+    THRESHOLD = "threshold", Rule(FILLING, 10, PUT, VARIES, REVIEWED, _MEASURED, 1, informs=True)
+    CANNOT_EXPAND = (
+        "cannot-expand",
+        Rule(FILLING, 14, PUT, CRITICAL, REVIEWED, (Pool.SMDS, Pool.PAGES), 2, informs=True),
+    )
+    FULL = "full", Rule(FILLING, 16, PUT, _FULL, REVIEWED, _FILLED, 3)
+    QUEUE_FULL = "queue-full", Rule(QUEUES, 7, PUT, _FULL, REVIEWED, (Pool.QUEUE,), 6)
+    QUEUE_FULL_FORECAST = "queue-full-forecast", Rule(QUEUES, 6, TICK, INFO, OWN_RULES, (Pool.QUEUE,))
+    QUEUE_UNREAD = "queue-unread", Rule(DATA, 5, MEASURE, INFO, OWN_RULES, (Pool.QUEUE,))
+    SCM_OVERCOMMITTED = "scm-overcommitted", Rule(DATA, 3, TICK, INFO, OWN_RULES, (Pool.SCM,))
+    SCM_EXHAUSTED = "scm-exhausted", Rule(FILLING, 13, PUT, CRITICAL, REVIEWED, (Pool.SCM,), 4, informs=True)
+    AUGMENTED_EXHAUSTED = (
+        "augmented-exhausted",
+        Rule(FILLING, 12, PUT, CRITICAL, REVIEWED, (Pool.AUGMENTED,), 5, informs=True),
+    )
+    NOT_ALTERABLE = "not-alterable", Rule(DATA, 4, ALTER, INFO, REVIEWED, (Pool.SCM,))
+    CAPACITY = "capacity", Rule(FILLING, 8, TICK, VARIES, OWN_RULES, (Pool.CAPACITY,))
+    DRIFT = "drift", Rule(DATA, 0, MEASURE, INFO, OWN_RULES, _DRIFTING)
+    SOURCE_SILENT = "source-silent", Rule(DATA, 1, HEARTBEAT, INFO, OWN_RULES, (Pool.SOURCE,))
+    IN_DOUBT = "in-doubt", Rule(DATA, 2, TICK, WARNING, OWN_RULES, (Pool.UNITS,))
+    SCM_OVERRUN = "scm-overrun", Rule(FILLING, 11, TICK, VARIES, OWN_RULES, (Pool.SCM,))
+    FAULT_WAIT = "fault-wait", Rule(FILLING, 9, TICK, INFO, OWN_RULES, (Pool.SCM,))
 
 
 STORAGE_MEDIUM_FULL: Final = 2192  # MQRC_STORAGE_MEDIUM_FULL, of z/OS [IBM: MQRC 2192]
@@ -112,16 +193,3 @@ BLOCKS: Final = Resource(Pool.BLOCKS)
 FILE: Final = Resource(Pool.FILE)
 CAPACITY: Final = Resource(Pool.CAPACITY)
 UNITS: Final = Resource(Pool.UNITS)
-
-
-OPENED: Final = "opened"
-UPDATED: Final = "updated"
-CLEARED: Final = "cleared"
-
-INFO: Final = "info"
-WARNING: Final = "warning"
-CRITICAL: Final = "critical"
-FULL: Final = "full"  # the severity of Condition.FULL
-
-WATCH: Final = "watch"  # level of an alert that wakes nobody
-PAGE: Final = "page"  # level of every other alert

@@ -19,11 +19,7 @@ _REMEDY = "expected: mqtwin in an environment of its own: pipx, uv tool install,
 
 
 def wrong_package(names: tuple[str, ...] = PACKAGES) -> str | None:
-    """Return one line about the first package that is not of mqtwin, with the remedy; None: all are. None is imported.
-
-    Args:
-        names: names of packages.
-    """
+    """Return one line about the first package that is not mqtwin's, with the remedy, or None; imports none of them."""
     return next((_sentence(name) for name in names if not _is_ours(name)), None)
 
 

@@ -222,8 +222,6 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
     """Write the future content of a file beside it, and return the path of this draft, to be renamed.
 
     Args:
-        path: the file.
-        data: its content.
         is_synced: flush the draft to the disk, so that a crash of the machine cannot leave the file empty.
 
     Raises:
@@ -263,11 +261,6 @@ def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
 def locked(path: Path, busy: str, right: str) -> Iterator[None]:
     """Hold the lock of a file, which has the number of the process and stays: two locks of one name would be two files.
 
-    Args:
-        path: the file.
-        busy: what is wrong where another process holds the lock, whose number is put behind it.
-        right: what is expected then.
-
     Raises:
         UsageError: another process holds the lock, or the file cannot be written.
     """
@@ -292,10 +285,6 @@ def locked(path: Path, busy: str, right: str) -> Iterator[None]:
 
 def read_secret(option: str, path: Path) -> str:
     """Return the secret in the first line of a file.
-
-    Args:
-        option: that names the file, for the error.
-        path: the file.
 
     Raises:
         UsageError: the file cannot be read, or its first line is empty or cannot be printed.

@@ -92,9 +92,7 @@ def as_local(time: int | str, zone: tzinfo = UTC, beside: int | str | None = Non
 
     Args:
         time: microseconds since 1970, or as `as_text` formats them.
-        zone: the zone.
         beside: a time on whose day the reader takes it to be, likewise; None: the date is shown in any case.
-        seconds: show them, too.
     """
     local = in_zone(time, zone)
     is_known = beside is not None and in_zone(beside, zone).date() == local.date()
@@ -118,10 +116,6 @@ def zone_periods(zone: tzinfo, day: int) -> tuple[tuple[int, int, str], ...]:
     """Return (begin, seconds ahead of UTC, abbreviation) of the periods of a zone within 400 days of a day.
 
     A page formats its times by them as `as_local` does. Begins are seconds since 1970, that of the first is 0.
-
-    Args:
-        zone: the zone.
-        day: days since 1970.
     """
 
     def period_at(second: int) -> tuple[int, str]:

@@ -19,18 +19,16 @@ from deploy.show.terminal import printable
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.feeds import FORMATS, Intake, make_feed
+from twin.feeds.protocol import COMMANDS, Asked, requests_to
 from twin.units import as_count
 
 if TYPE_CHECKING:
+    from streams.collecting.collect import Statistics
     from streams.collecting.sources import Source
+    from twin.feeds import Feed
 
 _FEED_DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
-_TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
-_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0, "rest": 30.0}  # rest: at least
-_PROMETHEUS_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
-
-
 _SERVER_DEFAULTS = ServerOptions()
 
 
@@ -76,13 +74,8 @@ def collect(
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
-    from streams.collecting.collect import EventWriter, Statistics
-    from streams.collecting.collect import collect as run
-    from streams.collecting.growing import FollowedFile, StandardInput
+    from streams.collecting.collect import Statistics
     from streams.collecting.sources import load_position, locked_position
-    from streams.kafka.dead_letters import LetterSender
-    from streams.kafka.publish import PublishResult, Sender
-    from streams.kafka.topics import Topics
     from streams.log import configure_logging
     from twin.stores.warm_up import warm
 
@@ -91,81 +84,116 @@ def collect(
     loaded_estate = open_estate(estate)
     intake = Intake(loaded_estate, resync=resync)
     options = spans.complete(choices.feed_options(queue=queue, flows=flows))
-    if format_name == "rest":  # --qmgr names those to ask; each answer names its own
+    if _is_asked_by_commands(format_name):  # --qmgr names those to ask; each answer names its own
         options = replace(options, qmgr=None)
     feed = make_feed(format_name, intake, options)
     with locked_position(position):
-        source: Source
-        if standard_input is not None:
-            _check_bytes(format_name, {"-": standard_input, "--follow": follow, "--topic": topic})
-            if position is not None:
-                raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
-            source = StandardInput(feed)
-        elif position is None:
-            raise UsageError("--position is missing; expected: a file that keeps the position")
-        elif follow is not None:
-            _check_bytes(format_name, {"--follow": follow, "--topic": topic})
-            source = FollowedFile(follow, feed, load_position(position, str(follow)), intake.complain)
-        else:
+        sources = {"-": standard_input, "--follow": follow, "--topic": topic}
+        source = _open_bytes(format_name, sources, position, feed)
+        if source is None:
+            assert position is not None, "only standard input has none"
             source = _open_source(format_name, position, kafka, topic, server, intake, choices.qmgr)
-        statistics, printer = None, ComplaintPrinter()
-        if counts is not None:
-            known = {} if position is None else load_position(position, source.name).coverage
-            statistics = Statistics(counts, loaded_estate, known, _say)
+        known = {} if counts is None or position is None else load_position(position, source.name).coverage
+        statistics = None if counts is None else Statistics(counts, loaded_estate, known, _say)
         warm()
         try:
-            topics = Topics(kafka.topic_prefix)
-            with (
-                stop_requests() as stop,
-                Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
-            ):
-                letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
-                print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
-                run(
-                    source,
-                    feed,
-                    intake,
-                    EventWriter(sender, letters, loaded_estate),
-                    position,
-                    statistics=statistics,
-                    stop=stop.is_set,
-                    leaving=stop.leaving,
-                    on_complaint=printer,
-                )
+            _run(format_name, source, feed, kafka, position, statistics, create_topics=create_topics)
         finally:
             source.close()
-        print_intake(intake, printer.printed)
-        place = "standard input has no position" if position is None else f"position in {position}"
-        print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
         print_not_understood(intake)
+
+
+def _run(
+    format_name: str,
+    source: Source,
+    feed: Feed,
+    kafka: KafkaOptions,
+    position: Path | None,
+    statistics: Statistics | None,
+    *,
+    create_topics: bool,
+) -> None:
+    """Collect until the end, and print what was collected."""
+    from streams.collecting.collect import EventWriter
+    from streams.collecting.collect import collect as run
+    from streams.kafka.dead_letters import LetterSender
+    from streams.kafka.publish import PublishResult, Sender
+    from streams.kafka.topics import Topics
+
+    intake, printer, topics = feed.intake, ComplaintPrinter(), Topics(kafka.topic_prefix)
+    with (
+        stop_requests() as stop,
+        Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
+    ):
+        letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
+        print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
+        assert intake.estate is not None, "a collector has one"
+        run(
+            source,
+            feed,
+            intake,
+            EventWriter(sender, letters, intake.estate),
+            position,
+            statistics=statistics,
+            stop=stop.is_set,
+            leaving=stop.leaving,
+            on_complaint=printer,
+        )
+    print_intake(intake, printer.printed)
+    place = "standard input has no position" if position is None else f"position in {position}"
+    print(f"{as_count(intake.events, 'event')} collected; {place}", file=sys.stderr)
 
 
 def _say(text: str) -> None:
     print(printable(f"mqtwin: {text}"), file=sys.stderr)
 
 
+def _is_asked_by_commands(name: str) -> bool:
+    server = FORMATS[name].server
+    return server is not None and server.requests == COMMANDS
+
+
 def _check_format(name: str, *, has_counts: bool) -> None:
-    """Raise UsageError if there is no such format, none that is live, or none with spans that --counts scales."""
+    """Raise UsageError if there is no such format, none that is live, or none that --counts scales."""
     live = sorted(known for known, form in FORMATS.items() if form.is_live)
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
     if name not in live:
         raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
-    if has_counts and name != "otlp":
-        raise UsageError(f"--counts scales spans; expected: format otlp, not {name}")
+    if has_counts and not FORMATS[name].is_scaled:
+        scaled = " or ".join(known for known, form in FORMATS.items() if form.is_scaled)
+        raise UsageError(f"--counts scales spans; expected: format {scaled}, not {name}")
 
 
-def _check_bytes(name: str, sources: Mapping[str, object]) -> None:
-    """Raise UsageError if a format has no files, or more than one of some sources is given, by option."""
-    if not FORMATS[name].is_file or name in _INTERVALS_S:
-        raise UsageError(f"{name} is not read from files; expected: no - and no --follow")
+def _open_bytes(
+    name: str, sources: Mapping[str, str | Path | None], position: Path | None, feed: Feed
+) -> Source | None:
+    """Return standard input or the file that grows, of the sources by option; None: the source is another.
+
+    UsageError: a format has no files, or more than one of the sources is given.
+    """
+    from streams.collecting.growing import FollowedFile, StandardInput
+    from streams.collecting.sources import load_position
+
     options = [option for option, value in sources.items() if value is not None]
+    has_input, path = sources["-"] is not None, sources["--follow"]
+    if not has_input and position is None:
+        raise UsageError("--position is missing; expected: a file that keeps the position")
+    if not has_input and path is None:
+        return None
+    if not FORMATS[name].is_file or FORMATS[name].server is not None:
+        raise UsageError(f"{name} is not read from files; expected: no - and no --follow")
     if len(options) > 1:
         raise UsageError(f"{' and '.join(options)}: two sources; expected: one of them")
+    if path is None or position is None:
+        if position is not None:
+            raise UsageError(f"--position {position}: standard input has no position; expected: no --position")
+        return StandardInput(feed)
+    return FollowedFile(Path(path), feed, load_position(position, str(path)), feed.intake.complain)
 
 
 def _open_source(
-    format_name: str,
+    name: str,
     position: Path,
     kafka: KafkaOptions,
     topic: str | None,
@@ -173,31 +201,24 @@ def _open_source(
     intake: Intake,
     qmgr: str | None,
 ) -> Source:
-    """Return the source of a format at its position."""
-    from streams.collecting import sources
+    """Return the source of a format at its position: a topic, or a server that is asked."""
     from streams.collecting.mqweb import MqwebSource
-    from streams.collecting.sources import load_position
+    from streams.collecting.sources import HttpSource, TopicSource, load_position
 
-    if format_name not in _INTERVALS_S:
-        name = topic or _TOPICS.get(format_name)
-        if name is None:
-            others = ", --follow or -" if FORMATS[format_name].is_file else ""
-            raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to{others}")
-        return sources.TopicSource(kafka.client(), name, load_position(position, name), intake.complain)
+    form = FORMATS[name]
+    if form.server is None:
+        read_topic = topic or form.topic
+        if not read_topic:
+            others = ", --follow or -" if form.is_file else ""
+            raise UsageError(f"{name} comes through Kafka; expected: --topic, that it is written to{others}")
+        return TopicSource(kafka.client(), read_topic, load_position(position, read_topic), intake.complain)
     if server.url is None:
-        raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
-    if format_name == "rest":
+        raise UsageError(f"{name} is asked for by HTTP; expected: --url")
+    if _is_asked_by_commands(name):
         mqweb = server.mqweb(server.url, qmgr, intake.estate, intake.complain, _say)
         return MqwebSource(mqweb, server.interval_s, load_position(position, mqweb.name))
     url = server.address(server.url)
-    interval_s = server.interval_s or _INTERVALS_S[format_name]
-    if format_name == "dds":
-        if server.sysplex is None:
-            raise UsageError("dds has reports of a sysplex; expected: --sysplex")
-        requests = sources.dds_requests(url, server.sysplex)
-    elif server.query_range:
-        requests = sources.range_requests(url, _PROMETHEUS_QUERY, interval_s, 3600.0)
-    else:
-        requests = sources.page_requests(url)
+    asked = Asked(url, server.interval_s or form.server.interval_s, server.sysplex, server.query_range)
+    requests = requests_to(form.server, asked)
     begin = load_position(position, url)
-    return sources.HttpSource(url, server.client(), requests, interval_s, begin, intake.complain)
+    return HttpSource(url, server.client(), requests, asked.interval_s, begin, intake.complain)

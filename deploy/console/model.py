@@ -576,9 +576,7 @@ def _outlook(
     Nothing that falls is filling, and no time is said of what is unlikely.
 
     Args:
-        first: the forecast for the resource that is full first.
         falling: when each resource began to fall, seconds since 1970; None: it does not.
-        incidents: the open ones.
     """
     if first is None or first.full_probability < _POSSIBLE:
         return False, False
@@ -599,9 +597,7 @@ def _urgency(severity: str, first: ResourceForecast | None, fullest_pct: float) 
     """Return a number by which the most urgent store comes first: alerts, then time left, then usage.
 
     Args:
-        severity: that of its incident.
         first: its forecast, if it is filling.
-        fullest_pct: usage of its fullest resource.
     """
     urgency = 1e6 * _rank(severity) + min(fullest_pct, 999.0)
     if first is not None and first.time_to_full_s is not None:

@@ -155,7 +155,6 @@ class PastTwins(Past):
         """Return the state records as of a time, by store: exactly those of a replay up to it.
 
         Args:
-            time_us: the time, microseconds since 1970.
             store: a single store; None: all that have had an event by then.
 
         Raises:
@@ -241,8 +240,6 @@ def mark_of(time_s: float, root: AlertData, change: str = str(Change.PAGED)) -> 
 
     Args:
         time_s: its time, seconds since 1970.
-        root: the alert that called.
-        change: what became of the incident.
     """
     return Mark(time=time_s, store=root.store, severity=root.severity, change=change, cause=root.cause)
 

@@ -226,7 +226,6 @@ class Broker:
         """Return the settings with those of security added. A hook: this broker has no users and adds none.
 
         Args:
-            settings: Settings of the broker.
             ports: Keeps ports open until the settings are written; see `_bind`.
         """
         del ports
@@ -326,7 +325,6 @@ def _bind(port: int, ports: contextlib.ExitStack) -> int:
 
     Args:
         port: The port; 0: any free one.
-        ports: The stack.
 
     Raises:
         OSError: The port is in use.
@@ -361,10 +359,6 @@ def _start_child(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """Start a child that does not outlive this process, in a session of its own, so that Ctrl-C reaches only us.
 
     The kernel kills the child when the *thread* that started it ends, so a thread waits for the child.
-
-    Args:
-        command: The child's command.
-        log: File for its standard output and standard error.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 

@@ -37,7 +37,6 @@ def useless_archives(java: Java, unused_since_s: float) -> list[Path]:
     """Return the archives that no longer fit the Java or the jars of this environment, and those nothing loads.
 
     Args:
-        java: Java of this environment.
         unused_since_s: Seconds of Unix time; an archive that was last used before is one that nothing loads.
     """
     contents: tuple[Content, ...] = ("java", *PROGRAMS)

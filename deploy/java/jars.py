@@ -133,12 +133,7 @@ def ensure_jars(name: str) -> tuple[Path, ...]:
 
 
 def maven(folder: Path, progress: DownloadProgress | None = None) -> MavenContext:
-    """Return jgo's Maven context with the repositories of jgo's configuration file, by default Maven Central.
-
-    Args:
-        folder: Folder for the downloads.
-        progress: Hook for the progress of each download.
-    """
+    """Return jgo's Maven context with the repositories of jgo's configuration file, by default Maven Central."""
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
     from jgo.maven import MavenContext, PythonResolver

@@ -212,12 +212,7 @@ CATALOGUE = {
 
 
 def store_labels(store: str, kind: str) -> dict[str, str]:
-    """Return the labels of a store; those that do not concern its kind are empty.
-
-    Args:
-        store: its name, such as QSG1/APP1 or QM01/PS04.
-        kind: see docs/state.md.
-    """
+    """Return the labels of a store; those that do not concern its kind are empty."""
     owner, _, name = store.partition("/")
     labels = dict.fromkeys(("qsg", "structure", "qmgr", "pageset", "queue", "platform"), "")
     match kind:

@@ -205,12 +205,7 @@ def _score_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sa
 
 
 def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:
-    """Return the sample of an open alert.
-
-    Args:
-        entry: the alert.
-        kinds: kind by store, from the state records.
-    """
+    """Return the sample of an open alert."""
     data = entry.alert.data
     labels = store_labels(data.store, kinds.get(data.store, "")) | resource_labels(data.resource)
     labels |= {"condition": data.condition, "severity": data.severity, "level": data.level}

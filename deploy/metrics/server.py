@@ -121,11 +121,7 @@ def metrics_server(
     """Serve in the background within the block; yield the port.
 
     Args:
-        host: address to bind.
         port: port to bind; 0: a free one.
-        registry: the metrics.
-        health: liveness and readiness.
-        on_failure: called with the error that ends the server before the block does.
 
     Raises:
         UsageError: the address cannot be bound.

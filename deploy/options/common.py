@@ -69,10 +69,6 @@ def words_of(options: DataclassInstance) -> tuple[str, ...]:
 def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     """Return the ``key=value`` items of a repeated option. The last value of a key counts; a value may contain ``=``.
 
-    Args:
-        option: Name of the option, for messages.
-        settings: The items.
-
     Raises:
         UsageError: An item has no ``=`` or no key. The message does not repeat the item: it may be a secret.
     """

@@ -66,7 +66,6 @@ class FeedChoices:
         """Return the options of a feed.
 
         Args:
-            queue: original queue of a streaming queue.
             flows: source of puts and gets in SMF: "statistics" or "accounting".
         """
         if not 0.1 <= self.slice_s <= 3600:

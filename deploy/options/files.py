@@ -88,7 +88,6 @@ def check_files(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
     """Check the files that the arguments of a command name, before it runs.
 
     Args:
-        command: Its function.
         arguments: Values by parameter; those that are not given may be left out.
 
     Raises:

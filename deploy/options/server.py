@@ -91,11 +91,7 @@ class MqwebOptions:
         """Return the client of queue managers.
 
         Args:
-            url: addresses of the servers, with commas.
-            qmgr: names of the queue managers, with commas.
             estate: the estate, if there is one.
-            complain: called with the code, place and text of a failure.
-            say: called with lines that are no failures.
 
         Raises:
             UsageError: an option is wrong.

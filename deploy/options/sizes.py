@@ -32,7 +32,6 @@ class SizeOptions:
         """Return the estate and its store of that kind; None without --estate.
 
         Args:
-            kind: kind of store.
             holds_queues: False for a structure that may be an administration structure.
 
         Raises:
@@ -66,7 +65,6 @@ class SizeOptions:
         """Return the estate, the structure, and its size in bytes; None for what is unknown.
 
         Args:
-            size: --size, which overrides the size in the estate.
             needs_size: True if a size is required, from --size or from the estate.
 
         Raises:
@@ -89,8 +87,6 @@ def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tup
 
     Args:
         estate: the estate; None: not given.
-        store: name of the store.
-        texts: values of --at-max-depth.
 
     Raises:
         UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
@@ -104,10 +100,6 @@ def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tup
 
 def parse_size_option(option: str, text: str) -> int:
     """Return the value of an option in bytes.
-
-    Args:
-        option: Name of the option, for the message.
-        text: Its value.
 
     Raises:
         UsageError: `text` is not a size above 0.

@@ -101,7 +101,6 @@ def alert_block(alert: AlertRecord, width: int | None = None, note: str = "") ->
     The steps of actions stand below a page that opens or gets worse, not below its updates.
 
     Args:
-        alert: The alert.
         width: Characters of a line of the terminal, at which it is wrapped; None: not at all.
         note: Note at the end of the heading; "": "updated" of an update.
     """

@@ -13,6 +13,7 @@ from twin.alerts.episodes import Alert
 from twin.alerts.texts import is_full_now
 from twin.conditions import CLEARED, PAGE, WATCH
 from twin.feeds.estate_import import CFRM
+from twin.feeds.protocol import DEFINITIONS, FLOWS, LEVELS, POLICY, formats_for
 from twin.feeds.site import MQSC, RECORDING, SiteFile, UnknownFileError
 from twin.records import (
     LIKELY,
@@ -95,12 +96,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def store_answers(states: Iterable[StateRecord], alerts: Iterable[Alert]) -> tuple[list[StoreAnswer], int]:
-    """Return the stores that matter, what is full first first, and the number of others.
-
-    Args:
-        states: last state records.
-        alerts: alert records, in order.
-    """
+    """Return the stores that matter, what is full first first, and the number of others."""
     open_alerts = _open_alerts(alerts)
     answers = [
         _answer(state, open_alerts.get(state.store, []))
@@ -222,26 +218,20 @@ def what_next(files: Iterable[SiteFile], not_read: Iterable[UnknownFileError]) -
     """Return a line for each kind of data that files lack, the most useful first.
 
     Args:
-        files: the files that were read.
         not_read: those that were not.
     """
     formats = {own.format_name for own in files}
     instead = list(dict.fromkeys(error.instead for error in not_read if error.instead))
     if not formats:
         return instead
-    known = {what for what, names in _NEXT.items() if formats & {*names}}
+    known = {what for what in _WORDS if formats & {*formats_for(what), *_TEXTS.get(what, ()), RECORDING}}
     return instead + [text for what, text in _WORDS.items() if what not in known]
 
 
-_NEXT = {  # formats that show something
-    "levels": ("display", "rest", "dds", "rmf", "prometheus", "mq_json", "odp", RECORDING),
-    "flows": ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", RECORDING),
-    "definitions": (MQSC, "rest", RECORDING),
-    "policy": (CFRM, "amqsevt", "mq_json", RECORDING),
-}
+_TEXTS = {DEFINITIONS: (MQSC,), POLICY: (CFRM,)}  # which are of no feed
 _WORDS = {
-    "levels": "a job log or SYSLOG with DISPLAY CFSTATUS, USAGE and QSTATUS every few minutes: how full stores are",
-    "flows": "SMF 115 with queue statistics (STATQ(ON), class 5), or statistics of amqsevt: which queues fill them",
-    "definitions": "definitions by CSQUTIL MAKEDEF or dmpmqcfg: which queues are where, how stores expand",
-    "policy": "the CFRM policy as IXCMIAPU prints it (DATA TYPE(CFRM) REPORT(YES)): how far structures grow",
+    LEVELS: "a job log or SYSLOG with DISPLAY CFSTATUS, USAGE and QSTATUS every few minutes: how full stores are",
+    FLOWS: "SMF 115 with queue statistics (STATQ(ON), class 5), or statistics of amqsevt: which queues fill them",
+    DEFINITIONS: "definitions by CSQUTIL MAKEDEF or dmpmqcfg: which queues are where, how stores expand",
+    POLICY: "the CFRM policy as IXCMIAPU prints it (DATA TYPE(CFRM) REPORT(YES)): how far structures grow",
 }

@@ -47,12 +47,7 @@ _METHOD = (
 
 
 def commission_document(report: Commission, source: str) -> Document:
-    """Return the verdict, the checks with what to do, and of each resource that was measured its fidelity and drift.
-
-    Args:
-        report: the report.
-        source: what was played, such as the name of a recording.
-    """
+    """Return the verdict, the checks with what to do, and of each resource that was measured its fidelity and drift."""
     gaps = [_gap_cells(own, len(report.stores)) for own in report.not_shown]
     rows = [_cells(store, resource) for store in report.stores for resource in store.fidelity]
     parts: list[Part] = [

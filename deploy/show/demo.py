@@ -70,10 +70,6 @@ def picture(
     """Return the whole picture.
 
     Args:
-        states: Latest state record of each store.
-        alerts: Alert records in their order.
-        total: Number of events in the recording.
-        speed: Event time over real time so far.
         asked_speed: Event time over real time as asked for; None: as it is.
     """
     panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
@@ -241,13 +237,7 @@ class MethodResult:
 
 
 def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> list[MethodResult]:
-    """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark.
-
-    Args:
-        recording: The recording.
-        estate: Its estate.
-        alerts: Alerts of the job, in their order.
-    """
+    """Return the results of other rules and of the twin's alerts. It replays the recording, without Kafka and Spark."""
     played = play(recording, estate)
     records = list(alerts)
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
@@ -292,12 +282,7 @@ def comparison_lines(results: Iterable[MethodResult]) -> tuple[list[str], list[l
 
 
 def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord]) -> tuple[bool, str]:
-    """Return True if a `full-forecast` alert was open just before the first 2192, and the line that reports it.
-
-    Args:
-        outcome: Outcome of the simulation.
-        alerts: Alerts of the job, in their order.
-    """
+    """Return True if a `full-forecast` alert was open just before the first 2192, and the line that reports it."""
     if outcome.first_full is None:
         return True, "No put was refused with 2192: there was nothing to predict."
     full_at, store = outcome.first_full
@@ -311,14 +296,7 @@ def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord]) -> tuple[bool, s
 
 
 def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path) -> list[tuple[str, str]]:
-    """Return what to try next, each as (what it answers, command), about the store that was full first.
-
-    Args:
-        program: How this program is called.
-        outcome: Outcome of the simulation.
-        estate: Estate file.
-        recording: The recording.
-    """
+    """Return what to try next, each as (what it answers, command), about the store that was full first."""
     full_at, store = outcome.first_full or (outcome.last, outcome.fullest)
     time = as_text(max(outcome.first, full_at - _BEFORE_S * SECOND))[:19] + "Z"
     files = command_line(["--estate", str(estate), "--recording", str(recording), "--at", time])

@@ -158,10 +158,7 @@ def advice_document(
     """Return whether the promise is kept, then plans with their proofs and steps, or what could be smaller.
 
     Args:
-        advice: the advice.
         proofs: as of `Proven`; none where there is no recording.
-        recording: name of the recording of the proofs.
-        reason: MQRC of puts for which the store has no room.
         record: what `--json` prints.
     """
     promise, outcome = advice.promise, advice.outcome
@@ -324,8 +321,6 @@ def proof_text(proofs: Sequence[Proof], title: str, recording: str) -> str:
 
     Args:
         proofs: as of `Proven`.
-        title: that of its proof.
-        recording: name of the recording.
     """
     if not proofs:
         return "not proven: no recording"

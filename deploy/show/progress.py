@@ -88,7 +88,6 @@ def show_progress(activity: str, recording: Path | None = None) -> Iterator[Call
     """Show the progress of an activity. Yield a function that takes the current chunk and the events so far.
 
     Args:
-        activity: Name of the activity.
         recording: The recording that is read. For a plain `.ndjson` file the progress includes the share of the file.
     """
     console = Console(stderr=True)

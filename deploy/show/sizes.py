@@ -61,8 +61,6 @@ def structure_document(
     """Return the plans of a structure.
 
     Args:
-        plans: The plans.
-        warnings: Warnings, one per line.
         init_size: Bytes for which `fits_initially` was computed, if it was.
         size: Bytes for which `fits` was computed, if it was.
     """
@@ -142,9 +140,7 @@ def page_set_document(plan: PageSetPlan, config: PageSet | None, warnings: Itera
     """Return the plan of a page set.
 
     Args:
-        plan: The plan.
         config: The page set of an estate that it is compared with; None: none was given.
-        warnings: Warnings before those of the plan, one per line.
     """
     rows = [
         *map(_length_row, plan.lengths),

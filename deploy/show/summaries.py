@@ -41,13 +41,7 @@ _COVERAGE = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "mi
 
 
 def print_usage(states: Iterable[StateRecord], *, has_forecast: bool = True, stderr: bool = False) -> None:
-    """Print a row for each store, its resource nearest to full, and notes on stores.
-
-    Args:
-        states: state records.
-        has_forecast: print what is said of the time until full.
-        stderr: to standard error.
-    """
+    """Print a row for each store, its resource nearest to full, and notes on stores."""
     records = list(states)
     columns = slice(None if has_forecast else -1)
     rows = [row[columns] for row in usage_lines(records)]
@@ -146,12 +140,7 @@ def forecast_text(first: ResourceForecast | None, lacking: str = "", assumed: st
 
 
 def full_in(times: TimeToFull, probability: float) -> str:
-    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`.
-
-    Args:
-        times: the quantiles.
-        probability: Probability that it is full within the horizon.
-    """
+    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`."""
     middle, interval = as_estimate(times.p10, times.p50, times.p90)
     return f"{middle} ({interval}, probability {100 * probability:.0f} %)"
 
@@ -204,13 +193,7 @@ def published_summary(published: PublishResult) -> str:
 
 
 def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
-    """Return the summary of `mqtwin record`.
-
-    Args:
-        out: Path of the recording.
-        recorded: Counts of events and records.
-        seconds: Run time.
-    """
+    """Return the summary of `mqtwin record`."""
     text = f"{as_count(recorded.events, 'event')} of {as_count(recorded.records, 'record')}"
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
@@ -263,12 +246,7 @@ class ComplaintPrinter:
 
 
 def print_intake(intake: Intake, printed: int = 0) -> None:
-    """Print complaints, what was passed over, unknown names, peaks, and the table of coverage.
-
-    Args:
-        intake: the intake.
-        printed: number of its complaints that were printed as they came.
-    """
+    """Print complaints, what was passed over, unknown names, peaks, and the table of coverage."""
     print_complaints(intake, printed)
     print_inputs(intake)
     for store, peak in sorted(intake.peaks.items()):

@@ -209,13 +209,7 @@ def _grid(table: Table, width: int) -> Grid:
 
 
 def _column_widths(rows: Sequence[Sequence[str]], columns: Iterable[int], width: int) -> dict[int, int] | None:
-    """Return the widths of columns so that a table fits without breaking a word or number; None if that is impossible.
-
-    Args:
-        rows: Cells of each row, headings first.
-        columns: Indexes of the columns to show.
-        width: Characters of a line.
-    """
+    """Return column widths with which a table fits without breaking a word or number; None if there are none."""
     widths = {i: max(len(row[i]) for row in rows) for i in columns}
     unbroken = {i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in words(row[i]) or [""])) for i in widths}
     padding = (1 if len(widths) > _WIDE_TABLE else 2) * (len(widths) - 1)

@@ -150,12 +150,8 @@ def check_offsets(
     """Compare the offsets of a checkpoint with Kafka and return the records that the job will skip.
 
     Args:
-        location: the checkpoint, for errors.
-        offsets: the start of its next batch.
         known_ids: topic -> id at the last start; "" if unknown.
         cluster: id at the last start; "" if unknown.
-        kafka: the present state of the cluster.
-        servers: the address of Kafka, for errors.
         tolerate: `--tolerate-data-loss`.
 
     Raises:

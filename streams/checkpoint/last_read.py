@@ -38,8 +38,6 @@ def read_last(kafka: Mapping[str, str], offsets: Offsets, seconds: float = SECON
     """Return the last record before the given offsets of each partition, as far as Kafka has it and answers.
 
     Args:
-        kafka: client settings.
-        offsets: offset of the next record by topic and partition.
         seconds: until what has not come is left out.
     """
     last: LastRead = {}

@@ -211,7 +211,6 @@ class CheckpointFiles(BatchLogs):
         """Yield the damage of files that no other check reads.
 
         Args:
-            known: names of those that have a finding.
             has_state: True: those of the state, too.
         """
         for name, path in self._all_files():

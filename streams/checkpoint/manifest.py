@@ -74,12 +74,6 @@ def note_estate(
 ) -> tuple[EstateSince, ...]:
     """Keep the estate of a job that starts, and return all that it has had.
 
-    Args:
-        folder: the checkpoint.
-        estate: the estate.
-        begin: offsets of the next batch.
-        before: those of the starts before, in their order.
-
     Raises:
         OSError: it cannot be written.
     """
@@ -107,8 +101,6 @@ def stretches_from(folder: Folder, known: Sequence[EstateSince], begin: EventOff
     change is as the estate before left it.
 
     Args:
-        folder: the checkpoint.
-        known: estates of the job, in order.
         begin: offsets between two batches; empty: from the beginning of the topic on.
     """
     starts = [(own.digest, own.begin) for own in known]
@@ -212,17 +204,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         before: Manifest | None = None,
         estates: Sequence[EstateSince] = (),
     ) -> Manifest:
-        """Return the manifest of a job that starts now.
-
-        Args:
-            estate: estate of the job.
-            topics: topics of the job.
-            ids: topic -> Kafka's id.
-            cluster: Kafka's id of the cluster.
-            partitions: partitions of the state.
-            before: manifest of the start before.
-            estates: estates of the job in their order, this one last.
-        """
+        """Return the manifest of a job that starts now."""
         kinds = before.kinds if before is not None else {}
         return cls(
             mqtwin=importlib.metadata.version("mqtwin"),
@@ -305,12 +287,7 @@ class Guard(ABC):
         self.manifest = manifest
 
     def note_estate(self, estate: Estate, begin: EventOffsets) -> tuple[EstateSince, ...]:
-        """Keep the estate of this start; return all of the job, in order. UsageError: it cannot be written.
-
-        Args:
-            estate: estate of the job.
-            begin: offsets of the events of the next batch.
-        """
+        """Keep the estate of this start; return all of the job, in order. UsageError: it cannot be written."""
         before = self.manifest.estates if self.manifest is not None and self.files.has_begun else ()
         with self._writing():
             return note_estate(self.files.folder, estate, begin, before)
@@ -369,11 +346,8 @@ def check_belongs(
     """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark.
 
     Args:
-        location: the checkpoint, a path or URI of the user.
         manifest: manifest of the checkpoint, if it has one.
         files: Spark's files; the last offsets name the topics.
-        topics: topics of the job.
-        conf: the user's settings of Spark.
 
     Raises:
         UsageError: refused; the message has a remedy.
@@ -459,7 +433,6 @@ def log_changed_estate(manifest: Manifest | None, estate: Estate, before: Estate
 
     Args:
         manifest: manifest of the checkpoint, if it has one.
-        estate: estate of the job.
         before: that of its last start; None: not known.
     """
     removed = sorted(set(manifest.stores) - set(estate.stores)) if manifest is not None else []

@@ -54,11 +54,8 @@ def skip_record(
     """Take the next step past a record; nothing is changed if the job has passed it, or has not come to it yet.
 
     Args:
-        directory: a checkpoint on this machine that no job runs on.
-        place: place of the record.
         kafka: client settings, ``bootstrap.servers`` among them.
         topics: topics of the job; the record becomes a dead letter.
-        remember: called with the place before the job passes it, for readers of its past.
 
     Raises:
         UsageError: the file of offsets is damaged.

@@ -83,7 +83,6 @@ class SnapshotWriter:
         """Write a snapshot of a committed batch if it is due; a failure is logged and counted.
 
         Args:
-            batch: number of the batch.
             clock_us: latest event time of the stores with events in it, microseconds since 1970; 0: none is known.
         """
         self._time = max(self._time, clock_us)

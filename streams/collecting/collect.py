@@ -212,14 +212,9 @@ def collect(
 
     Args:
         source: source of pages.
-        feed: their reader.
-        intake: intake of the feed.
-        writer: to the events topic.
         position_file: keeps the position; None: the source has none.
         statistics: scales spans by their coverage; None: events are taken as they are.
         stop: polled several times per second.
-        leaving: returns a context, which a stop leaves by StopRequestedError, for the requests to a server.
-        on_complaint: called with each complaint that the intake keeps, later with those of which a letter is sent.
         on_events: called with the number of events published, after each of several pages.
 
     Raises:

@@ -156,8 +156,6 @@ class FollowedFile(GrowingSource):
         """Begin with the file that was followed before; or say that it is gone, and begin with the first behind it.
 
         Args:
-            own: identity of that file.
-            start: where to begin in it.
             written: when it was last written, microseconds since 1970; 0: it is not known.
         """
         for path in self._path.absolute().parent.iterdir():

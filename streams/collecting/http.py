@@ -181,11 +181,7 @@ class Requester:
         """Return the answer to a request.
 
         Args:
-            method: GET, POST or DELETE.
-            url: http or https.
-            headers: in addition to those of HTTP.
             max_bytes: maximum size of the answer's body; beyond it the connection is closed.
-            content: the body of the request.
 
         Raises:
             RequestError: no status came in time; the message does not name the address.
@@ -306,10 +302,6 @@ class HttpClient:
     def get(self, url: str, accept: str) -> tuple[bytes, str]:
         """Return the body and content type of an answer.
 
-        Args:
-            url: http or https.
-            accept: content type to ask for.
-
         Raises:
             RequestError: no whole answer in time, a status other than 200, or more than MAX_BYTES.
             UsageError: a file of secrets cannot be read.
@@ -367,8 +359,6 @@ def check_url(text: str, login: str = "--user and --password-file", *, has_secre
     """Return an address.
 
     Args:
-        text: the address.
-        login: the options for credentials.
         has_secret: a password or a token is sent there: by https, or within this machine.
 
     Raises:

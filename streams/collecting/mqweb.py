@@ -165,6 +165,7 @@ class Mqweb:
         has_token: log in for a token instead of sending the password with each request.
         max_per_minute: ceiling of requests in any minute; None: there is none.
         clock: time, microseconds since 1970.
+        sleep: waits for some seconds.
         say: called with what is worth a line and is no failure.
 
     Raises:
@@ -184,11 +185,13 @@ class Mqweb:
         has_token: bool = False,
         max_per_minute: int | None = None,
         clock: Callable[[], int] = microseconds,
+        sleep: Callable[[float], None] = time.sleep,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         servers = dict.fromkeys(url.partition("/ibmmq")[0].rstrip("/") for url in urls)
         self.name = ",".join(servers)
         self.clock = clock
+        self.sleep = sleep
         if not qmgrs:
             raise UsageError("no queue manager to ask; expected: --qmgr QM01,QM02")
         self._qmgrs = [check_name("--qmgr", qmgr) for qmgr in dict.fromkeys(qmgrs)]
@@ -400,7 +403,6 @@ class Mqweb:
         """Return the ways to ask a queue manager, best first: itself; if no server reaches it, others with CMDSCOPE.
 
         Args:
-            member: queue manager whose state is shown.
             is_direct: without those by CMDSCOPE.
         """
         if member in self._qmgrs:
@@ -444,14 +446,7 @@ class Mqweb:
     def _cover(
         self, own: _Round, command: Command, member: str, *, is_direct: bool = False
     ) -> Generator[None, None, bool]:
-        """Ask for all names of a command, in parts if need be; return False without a whole answer.
-
-        Args:
-            own: the round.
-            command: the command.
-            member: queue manager whose state is shown.
-            is_direct: ask only itself.
-        """
+        """Ask for all names of a command, in parts if need be; return False without a whole answer."""
         patterns = deque([self._queues if command.qualifier in _OF_QUEUES else "*"])
         is_whole = True
         while patterns:
@@ -491,7 +486,7 @@ class Mqweb:
         """Wait in steps until a request may be made under the ceiling; the last step is the request's."""
         while (wait_s := self._wait_s()) > 0:
             yield
-            time.sleep(min(wait_s, _READ_SECONDS))
+            self.sleep(min(wait_s, _READ_SECONDS))
         yield
 
     @contextmanager
@@ -563,12 +558,7 @@ class Mqweb:
         return pause is not None and pause.is_on(self.clock())
 
     def _note_too_large(self, request: _Request, patterns: int) -> bool:
-        """Cut a pattern whose answer is too large and return True; complain if it cannot be cut.
-
-        Args:
-            request: what was asked.
-            patterns: number of patterns that are still to be asked for.
-        """
+        """Cut a pattern whose answer is too large and return True; complain if it cannot be cut."""
         is_cut = request.command.is_generic and request.pattern.endswith("*")
         if is_cut and len(request.cut) + patterns < MAX_PATTERNS:
             request.cut.add(request.pattern)
@@ -580,8 +570,6 @@ class Mqweb:
         """Wait after a failure and return True if there is another way; else complain of what is new.
 
         Args:
-            failure: the failure.
-            request: what was asked.
             is_direct: there are no ways by CMDSCOPE; where the server does not reach it, another member is asked.
         """
         if failure.may_run and request.command.qualifier in _OF_QUEUES and request.pattern.endswith("*"):
@@ -622,8 +610,6 @@ class Mqweb:
         """Wait after a failure; return the key of what waits.
 
         Args:
-            failure: the failure.
-            keys: those of its request.
             is_vain: no server reaches the member, and it has not answered by CMDSCOPE yet: probably it does not run.
         """
         now = self.clock()
@@ -664,7 +650,7 @@ class Mqweb:
     def _pace(self) -> None:
         """Wait until a request may be made, and count it."""
         while (wait_s := self._wait_s()) > 0:
-            time.sleep(min(wait_s, _READ_SECONDS))
+            self.sleep(min(wait_s, _READ_SECONDS))
         if self._max_per_minute is not None:
             self._asked_at.append(self.clock())
 
@@ -744,7 +730,7 @@ class MqwebSource(Source):
             late = 0 if self._started is None else (now - self._started) % self._interval
             self._began, self._started = now, now - late
             return self._mqweb.steps(has_definitions=False)
-        time.sleep(min((self._started + self._interval - now) / 1e6, _READ_SECONDS))
+        self._mqweb.sleep(min((self._started + self._interval - now) / 1e6, _READ_SECONDS))
         return None
 
     @override

@@ -123,11 +123,6 @@ class MqwebSession:
     def post(self, requester: Requester, qmgr: str, content: bytes) -> tuple[str, Answer]:
         """Return address and answer to a command, of status 200 or 400, by the newest version that there is.
 
-        Args:
-            requester: client of the round.
-            qmgr: queue manager.
-            content: body of the request.
-
         Raises:
             FailedRequestError: no answer, or another status.
             TooLargeError: the answer is too large.

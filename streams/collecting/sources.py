@@ -9,12 +9,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
@@ -29,14 +27,13 @@ from twin.errors import MqtwinError, UsageError
 from twin.events import Event
 from twin.feeds import Feed, Page
 from twin.feeds.connect import APPEND_TIME
+from twin.feeds.protocol import Requests
 from twin.outputs import locked, replace_file
 
 _BATCH = 500  # records per read
 _READ_SECONDS = 0.2
 _SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 64 * 1024}
 _MAX_WAITING = 1_000_000  # records whose events may be held back
-
-DDS_REPORTS = ("CFACT", "CFOVER")
 
 
 Place = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -59,10 +56,6 @@ class Position(msgspec.Struct, kw_only=True):
 
 def load_position(path: Path, source: str) -> Position:
     """Return the position in a file, or that of a new source if there is no file.
-
-    Args:
-        path: the file.
-        source: topic or address.
 
     Raises:
         UsageError: the file cannot be read, or belongs to another source.
@@ -297,8 +290,7 @@ class HttpSource(Source):
     Args:
         name: name of its position.
         client: for the requests.
-        requests: returns (address, content type to ask for) of the next requests, given start and end of the time
-            since the last ones, microseconds.
+        requests: returns the next requests, see `twin.feeds.protocol.Server`.
         interval_s: seconds.
         position: where to begin.
         complain: called with the code, place and text of a failure.
@@ -310,7 +302,7 @@ class HttpSource(Source):
         self,
         name: str,
         client: HttpClient,
-        requests: Callable[[int, int], Sequence[tuple[str, str]]],
+        requests: Requests,
         interval_s: float,
         position: Position,
         complain: Callable[[str, str, str], None],
@@ -350,58 +342,6 @@ class HttpSource(Source):
     @override
     def position(self, feed: Feed) -> Position:
         return Position(source=self.name, time=self._asked)
-
-
-def dds_requests(url: str, sysplex: str) -> Callable[[int, int], Sequence[tuple[str, str]]]:
-    """Return the requests for the latest reports of RMF's Distributed Data Server [IBM: z/OS 3.2, RMF, ddsapi].
-
-    Args:
-        url: http or https, host and port.
-        sysplex: its name.
-    """
-    resource = f",{sysplex},SYSPLEX"
-    addresses = [
-        (f"{url.rstrip('/')}/gpm/rmfm3.xml?{urlencode({'report': report, 'resource': resource})}", "application/json")
-        for report in DDS_REPORTS
-    ]
-    return lambda _start, _end: addresses
-
-
-def page_requests(url: str) -> Callable[[int, int], Sequence[tuple[str, str]]]:
-    """Return the request for a page of metrics."""
-    return lambda _start, _end: [(url, "text/plain;version=0.0.4")]
-
-
-def range_requests(
-    url: str, query: str, step_s: float, max_back_s: float
-) -> Callable[[int, int], Sequence[tuple[str, str]]]:
-    """Return the requests of Prometheus' range query [Prometheus: HTTP API, Range queries], from the last end on.
-
-    Args:
-        url: http or https, host and port.
-        query: the query.
-        step_s: seconds between two values.
-        max_back_s: seconds to ask for at most, at the first request or after a pause.
-    """
-
-    def requests(start: int, end: int) -> Sequence[tuple[str, str]]:
-        step = round(step_s * 1e6)
-        last = end // step * step
-        first = max(start // step * step + step, last - round(max_back_s * 1e6) // step * step)
-        if first > last:
-            return []
-        values = {"query": query, "start": _seconds(first), "end": _seconds(last), "step": f"{step_s:g}"}
-        address = url.rstrip("/")
-        return [
-            (f"{address}/api/v1/metadata", "application/json"),  # which metrics are counters
-            (f"{address}/api/v1/query_range?{urlencode(values)}", "application/json"),
-        ]
-
-    return requests
-
-
-def _seconds(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat().replace("+00:00", "Z")
 
 
 def _text(value: bytes | str | None) -> str:

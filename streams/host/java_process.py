@@ -71,11 +71,6 @@ def _ignore_sigterm_after(inner: Callable[[], None]) -> Callable[[], None]:
 def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: Mapping[str, str]) -> JavaGateway:
     """Start Spark's JVM and log its output.
 
-    Args:
-        conf: settings of Spark.
-        scratch: directories to remove once it has ended.
-        environment: environment variables for it, in addition to those of this process.
-
     Raises:
         MqtwinError: it ended before it answered; the message has its last line.
     """
@@ -114,11 +109,7 @@ def kill_java() -> None:
 
 
 def explain_java_exit(wait_seconds: float = 0.0) -> str:
-    """Return a sentence about the end of Spark's Java process; empty while it runs, or if this process started none.
-
-    Args:
-        wait_seconds: time to wait for its end.
-    """
+    """Return a sentence about the end of Spark's Java process; empty while it runs, or if this process started none."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway  # noqa: SLF001 -- PySpark has no other way to ask
@@ -188,12 +179,7 @@ class _ToLog(logging.Handler):
 
 
 def log_lines(lines: TextIO, last: deque[str] | None = None) -> None:
-    """Log each line until the JVM, and every process that inherited its output, has ended.
-
-    Args:
-        lines: the output.
-        last: receives the lines.
-    """
+    """Log each line until the JVM, and every process that inherited its output, has ended."""
     log = structlog.get_logger("mqtwin.java")
     with lines:
         for line in lines:

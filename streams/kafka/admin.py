@@ -87,7 +87,6 @@ def prepare_topics(
     """Create missing topics, but for that of a collector, and return the limits of all.
 
     Args:
-        topics: their names.
         kafka: client settings, ``bootstrap.servers`` among them.
         partitions: partitions of a new events topic; other topics have one. More partitions than stores are of no
             use, and adding partitions later moves stores to other partitions, which breaks their order.
@@ -132,8 +131,6 @@ def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create
     """Return the largest record that a topic takes, in bytes, for a producer.
 
     Args:
-        topics: names of the topics.
-        name: one of them.
         kafka: client settings, ``bootstrap.servers`` among them.
         create: create it if it is missing.
 
@@ -169,7 +166,6 @@ def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str
     """Return the topics that do not exist.
 
     Args:
-        kafka: client settings.
         required: topic -> operations that the user needs there, as `Topics.rights`.
 
     Raises:
@@ -213,13 +209,6 @@ def list_offsets(
 ) -> dict[tuple[str, int], int]:
     """Return an offset of each partition, by topic and number.
 
-    Args:
-        admin: a client for topics.
-        partitions: their numbers by topic.
-        offset: the first one, or the one after the last record.
-        isolation: READ_COMMITTED for the last stable offset as the latest one.
-        seconds: limit for the answer.
-
     Raises:
         KafkaException: no broker answers, it refuses, or a partition has no leader.
     """
@@ -260,7 +249,6 @@ def check_event_log(name: str, settings: Mapping[str, str]) -> None:
     """Check that a topic keeps each event until the job has read it; log a retention that may be too short.
 
     Args:
-        name: its name.
         settings: its settings; none if the user may not read them.
 
     Raises:
@@ -346,11 +334,6 @@ def missing_right(operation: str, topic: str) -> UsageError:
 def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:
     """Return the topics among those required that exist, once the user's rights on them are checked.
 
-    Args:
-        admin: a client for topics.
-        kafka: its settings, for the error.
-        required: topic -> operations that the user needs there, READ or WRITE.
-
     Raises:
         UsageError: a right is missing.
         MqtwinError: no broker answers.
@@ -382,12 +365,7 @@ def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapp
 
 
 def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> MqtwinError | None:
-    """Return the error for a failure inside Spark that is a missing right or a certificate; None for others.
-
-    Args:
-        failure: Spark's message, with the exceptions of Kafka's Java client in it.
-        required: topic -> operations that the job needs there.
-    """
+    """Return the error for a failure inside Spark that is a missing right or a certificate; None for others."""
     topics = _REFUSED_TOPICS.search(failure)
     if topics is not None:
         rights = [

@@ -61,8 +61,6 @@ def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_err
 
     Args:
         kafka: client settings of the user, `bootstrap.servers` among them.
-        defaults: librdkafka's names and values.
-        last_error: receives the errors that the client reports by itself.
 
     Raises:
         UsageError: librdkafka refuses a setting.
@@ -84,11 +82,6 @@ def deliver(
 
     Args:
         kafka: client settings of the user, `bootstrap.servers` among them.
-        topic: name of the topic.
-        values: values by key.
-        defaults: librdkafka's names and values.
-        headers: headers of each record.
-        seconds: limit for all.
 
     Raises:
         UsageError: librdkafka refuses a setting.
@@ -140,8 +133,6 @@ def fetch_metadata(
 
     Args:
         client: a producer or consumer; a broker may create the topic that a producer asks for.
-        kafka: client settings, for the error.
-        last_error: that of the client.
         topic: name of the topic; None: all topics.
 
     Raises:

@@ -23,11 +23,6 @@ def events_until(time_us: int, reader: EventReader, decoder: Decoder) -> Iterato
 
     A partition is read until a record ends `LATER_EVENTS` later events in a row, so that what is read depends on the
     records alone.
-
-    Args:
-        time_us: the time, microseconds since 1970.
-        reader: reader of the events topic, which has been started.
-        decoder: decoder of the estate.
     """
     for _, decoded, _ in _read_until(time_us, reader, decoder):
         yield decoded.until(time_us)

@@ -58,8 +58,6 @@ def write_note(kafka: Mapping[str, str], topics: Topics, note: Note) -> None:
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        note: a note that was checked.
 
     Raises:
         UsageError: the user may not write there.

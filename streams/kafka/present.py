@@ -52,9 +52,6 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        estate: the estate of the job.
-        store: name of the store.
 
     Raises:
         UsageError: the topics have no state record or no event of the store, or the user may not read them.
@@ -83,7 +80,6 @@ def read_last_states(kafka: Mapping[str, str], topics: Topics) -> dict[str, Stat
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
 
     Raises:
         UsageError: the user may not read the topic.
@@ -103,8 +99,6 @@ def read_latency(kafka: Mapping[str, str], topics: Topics, hours: float) -> Late
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
-        hours: before the latest record.
     """
     guard = RecordGuard()
     written: list[tuple[float, float]] = []  # (seconds since 1970, latency in seconds)
@@ -160,12 +154,7 @@ def _latencies(record: TopicRecord) -> Iterator[tuple[float, float]]:
 
 
 def measurement_of(state: StateRecord, estate: Estate) -> Event:
-    """Return a MEASURE with the figures of a state record; messages only where all of them are known.
-
-    Args:
-        state: state record of a store of the estate, with a time.
-        estate: names the queue manager of the event.
-    """
+    """Return a MEASURE with the figures of a state record; messages only where all of them are known."""
     fields = msgspec.to_builtins(state)
     measured = without_nulls({name: fields.get(name) for name in (*MEASURED_COUNTS, "smds", "scm")})
     if state.messages_estimated:

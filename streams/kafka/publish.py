@@ -146,10 +146,6 @@ class OutgoingChunk:
         """Yield rows as NDJSON or Arrow, grouped by store or by partition, in their order within a group.
 
         Args:
-            start: first row.
-            stop: row after the last one.
-            content_type: NDJSON or ARROW.
-            max_events: events per record.
             max_bytes: bytes per value; only a single event may have more.
             partitions: i4[stores]: partition of each store, to group by it; None: by store.
         """
@@ -351,17 +347,12 @@ def publish(
     """Publish a recording and return when all of it is delivered.
 
     Args:
-        path: the recording.
-        estate: assigns events to stores.
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
         content_type: content type of the records, one of `twin.events.CONTENT_TYPES`.
         by_partition: an NDJSON or Arrow record has the events of all stores of a partition, and no key; False: those of
             one store, its key.
         pace: the schedule; None: everything at once.
         create_topics: create the events topic if it is missing; False: raise an error.
-        on_progress: called after each slice with the chunk and the number of events published.
-        on_rejects: called after each chunk with its events that belong to no store and the number of events published.
 
     Raises:
         UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not

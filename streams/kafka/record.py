@@ -294,11 +294,9 @@ def record(
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
             `follow` it is continued, which is not possible for `.arrow`.
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics.
         follow: read on beyond the present end of the topic, until `stop`.
         skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
         stop: polled several times per second.
-        on_progress: called after each batch of records.
 
     Raises:
         UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may
@@ -329,8 +327,6 @@ def record_until(path: Path, time_us: int, reader: EventReader, decoder: Decoder
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`.
         time_us: the time, microseconds since 1970; some later events are in the recording, too.
-        reader: reader of the events topic, which has been started.
-        decoder: decoder of the estate.
 
     Raises:
         UsageError: the path cannot be written.

@@ -283,7 +283,6 @@ def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]
     """Return the settings that make Kafka's Java client resolve `reference`.
 
     Args:
-        path: the properties file.
         settings: those of the user; their own providers are kept.
     """
     others = [name for name in settings.get("config.providers", "").split(",") if name.strip()]

@@ -218,7 +218,6 @@ def read_to_end(kafka: Mapping[str, str], topic: str) -> Iterator[TopicRecord]:
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topic: its name.
 
     Raises:
         UsageError: the user may not read it.
@@ -235,7 +234,6 @@ def is_left_out(message: Message, skipped: Collection[tuple[int, int]] = ()) -> 
     Only --skip lets a job pass such a record, or any other that ends it.
 
     Args:
-        message: the record.
         skipped: partition and offset of the records that `--skip` named, `Manifest.skipped_of`.
     """
     kind, written_ms = message.timestamp()
@@ -290,7 +288,6 @@ class EventReader:
 
         Args:
             offsets: first offset by partition; other partitions are read from their beginning.
-            recording: the file to continue, for the error.
             until: offset by partition of the first record that is not read, of others that at their beginning; None:
                 they are read to their ends.
 

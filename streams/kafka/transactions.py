@@ -133,7 +133,6 @@ def watch_transactions(kafka: Mapping[str, str], topics: Iterable[str]) -> Trans
 
     Args:
         kafka: client settings, ``bootstrap.servers`` among them.
-        topics: names.
     """
     if not reads_committed(kafka):
         return None

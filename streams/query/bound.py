@@ -50,7 +50,6 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
 
     Args:
         kafka: client settings, ``bootstrap.servers`` among them.
-        topic: its name.
     """
     try:
         size = measure_mean_size(kafka, topic)

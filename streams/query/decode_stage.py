@@ -57,12 +57,7 @@ KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
 def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for `mapInArrow`, from record batches of `KAFKA_COLUMNS` to those of `BLOCK_ROWS`.
-
-    Args:
-        packed: the plan.
-        source: topic of the events, as named in dead letters.
-    """
+    """Return the function for `mapInArrow`, from record batches of `KAFKA_COLUMNS` to those of `BLOCK_ROWS`."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -80,8 +75,6 @@ def decode_task(
     """Decode the record batches of a task.
 
     Args:
-        packed: the plan.
-        source: topic of the events, as named in dead letters.
         task: number of the task; it spreads dead letters over buckets.
         batches: record batches of `KAFKA_COLUMNS`.
     """

@@ -126,13 +126,6 @@ def start_query(
 ) -> StreamingQuery:
     """Start the query.
 
-    Args:
-        settings: settings of the job.
-        session: that runs it.
-        packed: the plan, for the workers.
-        limits: largest value that each output topic takes.
-        explain_failure: returns the cause of a failure on one line.
-
     Raises:
         UsageError: a setting is wrong.
         MqtwinError: Spark does not start the query.
@@ -213,8 +206,6 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
     Args:
         events: input records, of `KAFKA_COLUMNS`.
-        packed: the plan.
-        source: topic of the events, as named in dead letters.
     """
     from pyspark.sql import functions as f
 

@@ -71,7 +71,6 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
     """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
 
     Args:
-        settings: settings of the job.
         on_batch: called with the figures of each batch, see `streams.query.progress.batch_figures`.
 
     Raises:
@@ -100,7 +99,6 @@ def start_job(
     """Prepare topics, Spark and executors, and start the query.
 
     Args:
-        settings: settings of the job.
         session: session to use; None: a new one.
         on_batch: see `run_job`.
 
@@ -370,11 +368,7 @@ def explain(
     job was deleted, a Python worker was killed. Otherwise it is the innermost message of Spark's text.
 
     Args:
-        error: the exception.
-        checkpoint: location of the checkpoint, a path or a URI.
-        directories: local directories that Spark and its workers write to.
         kafka: client settings, ``bootstrap.servers`` among them.
-        topics: operations that the job needs, by topic.
     """
     java_exit = explain_java_exit(DEATH_SECONDS)
     if java_exit:

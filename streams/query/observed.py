@@ -134,8 +134,6 @@ def restarted_route(blocks: Iterable[EventBlock], duplicates: int, clock: int) -
     """Return the number, plus one, of the route with most young duplicates of a store in a batch; 0 if they are few.
 
     Args:
-        blocks: events of the store in the batch.
-        duplicates: how many of them were duplicates.
         clock: clock of the store after the batch, microseconds. Events that were applied are not younger.
     """
     total, young = 0, []

@@ -88,7 +88,6 @@ class JobPast:
         """Return the state records as of a time, by store, sorted: those of a replay of all events up to it.
 
         Args:
-            time_us: the time, microseconds since 1970.
             store: a single store; None: all that have had an event by then.
 
         Raises:
@@ -113,9 +112,7 @@ class JobPast:
         """Return every moment of a period, the events of which are kept in a folder.
 
         Args:
-            begin_us: its begin, microseconds since 1970.
             end_us: its end, likewise; some later events may be in it, too.
-            folder: folder for the recording.
 
         Raises:
             UsageError: as for `states`; there is no event in it.

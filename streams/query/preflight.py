@@ -36,7 +36,6 @@ def check_executors(session: SparkSession, checkpoint: str | None = None) -> dic
     """Check every executor and return their local directories, by host and process id of the Python daemon.
 
     Args:
-        session: whose executors.
         checkpoint: path or URI of the job's checkpoint, which executors must read and write; None: not checked.
 
     Raises:
@@ -73,9 +72,7 @@ def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str
     """Run the probe until every executor has answered, and return their local directories.
 
     Args:
-        context: context of the session.
         directory: a checkpoint on this machine, to be read and written; "": none.
-        word: the content and the end of the name of its mark.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

@@ -206,10 +206,7 @@ class TwinProcessor(StatefulProcessor):
         An event at which the twin raises becomes a dead letter, the others are applied.
 
         Args:
-            store: its name.
-            items: its items, in the order of the topic.
             saved: its saved state; None: there is none.
-            output: takes the output.
         """
         self._state.select(store)
         inputs = _unpacked(items)

@@ -82,7 +82,6 @@ def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]
     Spark reports it too, except for a batch that it runs again after it was killed: for that it did not ask Kafka.
 
     Args:
-        report: report of the batch.
         ends: returns the end offset of each partition of a topic; MqtwinError if Kafka does not answer.
     """
     unread = [

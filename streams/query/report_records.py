@@ -87,7 +87,6 @@ def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[byte
     """Yield (key, value) of the records for the reports of a source, in order.
 
     Args:
-        reports: reports of one source, those for a shared store one after the other.
         limit: maximum bytes of a value; only a single report may exceed it.
     """
     for target, group in groupby(reports, key=lambda report: report.target):
@@ -233,7 +232,6 @@ def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
     """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
 
     Args:
-        report: report of the batch.
         topics: names of the topics; that of reports does not count.
     """
     ends, latest = report.end_offsets, report.latest_offsets

@@ -105,7 +105,6 @@ def open_session(
     """Start Spark, or return the session that already runs in this process.
 
     Args:
-        name: name of the application.
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
         jars: Spark's Kafka connector and its dependencies (``deploy.java.jars``); empty if the cluster has them.
         java: Java of the driver; None: the environment decides.
@@ -149,7 +148,6 @@ def check_classic(master: str | None, conf: Mapping[str, str]) -> None:
 
     Args:
         master: Spark's master, if it is given.
-        conf: settings of Spark.
     """
     remotes = {
         "SPARK_REMOTE": os.environ.get("SPARK_REMOTE", ""),

@@ -103,12 +103,7 @@ class SourceWatch:
         self._suspicion: _Suspicion | None = None
 
     def on_batch(self, heard: Iterable[str], read: Offsets) -> None:
-        """Record the end of a batch.
-
-        Args:
-            heard: queue managers with events in the batch.
-            read: offsets up to which the events topic is read.
-        """
+        """Record the end of a batch."""
         now = self._monotonic()
         with self._lock:
             for name in heard:

@@ -102,11 +102,7 @@ def order_spans(
     """Take the spans of a store in a batch, and return the events that wait no longer.
 
     Args:
-        plan: with the options of spans.
-        decoder: decoder of the plan's estate.
-        store: its name.
         memory: what an earlier batch returned; None: there was none.
-        records: spans of the store by record, in the order of the topic.
     """
     options = plan.spans
     order = SpanOrder(options.late_s, options.length, MAX_STORE_KEYS)

@@ -138,7 +138,6 @@ def beat_limit_s(status: JobStatus, max_beat_s: float = MAX_BEAT_S) -> float:
     """Return the seconds since its last beat after which a job counts as dead.
 
     Args:
-        status: its status.
         max_beat_s: the least limit, seconds.
     """
     return max(max_beat_s, _TRIGGERS * trigger_seconds(status.trigger))
@@ -148,7 +147,6 @@ def stopped_text(path: Path, now_s: float) -> str:
     """Return that the job of a status file has stopped, and since when; empty while it runs.
 
     Args:
-        path: path of the file.
         now_s: wall clock, seconds since 1970.
     """
     status = read_status(path)

@@ -52,7 +52,6 @@ def read_states(
     """Yield the state record of each store after the last committed batch, by store.
 
     Args:
-        directory: the checkpoint.
         estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
         store: name of a single store to read; None: all.
         java: see `streams.query.session.open_session`.
@@ -101,7 +100,6 @@ def count_older(directory: Path, *, java: SparkJava | None = None, session: Spar
     """Return the number of stores whose state is of an earlier format, and of all, after the last committed batch.
 
     Args:
-        directory: the checkpoint.
         java: see `streams.query.session.open_session`.
         session: session to use; None: a temporary one.
 
@@ -191,7 +189,6 @@ def repartition(
     """Distribute the state of a checkpoint over another number of partitions, and return the number before.
 
     Args:
-        directory: the checkpoint, on which no job runs.
         partitions: their new number; that of the state changes nothing.
         java: see `streams.query.session.open_session`.
         session: session to use; None: a temporary one.

@@ -141,8 +141,6 @@ def mirror_directory(root: Path, query: str, plan: str) -> Path:
 
     Args:
         root: see `mirror_root`.
-        query: id of the query, the same after a restart.
-        plan: digest of all that decides the layout and the meaning of arrays, such as the estate.
     """
     return root / f"{quote(query, safe='')}-{boot_id()}-{plan[:12]}"
 
@@ -488,8 +486,6 @@ def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
 
     Args:
         size: new size in bytes.
-        extent: the present position.
-        others: the positions of all other arrays, before and after their growth.
     """
     obstacles = [other for other in others if other.size]
     next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)

@@ -142,7 +142,6 @@ class Twins:
         store. If it ends without an error the caches get that token, otherwise the twin is dropped.
 
         Args:
-            store: its name.
             batch: number of the batch, for `loss`.
             saved_state: saved state of the state store; None if it has nothing of this store.
             pages: reads all pages of the state store; called only if no cache is current.
@@ -167,7 +166,6 @@ class Twins:
         """Open the twin from the first current source, and invalidate the mirror.
 
         Args:
-            store: its name.
             saved_state: saved state of the state store, if any.
             pages: reads all pages of the state store.
             claimed: the locked mirror; None if there is none for this process.

@@ -18,10 +18,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from deploy.dashboards import BOARDS, OUT, make
 from deploy.metrics.catalogue import CATALOGUE
 from deploy.metrics.collector import TwinCollector
 from deploy.metrics.server import Health, metrics_server
+from docs.dashboards import BOARDS, OUT, make
 from streams.query.status import JobStatus
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, filling, latest_of, program, running, wait_until
@@ -53,7 +53,7 @@ def queries(board: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("name", BOARDS)
 def test_a_dashboard_made_again_is_the_committed_one(name: str) -> None:
     committed = (OUT / f"mqtwin-{name}.json").read_text(encoding="utf-8")
-    assert committed == make(name), "make it anew: python -m deploy.dashboards"
+    assert committed == make(name), "make it anew: python -m docs.dashboards"
 
 
 def test_every_committed_dashboard_is_made_from_code() -> None:

@@ -25,10 +25,7 @@ from streams.collecting.http import HttpClient, RequestError, check_url
 from streams.collecting.sources import (
     HttpSource,
     Position,
-    dds_requests,
     load_position,
-    page_requests,
-    range_requests,
     save_position,
 )
 from tests.streams.kafka_help import create, everything, send
@@ -39,6 +36,9 @@ from tests.twin.feeds.smf_made import queue_statistics, record, segmented
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
+from twin.feeds.prometheus import metric_requests, range_requests
+from twin.feeds.protocol import Asked
+from twin.feeds.rmf import dds_requests
 
 NOON = 1_795_176_000_000_000
 LIVE = sorted(name for name, own in FORMATS.items() if own.is_live)
@@ -282,7 +282,12 @@ def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file)
     complaints = []
     with server(answers) as (url, requests):
         source = HttpSource(
-            url, HttpClient(), dds_requests(url, "PLEX1"), 0.01, Position(source=url), lambda *c: complaints.append(c)
+            url,
+            HttpClient(),
+            dds_requests(Asked(url, 0.01, "PLEX1")),
+            0.01,
+            Position(source=url),
+            lambda *c: complaints.append(c),
         )
         assert source.read() == []
         state["up"] = True
@@ -372,7 +377,9 @@ def test_a_restarted_collector_announces_exactly_what_has_changed(tmp_path):
 
 def test_a_page_is_scraped_with_the_time_of_its_collection():
     with server(lambda _: (200, b"x 1\n")) as (url, _):
-        source = HttpSource("n", HttpClient(), page_requests(url + "/metrics"), 5.0, Position(source="n"), print)
+        source = HttpSource(
+            "n", HttpClient(), metric_requests(Asked(url + "/metrics", 5.0)), 5.0, Position(source="n"), print
+        )
         before = time.time_ns() // 1000
         (page,) = source.read()
     assert page.data == b"x 1\n"

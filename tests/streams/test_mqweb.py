@@ -99,6 +99,10 @@ class Asking:
             **options,
         )
 
+    def skip_waits(self):
+        """Let the clock pass instead of waiting."""
+        self.mqweb.sleep = lambda seconds: self.clock.pass_(max(seconds, 0.1))
+
     def round(self, *, definitions=False):
         """Return the pages of a round, and keep its requests."""
         self.server.requests.clear()
@@ -861,7 +865,7 @@ def test_the_ceiling_of_commands_a_minute_is_never_passed(server, monkeypatch, i
     if is_refused:  # each command is then asked for twice
         monkeypatch.setattr(tests.mqweb, "NOT_IN_JSON", frozenset(("QSTATUS", "CFSTATUS", "SMDSCONN", "USAGE")))
     asking, times = Asking(server, max_per_minute=7), []
-    monkeypatch.setattr(mqweb.time, "sleep", asking.clock.pass_)
+    asking.skip_waits()
     monkeypatch.setattr(server, "note", lambda *_: times.append(asking.clock.now))
     for number in range(3):
         assert asking.round(definitions=number == 1)
@@ -870,9 +874,9 @@ def test_the_ceiling_of_commands_a_minute_is_never_passed(server, monkeypatch, i
     assert asking.new_complaints == []
 
 
-def test_a_round_that_takes_longer_than_its_interval_is_said_once_an_hour(server, monkeypatch):
+def test_a_round_that_takes_longer_than_its_interval_is_said_once_an_hour(server):
     asking = Asking(server, ("QM.3",))
-    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    asking.skip_waits()
     source = MqwebSource(asking.mqweb, 30.0)
 
     def rounds(number, request_s):
@@ -960,9 +964,9 @@ def test_the_number_of_parts_is_bounded(server, monkeypatch):
 # --- rounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(server, monkeypatch):
+def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(server):
     asking = Asking(server, ("QM.3",))
-    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    asking.skip_waits()
     source = MqwebSource(asking.mqweb, 30.0)
     times = []
 
@@ -987,9 +991,9 @@ def test_definitions_come_first_and_each_hour_and_missed_rounds_are_skipped(serv
     source.close()
 
 
-def test_definitions_are_asked_for_sooner_where_a_queue_comes_up_that_the_estate_lacks(server, monkeypatch):
+def test_definitions_are_asked_for_sooner_where_a_queue_comes_up_that_the_estate_lacks(server):
     asking = Asking(server, ("QM.3",))
-    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    asking.skip_waits()
     source, feed = MqwebSource(asking.mqweb, 30.0), make_feed("rest", Intake())
 
     def next_definitions():
@@ -1009,9 +1013,9 @@ def test_definitions_are_asked_for_sooner_where_a_queue_comes_up_that_the_estate
     source.close()
 
 
-def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server, monkeypatch):
+def test_a_round_is_a_line_an_hour_with_the_number_of_its_events(server):
     asking = Asking(server, ("QM01", "QM02", "QM04"))
-    monkeypatch.setattr(mqweb.time, "sleep", lambda seconds: asking.clock.pass_(max(seconds, 0.1)))
+    asking.skip_waits()
     source, intake = MqwebSource(asking.mqweb, 30.0), Intake(server.system.estate)
     feed = make_feed("rest", intake)
 

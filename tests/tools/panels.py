@@ -1,6 +1,6 @@
 """The Grafana dashboards as pictures without Grafana, which no package registry has: real PromQL, drawn by matplotlib.
 
-It knows the settings of a dashboard that `deploy/dashboards.py` makes: time series, stat and table, units, thresholds,
+It knows the settings of a dashboard that `docs/dashboards.py` makes: time series, stat and table, units, thresholds,
 value mappings, columns of tables. Another setting is an error, and a panel without data names the metrics that are
 missing. ``python -m tests.tools.panels URL FOLDER --minutes 180`` draws all dashboards from a Prometheus that runs.
 """
@@ -25,7 +25,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from deploy.dashboards import OUT
+from docs.dashboards import OUT
 from tests.support.surfaces import fetch
 
 METRIC = re.compile(r"\b((?:mqtwin|ibmmq)_\w+)(?![\w(])")

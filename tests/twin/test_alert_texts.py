@@ -14,7 +14,7 @@ import pytest
 from deploy.console.model import commands_in
 from kernels import event_loop
 from tests.naive.estates import structure
-from tests.support import seen
+from tests.support import runbooks, seen
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import texts
 from twin.capacity import statements
@@ -25,6 +25,7 @@ from twin.conditions import (
     FILE,
     PAGES,
     SCM,
+    Condition,
     Pool,
     Resource,
     full_reason,
@@ -35,7 +36,6 @@ from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
 from twin.records import GETTERS, Action, Filler
-from twin.stores.depth import depth_actions
 from twin.testing import Driver
 from twin.units import GIB, as_rate, as_times, as_usage, readable_size
 
@@ -62,29 +62,29 @@ def actions() -> Iterator[Action]:
             for size in (GIB, 4 * GIB):
                 for auto in (False, True):
                     changed = replace(config, allow_auto_alter=auto)
-                    yield from texts.pool_actions(changed, resource, size, FILLERS, alterable=True)
-            yield from texts.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
-        yield from texts.scm_actions(config, SCM, FILLERS)
-        yield from texts.scm_actions(config, AUGMENTED, FILLERS)
-        yield from texts.alter_actions(config, FILLERS)
+                    yield from runbooks.pool_actions(changed, resource, size, FILLERS, alterable=True)
+            yield from runbooks.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
+        yield from runbooks.scm_actions(config, SCM, FILLERS)
+        yield from runbooks.scm_actions(config, AUGMENTED, FILLERS)
+        yield from runbooks.alter_actions(config, FILLERS)
         for total in (GIB, 2 * GIB):
             maxima = {config.name: 2 * GIB, "QSG1/APP2": GIB}
-            yield from texts.scm_overcommitted_actions("CF01", total, maxima, policy)
+            yield from runbooks.facility_actions(Condition.SCM_OVERCOMMITTED, maxima, policy, total)
         for usage in ({}, {config.name: GIB}):
-            yield from texts.scm_exhausted_actions("CF01", usage)
-            yield from texts.augmented_exhausted_actions("CF01", usage, policy)
+            yield from runbooks.facility_actions(Condition.SCM_EXHAUSTED, usage)
+            yield from runbooks.facility_actions(Condition.AUGMENTED_EXHAUSTED, usage, policy)
     for has_failed in (False, True):
-        yield from texts.dataset_actions(config, "QM01", FILLERS, has_failed=has_failed)
-    yield from texts.more_members_actions("UC01", [("UC01QM02", None), ("UC01QM03", "HOST2")], [None], 1)
-    yield from texts.more_members_actions("UC01", [], ["HOST1"], 0)
-    yield from texts.fewer_members_actions("UC01QM02")
+        yield from runbooks.dataset_actions(config, "QM01", FILLERS, has_failed=has_failed)
+    yield from runbooks.more_members_actions("UC01", [("UC01QM02", None), ("UC01QM03", "HOST2")], [None], 1)
+    yield from runbooks.more_members_actions("UC01", [], ["HOST1"], 0)
+    yield from runbooks.fewer_members_actions("UC01QM02")
     for expand in ("NONE", "USER", "SYSTEM"):
-        yield from PageSetDriver(expand=expand).twin.view(PAGES).actions(FILLERS)
-    yield from QueueFileDriver(max_size=GIB).twin.view(FILE).actions(FILLERS)
-    yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.view(FILE).actions(FILLERS)
-    yield from QueueFileDriver(max_size=GIB, file_system_size=GIB).twin.view(FILE).actions(FILLERS)
+        yield from PageSetDriver(expand=expand).twin.view(PAGES).actions(Condition.FULL, FILLERS)
+    yield from QueueFileDriver(max_size=GIB).twin.view(FILE).actions(Condition.FULL, FILLERS)
+    yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.view(FILE).actions(Condition.FULL, FILLERS)
+    yield from QueueFileDriver(max_size=GIB, file_system_size=GIB).twin.view(FILE).actions(Condition.FULL, FILLERS)
     for limit in (0, 10):
-        yield from depth_actions("ORDERS", limit, {}, "3 % in use", is_shared=True)
+        yield from runbooks.depth_actions("ORDERS", limit, is_shared=True)
 
 
 def test_no_statement_of_a_runbook_has_a_placeholder() -> None:
@@ -113,20 +113,20 @@ def test_a_statement_in_a_sentence_is_that_of_the_runbook() -> None:
 
 def test_what_changes_a_size_says_the_way_back() -> None:
     config = replace(structure(), size=4 * GIB, cfrm_policy="PROD01")
-    [alter] = texts.pool_actions(config, ENTRIES, GIB, (), {"alter-size": "then full in 2 h"}, alterable=True)
+    [alter] = runbooks.pool_actions(config, ENTRIES, GIB, (), {"alter-size": "then full in 2 h"}, alterable=True)
     assert (alter.id, alter.effect) == ("alter-size", "then full in 2 h")
     assert alter.undo == "SETXCF START,ALTER,STRNAME=QSG1APP1,SIZE=1G"
     assert alter.precondition == "CF01 has 3 GB of free storage: D CF,CFNAME=CF01"
-    [policy] = texts.pool_actions(config, ENTRIES, 4 * GIB, (), alterable=True)
+    [policy] = runbooks.pool_actions(config, ENTRIES, 4 * GIB, (), alterable=True)
     assert policy.id == "cfrm-size"
     assert policy.undo == "the same steps with STRUCTURE NAME(QSG1APP1) SIZE(4G)"
-    *_, copied = texts.dataset_actions(config, "QM01", ())
+    *_, copied = runbooks.dataset_actions(config, "QM01", ())
     assert copied.risk is not None and copied.risk.startswith("messages in QM01's data set cannot be got meanwhile")
 
 
 def test_advice_on_a_size_that_was_never_seen_begins_with_a_look_at_the_policy() -> None:
     unseen = replace(structure(), size=200 << 20, init_size=None, cfrm_policy=None)
-    [action] = texts.pool_actions(unseen, ENTRIES, 200 << 20, (), {"cfrm-size": "then full in 2 h"}, alterable=True)
+    [action] = runbooks.pool_actions(unseen, ENTRIES, 200 << 20, (), {"cfrm-size": "then full in 2 h"}, alterable=True)
     assert (action.id, action.effect) == ("cfrm-size", "then full in 2 h")
     assert "200M" in action.summary and "was not seen" in action.summary
     assert [step.statement for step in action.steps[:3]] == [
@@ -138,7 +138,7 @@ def test_advice_on_a_size_that_was_never_seen_begins_with_a_look_at_the_policy()
     [plan] = statements.steps(unseen, {"size": 300 << 20})
     assert plan.index("D XCF,STR") < plan.index("SETXCF START,ALTER") < plan.index("IXCMIAPU")
     for known in (replace(unseen, cfrm_policy="PROD01"), replace(unseen, init_size=200 << 20)):
-        [action] = texts.pool_actions(known, ENTRIES, 200 << 20, (), alterable=True)
+        [action] = runbooks.pool_actions(known, ENTRIES, 200 << 20, (), alterable=True)
         assert action.summary.startswith("Raise SIZE") and "SETXCF START,ALTER" not in action.sentence
 
 
@@ -218,13 +218,13 @@ def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name
     (tmp_path / "estate.toml").write_text(toml)
     config = load_estate(tmp_path / "estate.toml").stores["QSG1/APP1"]
     assert isinstance(config, Structure) and config.cfrm_policy == "PROD01"
-    [action] = texts.pool_actions(config, ENTRIES, config.size, (), alterable=True)
+    [action] = runbooks.pool_actions(config, ENTRIES, config.size, (), alterable=True)
     change, activate, rebuild = action.steps
     assert "policy PROD01" in change.text and "IXCMIAPU" in change.text
     assert change.statement == "STRUCTURE NAME(QSG1APP1) SIZE(8M)"
     assert activate.statement == "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01"
     assert rebuild.statement == "SETXCF START,REBUILD,STRNAME=QSG1APP1"
-    [unnamed] = texts.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
+    [unnamed] = runbooks.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
     assert [step.statement for step in unnamed.steps[2:]] == [  # behind a look at the policy that was not seen
         "STRUCTURE NAME(QSG1APP1) SIZE(8M)",
         "D XCF,POLICY,TYPE=CFRM",
@@ -234,19 +234,19 @@ def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name
 
 
 def test_a_shared_queue_is_displayed_for_all_members_with_its_handles() -> None:
-    [action] = texts.getter_actions(FILLERS, {}, is_shared=True)
+    [action] = runbooks.getter_actions(FILLERS, is_shared=True)
     assert [step.statement for step in action.steps] == [
         "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) CMDSCOPE(*) ALL",
         "DISPLAY QSTATUS(ORDERS) TYPE(HANDLE) CMDSCOPE(*) ALL",
         None,
     ]
-    [private] = texts.getter_actions(FILLERS, {}, is_shared=False)
+    [private] = runbooks.getter_actions(FILLERS, is_shared=False)
     assert "CMDSCOPE" not in private.sentence
 
 
 def test_of_a_queue_depth_the_members_are_asked_where_the_queue_is_shared() -> None:
     for driver, scope in ((TwinDriver(), True), (PageSetDriver(), False)):
-        actions_of_queue = driver.twin.view(Resource(Pool.QUEUE, "A.QUEUE")).actions(())
+        actions_of_queue = driver.twin.view(Resource(Pool.QUEUE, "A.QUEUE")).actions(Condition.QUEUE_FULL, ())
         assert ("CMDSCOPE(*)" in actions_of_queue[0].sentence) is scope
 
 

@@ -134,6 +134,12 @@ def night(site: str) -> Night:
     return Night(estate, recording, store, own.first_full)
 
 
+@pytest.fixture(autouse=True)
+def _simulated(request: pytest.FixtureRequest) -> None:
+    """Simulate the night of a test before it: it is shared."""
+    night(request.node.callspec.params["site"])
+
+
 def cases() -> list[Any]:
     return [
         pytest.param(site, feed, marks=() if (site, feed) in DAY else pytest.mark.nightly)
@@ -179,7 +185,7 @@ def test_the_last_state_is_that_of_the_last_measurement(site: str, feed: str) ->
 
 
 @pytest.mark.parametrize(
-    "site", [pytest.param(site, marks=() if site == "scm" else pytest.mark.nightly) for site in SITES]
+    "site", [pytest.param(site, marks=() if site == "queue file" else pytest.mark.nightly) for site in SITES]
 )
 def test_complete_events_are_no_sample_and_pay_nothing(site: str) -> None:
     """Without measurements the estimate is untouched; beside measurements the model stays as events have it."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.naive.estates import structure
-from twin.alerts import texts
+from tests.support import runbooks
 from twin.capacity.statements import alter_size, cfrm, steps, structure_statement
-from twin.conditions import ELEMENTS, ENTRIES, SCM
+from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition
 from twin.estate import Structure, policy_name_of
 from twin.records import sentences_of
 from twin.sizing import parse_mix, plan_scm
@@ -34,16 +34,16 @@ def names_in(lines: Iterable[str]) -> set[str]:
 def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> None:
     store, sizes = config.name, {"size": 2 * GIB, "scm_max_size": GIB}
     printed = {
-        "refused": sentences_of(texts.pool_actions(config, ENTRIES, GIB, (), alterable=False)),
-        "below SIZE": sentences_of(texts.pool_actions(config, ENTRIES, GIB // 2, (), alterable=True)),
+        "refused": sentences_of(runbooks.pool_actions(config, ENTRIES, GIB, (), alterable=False)),
+        "below SIZE": sentences_of(runbooks.pool_actions(config, ENTRIES, GIB // 2, (), alterable=True)),
         "automatic": sentences_of(
-            texts.pool_actions(replace(config, allow_auto_alter=True), ENTRIES, 1, (), alterable=True)
+            runbooks.pool_actions(replace(config, allow_auto_alter=True), ENTRIES, 1, (), alterable=True)
         ),
-        "at SIZE": sentences_of(texts.pool_actions(config, ELEMENTS, GIB, (), alterable=True)),
-        "SCM": sentences_of(texts.scm_actions(config, SCM, ())),
-        "alter": sentences_of(texts.alter_actions(config, ())),
-        "over-committed": sentences_of(texts.scm_overcommitted_actions("CF01", GIB, {store: GIB})),
-        "exhausted": sentences_of(texts.scm_exhausted_actions("CF01", {store: GIB})),
+        "at SIZE": sentences_of(runbooks.pool_actions(config, ELEMENTS, GIB, (), alterable=True)),
+        "SCM": sentences_of(runbooks.scm_actions(config, SCM, ())),
+        "alter": sentences_of(runbooks.alter_actions(config, ())),
+        "over-committed": sentences_of(runbooks.facility_actions(Condition.SCM_OVERCOMMITTED, {store: GIB}, None, GIB)),
+        "exhausted": sentences_of(runbooks.facility_actions(Condition.SCM_EXHAUSTED, {store: GIB})),
         "size": [offload_all_commands(config)],
         "statement": [structure_statement(config)],
         "plan": steps(config, sizes),

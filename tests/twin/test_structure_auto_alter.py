@@ -13,7 +13,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US
-from twin.conditions import CLEARED, ELEMENTS, OPENED
+from twin.conditions import CLEARED, ELEMENTS, OPENED, Condition
 
 pytestmark = pytest.mark.uncompiled
 
@@ -139,7 +139,7 @@ def test_the_remedy_of_elements_offloads_sooner_while_data_is_in_scm() -> None:
     driver.wait(10)
     state = driver.state()
     assert (state["scm"]["messages"] > 0, state["alterable"]) == (True, False)
-    actions = driver.twin.view(ELEMENTS).actions(())
+    actions = driver.twin.view(ELEMENTS).actions(Condition.FULL, ())
     assert [action for action in actions if "ALTER CFSTRUCT(APP1)" in action.sentence]
     assert not [action for action in actions if "START,ALTER" in action.sentence]
 

@@ -19,7 +19,8 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from kernels.clock import TICK
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
+from twin.alerts.runbook import OURS, Runbook
+from twin.conditions import CLEARED, CRITICAL, FILLING, FULL, INFO, OPENED, UPDATED, WARNING, Condition, Resource
 from twin.records import (
     NO_INCIDENT,
     PART,
@@ -43,20 +44,6 @@ BRIEF_WIDTH = 100  # characters of a line of a brief, but for a command
 STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 SEVERITIES = (INFO, WARNING, CRITICAL, FULL)  # the worst last
-OF_DATA = (  # conditions about what is known, how it is set up, who holds or reads it: puts do not fail for them
-    *(Condition.DRIFT, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERCOMMITTED, Condition.NOT_ALTERABLE, Condition.QUEUE_UNREAD),
-)
-_OF_QUEUES = (Condition.QUEUE_FULL_FORECAST, Condition.QUEUE_FULL)
-_OF_FILLING = (  # the later, the more it says about what to do
-    *(Condition.CAPACITY, Condition.FAULT_WAIT, Condition.THRESHOLD, Condition.SCM_OVERRUN),
-    *(Condition.AUGMENTED_EXHAUSTED, Condition.SCM_EXHAUSTED, Condition.CANNOT_EXPAND),
-    *(Condition.FULL_FORECAST, Condition.FULL),
-)
-_RANKED = (*OF_DATA, *_OF_QUEUES, *_OF_FILLING)  # conditions, the most informative about a store last
-_CLASS: dict[str, int] = {
-    condition: number for number, those in enumerate((OF_DATA, _OF_QUEUES, _OF_FILLING)) for condition in those
-}
 _format = JSONFormat()
 
 
@@ -193,8 +180,8 @@ class Episode(msgspec.Struct, kw_only=True):
     @property
     def weight(self) -> tuple[bool, int, int, int]:
         """How much the alert reveals about its store: the open alert with most weight is the root of its incident."""
-        is_page, number = self.severity != INFO, _class_of(self.condition)
-        return is_page, number, SEVERITIES.index(self.severity), _RANKED.index(Condition(self.condition))
+        condition = Condition(self.condition)
+        return self.severity != INFO, condition.about, SEVERITIES.index(self.severity), condition.rank
 
     def last_finding(self) -> Finding:
         """Return the finding that was published last."""
@@ -219,7 +206,7 @@ class OpenIncident(msgspec.Struct, kw_only=True):
         root: id of the alert that is its root; "": none is open.
         has_paged: True once one of its alerts was a page.
         last_open: event time at which an alert of it was last open, microseconds, as of the last that was cleared.
-        last_paged: the same of pages, by class of condition (see `_CLASS`).
+        last_paged: the same of pages, by what their conditions are about.
         done: what was done about it, at most the latest `MAX_DONE`.
         recovered: event time at which puts that were refused have succeeded for long enough, microseconds; None: not
             yet, or none was refused.
@@ -230,7 +217,7 @@ class OpenIncident(msgspec.Struct, kw_only=True):
     root: str = ""
     has_paged: bool = False
     last_open: int = 0
-    last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * len(set(_CLASS.values())))
+    last_paged: list[int] = msgspec.field(default_factory=lambda: [0] * (FILLING + 1))
     done: list[DoneAction] = []
     recovered: int | None = None
 
@@ -247,9 +234,11 @@ class Episodes:
             changes.
         on_record: gets each record, in the order in which they are published.
         zone: the zone of the site.
+        runbook: the runbook, with the rows of the site.
 
     Attributes:
         zone: the zone of the site, for times in texts.
+        runbook: the runbook.
         incident: the incident that holds them, or the last one; None before the first.
     """
 
@@ -262,8 +251,9 @@ class Episodes:
         refreshed: Callable[[Episode, int], Finding] = lambda episode, _: episode.last_finding(),
         on_record: Callable[[Alert], None] = lambda _: None,
         zone: tzinfo = UTC,
+        runbook: Runbook = OURS,
     ) -> None:
-        self.zone = zone
+        self.zone, self.runbook = zone, runbook
         self._store = store
         self._refreshed = refreshed
         self._on_record = on_record
@@ -296,7 +286,7 @@ class Episodes:
     @property
     def filling(self) -> Episode | None:
         """The worst open alert that is about filling, of the store or a queue; None: there is none."""
-        own = (episode for episode in self if _class_of(episode.condition))
+        own = (episode for episode in self if Condition(episode.condition).about)
         return max(own, key=lambda episode: episode.weight, default=None)
 
     def get(self, condition: str, resource: Resource) -> Episode | None:
@@ -307,12 +297,7 @@ class Episodes:
         return next((open_ for open_ in self if open_.condition == condition and resource in open_.resources), None)
 
     def turn_back(self, now: int, turns: int) -> None:
-        """Continue from an earlier time.
-
-        Args:
-            now: the store's clock, microseconds.
-            turns: number of times that the clock has gone back.
-        """
+        """Continue from an earlier time."""
         self._turns = turns
         for episode in self._open.values():
             if episode.calm_since is not None:
@@ -352,13 +337,7 @@ class Episodes:
         return "puts succeed again"
 
     def note_done(self, done: DoneAction, episode: Episode, time: int) -> list[Alert]:
-        """Record an action taken in the incident; return the record in which an open alert reports it.
-
-        Args:
-            done: the action.
-            episode: the alert.
-            time: event time, microseconds.
-        """
+        """Record an action taken in the incident; return the record in which an open alert reports it."""
         incident = self._incident(time)
         incident.done = [*incident.done, done][-MAX_DONE:]
         return [self._refresh(episode, time)]
@@ -375,9 +354,6 @@ class Episodes:
         """Clear an episode whose condition has been over for long enough; return the records, if it is cleared.
 
         Args:
-            episode: the episode.
-            make_cleared: returns the finding to clear it with.
-            now: event time, microseconds.
             is_over: True if the condition is over, hysteresis included.
             calm_for: microseconds for which it must be over without a break; None: as long as most conditions.
         """
@@ -387,7 +363,7 @@ class Episodes:
         if episode.calm_since is None:
             episode.calm_since = now
         if calm_for is None:
-            calm_for = CALM_FOR if _class_of(episode.condition) else SET_RIGHT_FOR
+            calm_for = CALM_FOR if Condition(episode.condition).about else SET_RIGHT_FOR
         return self.clear(episode, make_cleared(), now) if now - episode.calm_since >= calm_for else []
 
     def clear(self, episode: Episode, finding: Finding, time: int) -> list[Alert]:
@@ -396,7 +372,7 @@ class Episodes:
         del self._open[episode.condition, episode.resource]
         incident.last_open = time
         if episode.severity != INFO:
-            incident.last_paged[_class_of(episode.condition)] = time
+            incident.last_paged[Condition(episode.condition).about] = time
         records = [self._record(episode, finding, CLEARED, time)]
         if incident.root == episode.alert_id:
             worst = max(self._open.values(), key=lambda alert: alert.weight, default=None)
@@ -433,11 +409,11 @@ class Episodes:
 
     def _is_another_incident(self, episode: Episode, time: int) -> bool:
         """Return True if a page begins another incident: the present one has paged, and has been calm since."""
-        incident, number = self._incident(time), _class_of(episode.condition)
+        incident, number = self._incident(time), Condition(episode.condition).about
         if not incident.has_paged or time <= incident.opened:
             return False
         others = (alert for alert in self if alert is not episode)
-        calls = any(alert.severity != INFO and _class_of(alert.condition) >= number for alert in others)
+        calls = any(alert.severity != INFO and Condition(alert.condition).about >= number for alert in others)
         return not calls and not self._was_page(episode) and time - max(incident.last_paged[number:]) >= CALM_FOR
 
     def _was_page(self, episode: Episode) -> bool:
@@ -467,7 +443,7 @@ class Episodes:
     def _alert(self, episode: Episode, finding: Finding, change: str, time: int, number: int) -> Alert:
         incident = self._incident(time)
         role = ROOT if incident.root == episode.alert_id else PART
-        done = tuple(incident.done) if _class_of(episode.condition) else ()
+        done = tuple(incident.done) if Condition(episode.condition).about else ()
         return Alert(
             change=change,
             number=number,
@@ -518,8 +494,3 @@ def brief_of(finding: Finding) -> tuple[str, ...]:
         lines.append(steps[0].text)
     short = [textwrap.shorten(line, BRIEF_WIDTH, placeholder=" ...") for line in lines if line]
     return tuple(short) if command is None else (*short, command)
-
-
-def _class_of(condition: str) -> int:
-    """Return the class of a condition: 0 about the data on the store, 1 about a queue, 2 about the filling."""
-    return _CLASS[condition]

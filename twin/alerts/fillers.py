@@ -30,7 +30,6 @@ def growth_span(now: int, began: int | None) -> int:
     """Return the span that `growth` covers, microseconds, at least a tick.
 
     Args:
-        now: the store's clock, microseconds.
         began: time of the store's first event, microseconds; None if that is not a bound.
     """
     span = now % MARK + MARK
@@ -38,13 +37,7 @@ def growth_span(now: int, began: int | None) -> int:
 
 
 def pages_in_dataset(messages: Array, dataset: int, queues: int) -> Array:
-    """Return the pages that each queue holds in one data set, i8[queues].
-
-    Args:
-        messages: MESSAGE[n].
-        dataset: row of the data set.
-        queues: number of queues.
-    """
+    """Return the pages that each queue holds in one data set, i8[queues]."""
     inside = messages[messages["owner"] == dataset]  # free rows have no pages
     pages: Array = np.bincount(inside["queue"], inside["pages"], queues).astype(np.int64)
     return pages
@@ -62,8 +55,6 @@ def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Fille
 
     Args:
         grown: i8[n], growth by queue: entries, elements, pages or messages.
-        held: i8[n], amount held by queue, in the same unit.
-        names: names of the queues.
     """
     ranked = np.maximum(grown if grown.sum() > 0 else held, 0)
     total = int(ranked.sum())

@@ -20,8 +20,9 @@ from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.readers import Readers
 from twin.alerts.resource_view import ResourceView
+from twin.alerts.runbook import NOTHING, OURS, Runbook
 from twin.conditions import Condition, Pool, Resource
-from twin.records import Filler, TimeToFull
+from twin.records import GETTERS, Filler, TimeToFull
 from twin.state.arrays import Array
 from twin.units import as_local, as_span
 
@@ -51,6 +52,7 @@ class Viewer:
         rise_began: time since which measured levels rise, where they are all that is known; microseconds.
         zone: the zone of the site.
         owned: the queues that the estate has of it.
+        runbook: the runbook.
         by_levels: True if measurements are taken over again and again, so that flows do not say what queues grow by.
     """
 
@@ -64,6 +66,7 @@ class Viewer:
         rise_began: int = 0,
         zone: tzinfo = UTC,
         owned: Owned = _NOT_KNOWN,
+        runbook: Runbook = OURS,
         *,
         by_levels: bool = False,
     ) -> None:
@@ -76,28 +79,27 @@ class Viewer:
         self._owned = owned
         self._names = queues
         self.resource = resource
+        self.runbook = runbook
 
     def finding(
         self,
         condition: str,
         resource: Resource,
         severity_before: str | None,
-        effects: Callable[[tuple[Filler, ...]], Mapping[str, str]] = lambda _: texts.NOTHING,
+        effects: Callable[[tuple[Filler, ...]], Mapping[str, str]] = lambda _: NOTHING,
         falling_since: int | None = None,
     ) -> Finding:
         """Return the finding about a condition that holds.
 
         Args:
             condition: a `Condition`.
-            resource: the resource.
             severity_before: severity last published; None before the first record.
-            effects: returns the effect of each action, by action, for the queues that fill.
             falling_since: time since which the resource empties, microseconds; None: it does not.
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)
         fillers = self._ranked(growth, held)
-        runbook = view.actions_for(condition, fillers, effects(fillers))
+        runbook = view.actions(condition, fillers, effects(fillers), self.runbook)
         sentence = view.describe(condition)
         headline = sentence
         if condition == Condition.FULL and self._is_full(view):
@@ -138,12 +140,8 @@ class Viewer:
         """Return the finding about a resource that is forecast to be full.
 
         Args:
-            resource: the resource.
-            severity: severity of the alert.
             times: seconds until full (p10, p50, p90).
             probability: probability of full within the horizon, 0..1.
-            effects: effect of each action on the forecast, by action (see texts.py).
-            evidence: sentences that say why.
         """
         view = self.resource(resource)
         usage = view.usage_pct
@@ -164,7 +162,7 @@ class Viewer:
             why=self._why(fillers, is_rising=True),
             cause=f"{view.text}: {view.usage}, {forecast}{view.growth_ahead}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers, is_rising=True)}.{self._foreign(view)}",
-            runbook=view.actions(fillers, effects),
+            runbook=view.actions(Condition.FULL_FORECAST, fillers, effects, self.runbook),
             evidence=(*evidence, *view.evidence),
         )
         return self.with_reader(finding)
@@ -185,7 +183,7 @@ class Viewer:
             why=self._why(fillers, is_rising=True),
             cause=f"{sentence}; once it is full, {view.consequence}. {self._filled(view, fillers, growth)}."
             f"{self._foreign(view)}",
-            runbook=view.actions(fillers, texts.NOTHING),
+            runbook=view.actions(Condition.FULL_FORECAST, fillers, NOTHING, self.runbook),
             evidence=view.evidence,
         )
         return self.with_reader(finding)
@@ -196,12 +194,14 @@ class Viewer:
         sentence, is_open = self._reader(queue)
         if not sentence:
             return finding
+        facts = self.resource(finding.resource).facts(finding.fillers)
+        reading = facts.adding("read_in_vain" if is_open else "unread")
         return msgspec.structs.replace(
             finding,
             headline=finding.headline or finding.cause.partition(". ")[0].removesuffix("."),
             why=sentence,
             cause=f"{sentence[0].upper()}{sentence[1:]}. {finding.cause}",
-            runbook=texts.to_read(finding.runbook, queue, is_open=is_open),
+            runbook=texts.to_read(finding.runbook, self.runbook.action(GETTERS, finding.condition, reading)),
         )
 
     def _reader(self, queue: str) -> tuple[str, bool]:
@@ -229,12 +229,8 @@ class Viewer:
         """Return the finding about a resource that was forecast to be full, and is not likely to be any more.
 
         Args:
-            resource: the resource.
-            severity: severity of the alert.
             probability: probability of full within the horizon, 0..1.
             falling_since: time since which it empties, microseconds; None: it does not.
-            refused: time of the store's last refused put, microseconds, or NEVER.
-            evidence: sentences about what it holds.
         """
         view = self.resource(resource)
         growth, held = self._by_queue(view)
@@ -260,7 +256,9 @@ class Viewer:
             why="; ".join(filter(None, (since.removeprefix(", "), self._why(fillers, is_rising=is_rising)))),
             cause=f"{view.text}: {sentence}. {self._filled(view, fillers, growth)}"
             f"{self._rates(fillers, is_rising=is_rising)}.{self._foreign(view)}",
-            runbook=() if falling_since is not None else view.actions(fillers, texts.NOTHING),
+            runbook=()
+            if falling_since is not None
+            else view.actions(Condition.FULL_FORECAST, fillers, NOTHING, self.runbook),
             evidence=(*evidence, *view.evidence),
         )
 

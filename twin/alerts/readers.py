@@ -81,12 +81,7 @@ class QueueFact(msgspec.Struct, array_like=True):
         return now - (self.measured_at if time is None else time) <= usual
 
     def known_getters(self, now: int, gets: int) -> int | None:
-        """Return the handles open for input; None where that is not known, or no longer.
-
-        Args:
-            now: event time.
-            gets: messages that events have got until now.
-        """
+        """Return the handles open for input; None where that is not known, or no longer."""
         if self.getters is None or not self.counts(now, self.getters_at) or (not self.getters and gets != self.gets):
             return None
         return self.getters
@@ -143,11 +138,7 @@ class QueueFact(msgspec.Struct, array_like=True):
         """Take the facts of a measurement.
 
         Args:
-            measured: the facts.
             time: its time, not before that of the last one.
-            asked: queue managers that answered about handles.
-            got: messages that events have got from it so far.
-            put: messages that they have put to it.
             refused_at: when the store last refused a put; None: never.
         """
         if time > self.measured_at:
@@ -216,9 +207,7 @@ class Readers(msgspec.Struct):
 
         Args:
             measured: its content, without nulls.
-            time: its time, microseconds.
             queues: names of the store's queues by row; facts of others are ignored.
-            rows: QUEUE[n].
             refused_at: as of `QueueFact.take`.
         """
         numbers = {name: row for row, name in enumerate(queues)}
@@ -249,13 +238,7 @@ class Readers(msgspec.Struct):
         return fact if fact is not None and fact.counts(now) else None
 
     def unread(self, queues: Sequence[str], rows: Array, now: int) -> Mapping[int, QueueFact]:
-        """Return the facts of the queues that no application has open for input, by row.
-
-        Args:
-            queues: names of the store's queues by row.
-            rows: QUEUE[n].
-            now: event time, microseconds.
-        """
+        """Return the facts of the queues that no application has open for input, by row."""
         if not any(fact.unread_since is not None for fact in self.facts.values()):
             return {}
         return {

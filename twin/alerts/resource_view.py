@@ -13,8 +13,9 @@ from functools import cached_property
 from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts.episodes import CALM_FOR
-from twin.alerts.texts import NOTHING, since_refusal
-from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
+from twin.alerts.runbook import NOTHING, OURS, Facts, Runbook
+from twin.alerts.texts import since_refusal
+from twin.conditions import CRITICAL, VARIES, WARNING, Condition, Resource
 from twin.records import Action, Filler
 from twin.state.arrays import Array
 from twin.units import as_times, as_usage
@@ -173,22 +174,14 @@ class ResourceView(ABC):
         return int(growth.sum())
 
     @abstractmethod
-    def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        """Return the actions for when the resource runs out.
+    def facts(self, fillers: tuple[Filler, ...]) -> Facts:
+        """Return what its runbook needs to know. fillers: the queues that fill it, the largest share first."""
 
-        Args:
-            fillers: the queues that fill it, the largest share first.
-            effects: effect of each action on the forecast, by action (see texts.py).
-        """
-
-    def actions_for(
-        self,
-        condition: str,  # noqa: ARG002 -- of most resources they are the same for all
-        fillers: tuple[Filler, ...],
-        effects: Mapping[str, str] = NOTHING,
+    def actions(
+        self, condition: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING, runbook: Runbook = OURS
     ) -> tuple[Action, ...]:
-        """Return the actions for a condition that holds. Other arguments as of `actions`."""
-        return self.actions(fillers, effects)
+        """Return the actions for a condition. effects: effect of each action on the forecast, by action."""
+        return runbook.actions(condition, self.facts(fillers), effects)
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
@@ -213,10 +206,10 @@ class ResourceView(ABC):
 
     def severity(self, condition: str, before: str | None) -> str:
         """Return the severity of a condition. before: severity last published; None before the first record."""
-        usage = self.usage_pct
-        if condition == Condition.FULL:
-            return FULL
-        if condition == Condition.CANNOT_EXPAND or usage >= CRITICAL_FROM_PCT:
+        usage, own = self.usage_pct, Condition(condition).severity
+        if own != VARIES:
+            return own
+        if usage >= CRITICAL_FROM_PCT:
             return CRITICAL
         if before == CRITICAL and usage >= CRITICAL_UNTIL_PCT:
             return CRITICAL

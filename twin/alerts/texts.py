@@ -13,29 +13,25 @@ from datetime import tzinfo
 import msgspec
 
 from kernels.clock import SECOND
+from twin.alerts.runbook import Facts
 from twin.capacity.statements import (
     alter_if_policy_allows,
     alter_rules,
-    alter_size,
-    alter_structure,
     change_policy,
     copy_data_set,
     display_facility,
-    display_queue_status,
     display_structure,
-    display_structure_status,
-    expand_data_set,
-    rebuild,
+    mqsc_name,
+    policy_size,
     structure_sizes,
 )
 from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.conditions import Pool, Resource
-from twin.estate import Structure, format_size, policy_name_of
+from twin.conditions import Resource
+from twin.estate import StoreConfig, Structure, format_size, policy_name_of
 from twin.records import GETTERS, Action, Filler, Step
 from twin.units import as_count, as_estimate, as_local, as_rate, as_span, readable_size
 
 OFFLOAD, SIZE, CFRM_SIZE = "offload", "alter-size", "cfrm-size"  # actions with an effect, as GETTERS
-NOTHING: Mapping[str, str] = {}
 UNKNOWN_FILLER = "Which queue fills it is not known"
 _MAX_NAMED = 3  # structures, or queue managers that were asked
 _STILL_REFUSED = 60 * SECOND  # from the last refused put
@@ -45,10 +41,8 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
     """Return the clause that names the queue that fills most.
 
     Args:
-        fillers: queues that fill, the largest share first.
         grown: growth of all queues in `span`.
         unit: unit of `grown`, in words.
-        span: time as text.
         is_reported: False if no put and no get of the store was ever reported.
     """
     if not fillers:
@@ -72,7 +66,6 @@ def describe_forecast(times: tuple[float, float, float], probability: float, con
     Args:
         times: seconds until full, p10, p50, p90.
         probability: probability of full within the horizon, 0..1.
-        consequence: what fails then.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
@@ -87,8 +80,6 @@ def full_at(times: tuple[float, float, float], now: int, zone: tzinfo) -> str:
 
     Args:
         times: seconds until full, p10, p50, p90.
-        now: event time, microseconds.
-        zone: the zone of the site, as of the next.
     """
     p10, p50, p90 = times
     if is_full_now(p50):
@@ -137,30 +128,14 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
 
 
 def unread(queue: str, since: int, asked: Sequence[str], now: int, zone: tzinfo) -> str:
-    """Return that nobody reads a queue, as a sentence without its end.
-
-    Args:
-        queue: its name.
-        since: first measurement that found no handle open for input, microseconds.
-        asked: queue managers that answered.
-        now: event time, microseconds.
-        zone: the zone of the site.
-    """
+    """Return that nobody reads a queue, as a sentence without its end."""
     more = f" and {len(asked) - _MAX_NAMED} more" if len(asked) > _MAX_NAMED else ""
     who = f" ({', '.join(asked[:_MAX_NAMED])}{more} asked)" if asked else ""
     return f"no application has {queue} open for input since {as_local(since, zone, now)}{who}"
 
 
 def read_in_vain(queue: str, getters: int, got_at: int, now: int, zone: tzinfo) -> str:
-    """Return that applications have a queue open and get nothing, as a sentence without its end.
-
-    Args:
-        queue: its name.
-        getters: handles open for input.
-        got_at: when a message was last got, microseconds.
-        now: event time, microseconds.
-        zone: the zone of the site.
-    """
+    """Return that applications have a queue open and get nothing, as a sentence without its end."""
     have = as_count(getters, "application") + (" has" if getters == 1 else " have")
     return f"{have} {queue} open for input, last get {as_local(got_at, zone, now, seconds=True)}"
 
@@ -169,10 +144,7 @@ def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) ->
     """Return the cause of drift.
 
     Args:
-        store: name of the store.
-        resource: resource with the largest drift.
         pct: twin minus measurement, percent of the total.
-        tolerance_pct: drift that raises no alert.
     """
     direction = "above" if pct > 0 else "below"
     return (
@@ -184,42 +156,24 @@ def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) ->
 # --- structures, and queues of all stores ----------------------------------------------------------------------------
 
 
-def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, is_shared: bool) -> list[Action]:
-    """Return the action of more getters on the queue that fills most; none without such a queue.
-
-    A member of a queue-sharing group answers for itself alone: CMDSCOPE(*) asks all [IBM: MQ 9.2, DISPLAY QSTATUS].
-    """
-    if not fillers:
-        return []
-    queue, scope = fillers[0].queue, " CMDSCOPE(*)" if is_shared else ""
-    return [
-        Action(
-            id=GETTERS,
-            summary=f"Start more getters on {queue}, or find out why its getters stopped",
-            effect=effects.get(GETTERS),
-            steps=(
-                Step("See when it was last got from", display_queue_status(queue, f"TYPE(QUEUE){scope} ALL")),
-                Step("See who has it open, and where", display_queue_status(queue, f"TYPE(HANDLE){scope} ALL")),
-                Step("Start the application that gets from it; where it runs, start more of it"),
-            ),
-        )
-    ]
+def queue_facts(queue: str, *, is_shared: bool) -> Facts:
+    """Return the facts about the queue that fills most."""
+    values = {"queue": queue, "queue_mqsc": mqsc_name(queue), "scope": " CMDSCOPE(*)" if is_shared else ""}
+    return Facts(frozenset(("filler_known",)), values)
 
 
-def to_read(runbook: tuple[Action, ...], queue: str, *, is_open: bool) -> tuple[Action, ...]:
-    """Return a runbook whose action of more getters is about who reads the queue.
+def store_facts(kind: str, config: StoreConfig, resource: Resource, fillers: tuple[Filler, ...]) -> Facts:
+    """Return the facts about a resource of a store that holds messages. kind: the kind of store, a fact."""
+    facts = Facts() if not fillers else queue_facts(fillers[0].queue, is_shared=isinstance(config, Structure))
+    return facts.adding(kind, resource.pool, store=config.name, resource=resource.label)
 
-    Args:
-        runbook: actions, that of getters as `getter_actions` returns it.
-        queue: the queue.
-        is_open: True where applications have it open for input and get nothing; False where none has.
-    """
-    summary, step = f"Start the application that reads {queue}", "Start it, or find out why it ended"
-    if is_open:
-        summary = f"Find out why the application that has {queue} open for input gets nothing"
-        step = "See what it waits for: an open unit of work, locks, a resource; end and start it if need be"
+
+def to_read(runbook: tuple[Action, ...], reading: Action | None) -> tuple[Action, ...]:
+    """Return a runbook whose action of more getters is about who reads the queue: with the words of `reading`."""
+    if reading is None:
+        return runbook
     return tuple(
-        msgspec.structs.replace(action, summary=summary, steps=(*action.steps[-2:-1], Step(step)))
+        msgspec.structs.replace(action, summary=reading.summary, steps=reading.steps)
         if action.id == GETTERS
         else action
         for action in runbook
@@ -231,37 +185,10 @@ def without_getters(runbook: tuple[Action, ...]) -> tuple[Action, ...]:
     return tuple(action for action in runbook if action.id != GETTERS)
 
 
-def _policy_action(
-    config: Structure,
-    action: str,
-    summary: str,
-    sizes: tuple[int | None, int | None, int | None],
-    before: tuple[int | None, int | None, int | None],
-    precondition: str,
-    effect: str | None = None,
-) -> Action:
-    """Return the action that changes sizes of the CFRM policy: SIZE, INITSIZE and SCMMAXSIZE, None where one stays."""
-    name = config.policy_name
-    return Action(
-        id=action,
-        summary=summary,
-        effect=effect,
-        precondition=precondition,
-        steps=change_policy(name, config.cfrm_policy, structure_sizes(name, *sizes)),
-        risk=(
-            f"calls to queues of {config.name} wait during the rebuild"
-            if config.holds_queues
-            else f"what uses {config.name} waits during the rebuild"
-        ),
-        undo=f"the same steps with {' '.join(structure_sizes(name, *before))}",
-    )
-
-
 def _has_room(config: Structure, size: int, room: int | None) -> str:
     """Return the condition that the coupling facility of a structure has room for more of it.
 
     Args:
-        config: the structure.
         size: bytes by which it is to grow.
         room: bytes that are left by the estate; None: not known.
     """
@@ -279,115 +206,74 @@ def proposed_size(config: Structure) -> int:
     return 2 * config.size
 
 
-def _structure_size(
-    config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool, room: int | None
-) -> Action:
-    if alterable and size_now < config.size:
-        summary = f"Expand the structure from {format_size(size_now)} to its SIZE"
-        if config.allow_auto_alter:
-            summary = "Expand the structure to its SIZE at once: automatic alter does so by 10 % a minute"
-        return Action(
-            id=SIZE,
-            summary=summary,
-            effect=effects.get(SIZE),
-            precondition=_has_room(config, config.size - size_now, room),
-            steps=(Step("Alter its size", alter_size(config.policy_name, config.size)),),
-            undo=alter_size(config.policy_name, size_now),
+def structure_facts(config: Structure, resource: Resource, fillers: tuple[Filler, ...]) -> Facts:
+    """Return the facts about a resource of a structure, whichever it is."""
+    name, facts = config.policy_name, store_facts("structure", config, resource, fillers)
+    waits = f"calls to queues of {config.name} wait" if config.holds_queues else f"what uses {config.name} waits"
+    return (
+        facts.where(facility_known=config.coupling_facility)
+        .adding(
+            structure=config.name,
+            structure_mqsc=mqsc_name(config.short_name),
+            policy_name=name,
+            facility=config.coupling_facility or "the coupling facility",
+            rebuild_risk=f"{waits} during the rebuild",
         )
-    larger = proposed_size(config)
-    init_size = None if alterable and config.init_size is None else larger
-    why = f"the structure has reached {format_size(config.size)}"
-    if not alterable:
-        why = "the size of a structure with data in SCM cannot be altered"
-    if alterable and not config.is_policy_seen:
-        return _enlarge_unseen(config, larger, effects.get(CFRM_SIZE), _has_room(config, larger - size_now, room))
-    return _policy_action(
-        config,
-        CFRM_SIZE,
-        f"Raise SIZE{'' if init_size is None else ' and INITSIZE'} in the CFRM policy to {format_size(larger)}: {why}",
-        (larger, init_size, None),
-        (config.size, config.init_size, None),
-        _has_room(config, larger - size_now, room),
-        effects.get(CFRM_SIZE),
+        .by(change_policy=change_policy(name, config.cfrm_policy))
     )
 
 
-def _enlarge_unseen(config: Structure, larger: int, effect: str | None, precondition: str) -> Action:
-    """Return the action that enlarges a structure whose SIZE in the CFRM policy was not seen. larger: bytes."""
-    policy = _policy_action(
-        config,
-        CFRM_SIZE,
-        f"Enlarge the structure to {format_size(larger)}: it has {format_size(config.size)}, and its SIZE in the CFRM"
-        " policy was not seen",
-        (larger, None, None),
-        (config.size, None, None),
-        precondition,
-        effect,
-    )
-    first, *rest = policy.steps
-    other = msgspec.structs.replace(first, text=f"Else {first.text[0].lower()}{first.text[1:]}")
-    steps = (*alter_if_policy_allows(config.policy_name, larger), other, *rest)
-    return msgspec.structs.replace(policy, steps=steps)
-
-
-def pool_actions(
+def pool_facts(
     config: Structure,
     resource: Resource,
     size_now: int,
     fillers: tuple[Filler, ...],
-    effects: Mapping[str, str] = NOTHING,
     *,
     alterable: bool,
     room: int | None = None,
-) -> tuple[Action, ...]:
-    """Return the actions for entries or elements. Offloading saves elements, never entries.
+) -> Facts:
+    """Return the facts about entries or elements. Offloading saves elements, never entries.
 
     The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`). room: bytes that
     the coupling facility has left by the estate; None: not known.
     """
-    actions = getter_actions(fillers, effects, is_shared=True)
-    saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
-    if resource.pool == Pool.ELEMENTS and saves:
-        sooner = alter_rules(config, with_all_offloaded_above(config, SOONER_TH))
-        actions.append(
-            Action(
-                id=OFFLOAD,
-                summary="Offload sooner to save elements",
-                effect=effects.get(OFFLOAD),
-                precondition="the data sets have room: DISPLAY USAGE TYPE(SMDS) CMDSCOPE(*)",
-                steps=(Step("Alter the offload rules", sooner),),
-                risk="puts and gets of what is offloaded are slower",
-                undo=alter_rules(config, config.rules),
-            )
-        )
-    return (*actions, _structure_size(config, size_now, effects, alterable, room))
-
-
-def level_actions(config: Structure, size_now: int, room: int | None) -> tuple[Action, ...]:
-    """Return the actions for a structure that holds no queues; arguments as of `pool_actions`.
-
-    Source: [IBM: APAR PH54826] (channels that retry puts to a shared queue at MAXDEPTH filled it).
-    """
-    size = _structure_size(config, size_now, NOTHING, True, room)
-    if not config.is_administration:
-        return (size,)
-    users = Action(
-        id="find-users",
-        summary="Find what takes its entries: long units of work, and channels that retry puts to a full shared queue",
-        steps=(
-            Step("See the units of work and how old they are", "DISPLAY CONN(*) TYPE(CONN) ALL"),
-            Step("See shared queues at their MAXDEPTH", "DISPLAY QSTATUS(*) TYPE(QUEUE) CURDEPTH CMDSCOPE(*)"),
-            Step("See its entries", display_structure_status(config)),
-        ),
+    name, larger = config.policy_name, proposed_size(config)
+    init_size, is_below = None if alterable and config.init_size is None else larger, size_now < config.size
+    is_seen = config.is_policy_seen or not alterable
+    sizes_before = (config.size, config.init_size if is_seen else None, None)
+    size = config.size if alterable and is_below else larger
+    facts = structure_facts(config, resource, fillers).where(
+        sized=True,
+        alterable=alterable,
+        below_size=alterable and is_below,
+        auto_alter=config.allow_auto_alter,
+        policy_seen=is_seen,
+        administration=config.is_administration,
+        offloads_later=config.holds_queues and has_rules(config) and not offloads_all_by(config, SOONER_TH),
     )
-    return (size, users)
+    facts = facts.adding(
+        size=format_size(config.size),
+        size_kb=policy_size(config.size),
+        size_now=format_size(size_now),
+        size_now_kb=policy_size(size_now),
+        larger=format_size(larger),
+        and_init_size="" if init_size is None else " and INITSIZE",
+        room=_has_room(config, size - size_now, room),
+        sizes_before=" ".join(structure_sizes(name, *sizes_before)),
+        offload_now=alter_rules(config, config.rules),
+        offload_sooner=alter_rules(config, with_all_offloaded_above(config, SOONER_TH)) if has_rules(config) else "",
+    )
+    sizes = structure_sizes(name, larger, init_size if is_seen else None, None)
+    change = change_policy(name, config.cfrm_policy, sizes)
+    first = msgspec.structs.replace(change[0], text=f"Else {change[0].text[0].lower()}{change[0].text[1:]}")
+    unseen = (*alter_if_policy_allows(name, larger), first, *change[1:])
+    return facts.by(change_size=change, enlarge_unseen=unseen)
 
 
 def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> str:
     """Return the cause when no more messages can move to SCM.
 
     Args:
-        subject: resource that is exhausted.
         used: bytes in use.
         total: bytes in total.
         usage_pct: usage of the structure, percent.
@@ -398,50 +284,24 @@ def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> st
     )
 
 
-def scm_actions(
-    config: Structure, resource: Resource, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[Action, ...]:
-    """Return the actions for SCM, or for storage of dynamic augmented space."""
-    getters = getter_actions(fillers, effects, is_shared=True)
-    facility = config.coupling_facility or "the coupling facility"
-    if resource.pool == Pool.SCM:
-        before = config.scm_max_size or 0
-        asks = "" if config.coupling_facility is None else f": {display_facility(facility)}"
-        return (
-            *getters,
-            _policy_action(
-                config,
-                "scm",
-                f"Raise SCMMAXSIZE of {config.policy_name} in the CFRM policy to {format_size(2 * before)}",
-                (None, None, 2 * before),
-                (None, None, before),
-                f"{facility} has {readable_size(before)} of SCM that no structure may use{asks}",
-            ),
-        )
-    look = display_structure(config.policy_name)
-    if config.coupling_facility is not None:
-        look = display_facility(config.coupling_facility)
-    return (
-        *getters,
-        Action(
-            id="augmented",
-            summary=f"Free storage in {facility}",
-            steps=(
-                Step("See its free storage and its structures", look),
-                Step("Contract a structure that has room to spare, by SETXCF START,ALTER with a smaller SIZE"),
-                Step("Or rebuild a structure into another coupling facility, by SETXCF START,REBUILD with LOC=OTHER"),
-            ),
-        ),
-    )
+def scm_facts(config: Structure, resource: Resource, fillers: tuple[Filler, ...]) -> Facts:
+    """Return the facts about SCM, or about storage of dynamic augmented space."""
+    name, before = config.policy_name, config.scm_max_size or 0
+    facts = structure_facts(config, resource, fillers)
+    asks = "" if config.coupling_facility is None else f": {display_facility(config.coupling_facility)}"
+    change = change_policy(name, config.cfrm_policy, structure_sizes(name, None, None, 2 * before))
+    return facts.adding(
+        larger_scm=format_size(2 * before),
+        scm_room=f"{facts.values['facility']} has {readable_size(before)} of SCM that no structure may use{asks}",
+        scm_before=" ".join(structure_sizes(name, None, None, before)),
+    ).by(change_scm=change)
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
     """Return the cause of a refused alter.
 
     Args:
-        config: estate entry.
         used: bytes in SCM.
-        messages: number of messages in SCM.
     """
     return (
         f"{config.name}: alter refused, {messages:,} messages ({readable_size(used)}) are in SCM. Size and ratio of a"
@@ -449,62 +309,13 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
     )
 
 
-def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[Action, ...]:
-    """Return the actions that let the size and ratio of a structure be altered again."""
-    return (
-        *getter_actions(fillers, NOTHING, is_shared=True),
-        Action(
-            id="wait",
-            summary="Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility"
-            " pre-fetches messages",
-        ),
-        Action(
-            id="cfrm-policy",
-            summary="Or change the CFRM policy, which a rebuild takes over",
-            steps=change_policy(config.policy_name, config.cfrm_policy),
-            risk=f"calls to queues of {config.name} wait during the rebuild",
-        ),
-    )
-
-
-def dataset_actions(
-    config: Structure,
-    qmgr: str,
-    fillers: tuple[Filler, ...],
-    effects: Mapping[str, str] = NOTHING,
-    *,
-    has_failed: bool = False,
-) -> tuple[Action, ...]:
-    """Return the actions for the blocks of a shared message data set. has_failed: an expansion has failed."""
-    actions = getter_actions(fillers, effects, is_shared=True)
-    if not config.ds_expand:
-        actions.append(
-            Action(
-                id="ds-expand",
-                summary="Let the data set expand",
-                precondition="its storage group has room",
-                steps=(Step("Alter the CF structure object", alter_structure(config, "DSEXPAND(YES)")),),
-                undo=alter_structure(config, "DSEXPAND(NO)"),
-            )
-        )
-    volumes = [Step("Look up the name of the data set and its storage group, and add volumes to that")]
-    if has_failed:
-        volumes.append(Step("Let it expand again", expand_data_set(config, qmgr)))
-    actions += [
-        Action(
-            id="volumes",
-            summary=f"Add volumes to the storage group of {qmgr}'s data set",
-            steps=tuple(volumes),
-        ),
-        Action(
-            id="ds-copy",
-            summary=f"Or copy {qmgr}'s data set to a larger one",
-            steps=copy_data_set(config, qmgr),
-            risk=f"messages in {qmgr}'s data set cannot be got meanwhile, and {qmgr} cannot offload",
-            undo="keep the old data set until the new one is in use; then the same steps with it",
-        ),
-    ]
-    return tuple(actions)
+def dataset_facts(
+    config: Structure, resource: Resource, fillers: tuple[Filler, ...], *, has_failed: bool = False
+) -> Facts:
+    """Return the facts about the blocks of a shared message data set. has_failed: an expansion has failed."""
+    qmgr = resource.owner
+    facts = structure_facts(config, resource, fillers).where(ds_expands=config.ds_expand, expansion_failed=has_failed)
+    return facts.adding(qmgr=qmgr, qmgr_mqsc=mqsc_name(qmgr)).by(copy_data_set=copy_data_set(config, qmgr))
 
 
 # --- coupling facilities ---------------------------------------------------------------------------------------------
@@ -527,7 +338,6 @@ def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> s
     """Return the cause of over-committed SCM.
 
     Args:
-        facility: name of the coupling facility.
         total: bytes of SCM it has.
         maxima: SCMMAXSIZE of each structure, bytes.
     """
@@ -538,43 +348,32 @@ def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> s
     )
 
 
-def scm_overcommitted_actions(
-    facility: str, total: int, maxima: Mapping[str, int], policy: str | None = None
-) -> tuple[Action, ...]:
-    """Return the actions for over-committed SCM; other arguments as of `scm_overcommitted`.
+def facility_facts(
+    facility: str, amounts: Mapping[str, int], policy: str | None = None, total: int | None = None
+) -> Facts:
+    """Return the facts about what structures have of a coupling facility.
 
-    policy: name of the CFRM policy; None: not known.
+    amounts: bytes by structure; policy: name of the CFRM policy, None: not known; total: bytes that they may have
+    together, None: no matter.
     """
-    ranked, excess = _largest(maxima), sum(maxima.values()) - total
-    install = _install_scm(facility, f"Or configure {readable_size(excess)} more SCM for {facility}")
+    facts, ranked = Facts(frozenset(("coupling_facility",)), {"store": facility}), _largest(amounts)
+    excess = 0 if total is None else sum(amounts.values()) - total
+    if total is not None:
+        facts = facts.adding(total=readable_size(total), excess=readable_size(excess))
     if not ranked:
-        return (install,)
-    store, present = ranked[0]
-    name, lower = policy_name_of(store), present - excess
-    sizes = structure_sizes(name, None, None, lower) if lower > 0 else ()
-    return (
-        Action(
-            id="scm-lower",
-            summary=f"Lower SCMMAXSIZE in the CFRM policy, {name} first, until the sum is at most"
-            f" {readable_size(total)}",
-            precondition=f"the data of {store} fits without the SCM",
-            steps=change_policy(name, policy, sizes),
-            risk=f"calls to queues of {store} wait during the rebuild",
-            undo=f"the same steps with {' '.join(structure_sizes(name, None, None, present))}",
-        ),
-        install,
-    )
-
-
-def _install_scm(facility: str, summary: str) -> Action:
-    return Action(id="scm-install", summary=summary, steps=(Step("See its SCM", display_facility(facility)),))
+        return facts
+    user, present = ranked[0]
+    name, lower = policy_name_of(user), present - excess
+    sizes = structure_sizes(name, None, None, lower) if total is not None and lower > 0 else ()
+    before = " ".join(structure_sizes(name, None, None, present))
+    facts = facts.adding("user_known", user=user, user_policy=name, user_before=before)
+    return facts.by(change_scm=change_policy(name, policy, sizes), change_policy=change_policy(name, policy))
 
 
 def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
     """Return the cause of exhausted SCM.
 
     Args:
-        facility: name of the coupling facility.
         total: bytes of SCM it has.
         usage: SCM in use by each structure, bytes.
     """
@@ -584,64 +383,16 @@ def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
     )
 
 
-def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[Action, ...]:
-    """Return the actions for exhausted SCM; arguments as for `scm_exhausted`."""
-    install = _install_scm(facility, f"Configure more SCM for {facility}")
-    ranked = _largest(usage)
-    if not ranked:
-        return (install,)
-    name, _ = ranked[0]
-    getters = Action(
-        id=GETTERS,
-        summary=f"Start more getters on the queues of {name}, which uses most SCM",
-        steps=(Step("See its usage", display_structure(policy_name_of(name))),),
-    )
-    return getters, install
-
-
 def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> str:
     """Return the cause when a coupling facility has no storage left for augmented space.
 
     Args:
-        facility: name of the coupling facility.
         size: its storage, bytes.
         usage: augmented space of each structure, bytes.
     """
     return (
         f"Storage of {facility}: all {readable_size(size)} in use, none left for augmented space ({_shares(usage)})."
         " Puts whose messages would go to SCM fail with 2192."
-    )
-
-
-def augmented_exhausted_actions(
-    facility: str, usage: Mapping[str, int], policy: str | None = None
-) -> tuple[Action, ...]:
-    """Return the actions for exhausted augmented space; other arguments as of `augmented_exhausted`.
-
-    policy: name of the CFRM policy; None: not known.
-    """
-    look = Step("See the free storage", display_facility(facility))
-    ranked = _largest(usage)
-    if not ranked:
-        return (Action(id="augmented", summary=f"Free storage in {facility}", steps=(look,)),)
-    store, _ = ranked[0]
-    name, waits = policy_name_of(store), f"calls to queues of {store} wait during the rebuild"
-    return (
-        Action(
-            id="augmented",
-            summary=f"Free storage in {facility}: move {name} to another coupling facility",
-            precondition=f"PREFLIST of {name} has another with room",
-            steps=(look, Step("Move it", f"{rebuild(name)},LOC=OTHER")),
-            risk=waits,
-            undo=f"{rebuild(name)},LOC=OTHER once {facility} has room",
-        ),
-        Action(
-            id="scm-lower",
-            summary=f"Or lower SCMMAXSIZE of {name} in the CFRM policy",
-            precondition=f"the data of {store} fits without the SCM",
-            steps=change_policy(name, policy),
-            risk=waits,
-        ),
     )
 
 
@@ -656,16 +407,7 @@ def _load_and_capacity(cluster: str, active: int, capacity: float, rate: float, 
 
 
 def members_wanted(cluster: str, active: int, capacity: float, rate: float, depth: int, needed: int) -> str:
-    """Return the cause when a uniform cluster needs more or fewer members.
-
-    Args:
-        cluster: name of the cluster.
-        active: number of active members.
-        capacity: capacity of the active members, messages/s.
-        rate: messages/s put.
-        depth: messages waiting.
-        needed: members that carry the load.
-    """
+    """Return the cause when a uniform cluster needs more or fewer members."""
     load = _load_and_capacity(cluster, active, capacity, rate, depth)
     return f"{load}; {as_count(needed, 'member')} needed."
 
@@ -675,55 +417,25 @@ def _placed(places: Iterable[tuple[str, str | None]]) -> str:
     return ", ".join(name if host is None else f"{name} on {host}" for name, host in places)
 
 
-def more_members_actions(
+def member_facts(
     cluster: str, start: Iterable[tuple[str, str | None]], hosts: Iterable[str | None], missing: int
-) -> tuple[Action, ...]:
-    """Return the actions that add members; with none to start or create, the figures to watch.
+) -> Facts:
+    """Return the facts about members that are to be added to a cluster.
 
-    Args:
-        cluster: name of the cluster.
-        start: name and host of each existing member to start; host None: not placed by the estate.
-        hosts: host of each of the first members to create, None where no host has room or none is known.
-        missing: number of members to create.
+    start: name and host of each existing member to start, host None: not placed by the estate; hosts: host of each of
+    the first members to create, None where no host has room or none is known; missing: number of members to create.
     """
-    actions, members = [], tuple(start)
-    if members:
-        steps = (Step("Start it" if host is None else f"On {host}", f"strmqm {name}") for name, host in members)
-        actions.append(
-            Action(
-                id="start-members",
-                summary=f"Start {_placed(members)}; {cluster} rebalances the connected applications",
-                steps=tuple(steps),
-                undo=" and ".join(f"endmqm -r {name}" for name, _ in members),
-            )
-        )
-    if missing:
-        named = [host for host in dict.fromkeys(hosts) if host is not None]
-        place = f" on {', '.join(named)}" if named else ""
-        actions.append(
-            Action(
-                id="create-members",
-                summary=f"Create {missing} more for {cluster}{place}",
-                steps=(
-                    Step("Look up the files that the other members were created with, for -ii and -ic"),
-                    Step("Create it by crtmqm with these and its CONNAME (-iv), then start it by strmqm"),
-                ),
-            )
-        )
-    idle = Action(id="wait", summary=f"Start no further member: those of {cluster} that run carry the load")
-    return tuple(actions) or (idle,)
-
-
-def fewer_members_actions(name: str) -> tuple[Action, ...]:
-    """Return the action that removes a member."""
-    return (
-        Action(
-            id="stop-member",
-            summary="Stop one member, which moves its applications to the others",
-            steps=(Step("Stop it", f"endmqm -r {name}"),),
-            undo=f"strmqm {name}",
-        ),
-    )
+    members = tuple(start)
+    named = [host for host in dict.fromkeys(hosts) if host is not None]
+    steps = (Step("Start it" if host is None else f"On {host}", f"strmqm {name}") for name, host in members)
+    facts = Facts().where(uniform_cluster=True, members_stopped=members, members_missing=missing)
+    return facts.adding(
+        store=cluster,
+        members=_placed(members),
+        undo_members=" and ".join(f"endmqm -r {name}" for name, _ in members),
+        missing=str(missing),
+        hosts=f" on {', '.join(named)}" if named else "",
+    ).by(start_members=tuple(steps))
 
 
 def load_is_over(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:

@@ -25,12 +25,7 @@ BUSY_FALL = 0.37
 
 
 def host_rate(cores: float, cpu_us: float = SATURATED_CPU_US) -> float:
-    """Return the rate that a host carries, messages/s.
-
-    Args:
-        cores: its cores.
-        cpu_us: CPU of a message at the limit, microseconds.
-    """
+    """Return the rate that a host carries, messages/s."""
     return cores * USABLE_HOST_PCT / 100.0 / cpu_us * 1e6
 
 
@@ -47,7 +42,6 @@ def message_cpu_us(load: float, *, is_saturated: bool, cpu_us: float = SATURATED
     Args:
         load: rate of the host, as a share of what it carries.
         is_saturated: True if its members carry all they can.
-        cpu_us: CPU of a message at the limit, microseconds.
     """
     if is_saturated:
         return cpu_us
@@ -57,12 +51,7 @@ def message_cpu_us(load: float, *, is_saturated: bool, cpu_us: float = SATURATED
 
 
 def achieved(target: float, capacity: float) -> float:
-    """Return the rate that a cluster delivers, messages/s [IBM: MQ Uniform Cluster Scaling Example, Table 1].
-
-    Args:
-        target: rate offered, messages/s.
-        capacity: rate that its members carry, messages/s.
-    """
+    """Return the rate that a cluster delivers, messages/s [IBM: MQ Uniform Cluster Scaling Example, Table 1]."""
     return min(target, capacity)
 
 
@@ -128,10 +117,6 @@ class ClusterCapacity:
 
         It is the one that raises the rate most; of those that do so alike, one on the host with most room; of those the
         first.
-
-        Args:
-            candidates: members that can be started.
-            hosts: host of each active member.
         """
         ranked = [(self.carried([*hosts, other.host]), self.room(other.host, hosts), other) for other in candidates]
         if not ranked:
@@ -144,7 +129,6 @@ class ClusterCapacity:
 
         Args:
             load: messages/s; the members are to carry more.
-            hosts: host of each active member.
             idle: members that exist and are not active.
         """
         placed, left = list(hosts), list(idle)

@@ -38,16 +38,6 @@ def alter_page_set(psid: int, expand: str) -> str:
     return f"ALTER PSID({psid}) EXPAND({expand})"
 
 
-def alter_queue(queue: str, words: str) -> str:
-    """Return the MQSC command that changes a local queue. words: its attributes."""
-    return f"ALTER QLOCAL({mqsc_name(queue)}) {words}"
-
-
-def display_queue(queue: str, words: str) -> str:
-    """Return the MQSC command that displays attributes of a local queue. words: the attributes."""
-    return f"DISPLAY QLOCAL({mqsc_name(queue)}) {words}"
-
-
 def display_queue_status(queue: str, words: str) -> str:
     """Return the MQSC command that displays the status of a queue. words: what of it."""
     return f"DISPLAY QSTATUS({mqsc_name(queue)}) {words}"
@@ -65,7 +55,7 @@ def display_structure_status(config: Structure) -> str:
 
 def alter_max_file_size(queue: str, megabytes: int) -> str:
     """Return the MQSC command that sets the maximum size of a queue file."""
-    return alter_queue(queue, f"MAXFSIZE({megabytes})")
+    return f"ALTER QLOCAL({mqsc_name(queue)}) MAXFSIZE({megabytes})"
 
 
 def expand_data_set(config: Structure, qmgr: str) -> str:
@@ -91,7 +81,6 @@ def alter_size(structure: str, size: int) -> str:
     """Return the operator command that changes the size of a structure.
 
     Args:
-        structure: its name in the policy.
         size: bytes, rounded up to KB, the unit of the command.
     """
     return f"SETXCF START,ALTER,STRNAME={structure},SIZE={policy_size(size)}"
@@ -106,7 +95,6 @@ def change_policy(structure: str, policy: str | None, sizes: Iterable[str] = (),
     """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
 
     Args:
-        structure: its name in the policy.
         policy: name of the policy; None: not known.
         sizes: the parts of its STRUCTURE statement that change, its name in front; none: the reader chooses.
         without: keywords that are to be removed from it; "": none.
@@ -131,7 +119,6 @@ def alter_if_policy_allows(structure: str, size: int) -> tuple[Step, ...]:
     """Return the steps that come before a change of a policy that was not seen: its SIZE may have room already.
 
     Args:
-        structure: its name in the policy.
         size: the size that it should have, bytes.
     """
     has_room = f"If that is {policy_size(size)} or more, alter the size; nothing else is needed"
@@ -160,7 +147,6 @@ def structure_sizes(structure: str, size: int | None, init_size: int | None, scm
     """Return the parts of a STRUCTURE statement of a CFRM policy up to its sizes, each rounded up to KB.
 
     Args:
-        structure: its name in the policy.
         size: SIZE, bytes; None: it stays.
         init_size: INITSIZE, bytes; None: it stays.
         scm_max_size: SCMMAXSIZE, bytes; None: it stays; 0: it goes, and has no text.
@@ -191,12 +177,7 @@ def policy_size(size: int) -> str:
 
 
 def mqsc(config: StoreConfig, settings: Mapping[str, Any]) -> str:
-    """Return the MQSC commands of a plan that the estate reads too; "": none.
-
-    Args:
-        config: the store as it is.
-        settings: those that the plan changes.
-    """
+    """Return the MQSC commands of a plan that the estate reads too; "": none."""
     if isinstance(config, Structure):
         words = [_word(name, value) for name, value in settings.items() if name.startswith(("offld", "ds_expand"))]
         return alter_structure(config, " ".join(words)) + "\n" if words else ""
@@ -255,8 +236,6 @@ def _leave_scm_steps(config: Structure, settings: Mapping[str, Any], command: st
     a rebuild moves data from SCM into the structure, so SCM has to be emptied first. The policy takes effect by it.
 
     Args:
-        config: the structure as it is.
-        settings: those that the plan changes.
         command: its MQSC command; "": none.
     """
     name = config.policy_name

@@ -93,8 +93,6 @@ def room_to_grow(estate: Estate, config: Structure, size_now: int) -> int | None
     The others count as they are allocated at first: what they have grown by since is in the facility's state record.
 
     Args:
-        estate: the estate.
-        config: the structure.
         size_now: bytes that it has.
     """
     facility = estate.stores.get(config.coupling_facility or "")
@@ -139,7 +137,6 @@ def with_all_offloaded_above(config: Structure, threshold: int) -> tuple[Offload
     left is switched off with a size of 64K.
 
     Args:
-        config: the structure.
         threshold: OFFLD3TH, percent.
     """
     first, second, _ = config.rules

@@ -57,11 +57,7 @@ def warnings(
     """Yield the warnings of every store in the order of the mapping, then the advice of the documents in that order.
 
     Args:
-        stores: stores by name.
-        described_smds: (store name, queue manager) of each shared message data set that the estate describes.
-        queue_managers: queue managers by name.
         default_persistent: True for each queue file whose queue has DEFPSIST(YES), by store name.
-        rebuild_choices: coupling facilities that PREFLIST has for a rebuild, by store name.
     """
     for store in stores.values():
         if isinstance(store, Structure):
@@ -182,12 +178,7 @@ def _structure_policy(structure: Structure) -> Iterator[str]:
 
 
 def _facility_policy(facility: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
-    """Yield the warnings about what a coupling facility has for its structures.
-
-    Args:
-        facility: the coupling facility.
-        stores: all stores by name.
-    """
+    """Yield the warnings about what a coupling facility has for its structures."""
     structures = [store for name in facility.structures if isinstance(store := stores[name], Structure)]
     if facility.size is not None:
         augmented = list(_augmented_space(facility, structures, facility.size))
@@ -212,8 +203,6 @@ def _promises(facility: CouplingFacility, structures: list[Structure], size: int
     """Yield where the storage of a coupling facility is promised twice, or has no white space.
 
     Args:
-        facility: the coupling facility.
-        structures: its structures.
         size: its storage, bytes.
         is_said: True if a warning says already that augmented space takes too much.
     """

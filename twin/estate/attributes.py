@@ -283,11 +283,6 @@ def parse_attributes(
     None (null in JSON) removes `init_size`, `scm_max_size`, `secondary_pages`, `max_pages`, `file_system_size` or
     `scm`. Whether the store accepts the attributes with its current contents is decided by the twin.
 
-    Args:
-        config: the store.
-        op: the operation.
-        attributes: attributes of the event, named as in the estate.
-
     Returns:
         Values by the field names of the store's dataclass.
 

@@ -74,8 +74,6 @@ class Policies:
         """Add the statements of a policy. Wrong values and names defined twice are collected in `problems`.
 
         Args:
-            text: one or more policies.
-            file: name of the file, for errors.
             policy: name of the policy to take; None: the text has one.
             active: name of the active policy, which is taken of several; None: not known.
 

@@ -33,11 +33,6 @@ Values = Mapping[str, SourceValue]  # by attribute of the estate
 def convert(where: str, value: object, check: Check) -> SourceValue:
     """Check and convert a value.
 
-    Args:
-        where: place and value, for the error.
-        value: value in its source form.
-        check: check of the attribute.
-
     Raises:
         EstateError: the check refuses the value.
     """

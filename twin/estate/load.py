@@ -108,6 +108,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         ),
         history={} if toml.history is None else read_history(toml.history),
         site=toml.site,
+        runbook=toml.runbook,
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
 
@@ -154,12 +155,7 @@ def _by_store(
 def _page_set_places(
     in_page_sets: Mapping[str, list[LocalQueue]], classes: Mapping[str, Mapping[str, StorageClass]]
 ) -> dict[str, str]:
-    """Return the place at which a storage class leads to a page set, by store name.
-
-    Args:
-        in_page_sets: private queues by store name.
-        classes: storage classes by queue manager and name.
-    """
+    """Return the place at which a storage class leads to a page set, by store name."""
     places = {}
     for store, queues in in_page_sets.items():
         named = value(queues[0].values, "storage_class") or DEFAULT_STORAGE_CLASS

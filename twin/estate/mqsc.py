@@ -99,12 +99,6 @@ class Definitions:
     def read(self, text: str, file: str, *, group: str | None = None, qmgr: str | None = None) -> None:
         """Execute a text. Wrong commands are collected as problems, with file and line.
 
-        Args:
-            text: MQSC commands.
-            file: name of the file, for errors.
-            group: queue-sharing group whose queue managers run it.
-            qmgr: queue manager that runs it.
-
         Raises:
             EstateError: the text ends within a command, or is the output of DISPLAY commands.
         """

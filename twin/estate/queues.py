@@ -106,10 +106,6 @@ def structure_of(queue: LocalQueue) -> str:
 def page_set_of(queue: LocalQueue, classes: Mapping[str, StorageClass]) -> str:
     """Return the store name of the page set of a private queue.
 
-    Args:
-        queue: the queue.
-        classes: storage classes of its queue manager.
-
     Raises:
         EstateError: it has no page set.
     """
@@ -158,13 +154,7 @@ def storage_classes(sources: Sources, qmgr: str) -> dict[str, StorageClass]:
 def routes(
     sources: Sources, stores: Mapping[str, StoreConfig], placed: list[tuple[LocalQueue, str]]
 ) -> tuple[Route, ...]:
-    """Return the routes: by store and queue manager, and by queue manager and each name it has for a queue.
-
-    Args:
-        sources: texts of the estate.
-        stores: stores by name.
-        placed: local queues, each with the name of its store.
-    """
+    """Return the routes: by store and queue manager, and by queue manager and each name it has for a queue."""
     result = [Route(name, qmgr) for name, store in stores.items() for qmgr in store.queue_managers]
     names: dict[tuple[str, str], tuple[str, str]] = {}  # (queue manager, name) -> (store, where)
     for queue, store in placed:

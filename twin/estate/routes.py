@@ -20,6 +20,7 @@ from twin.decoding import UNREADABLE
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, Site, StoreConfig
 from twin.estate.past_rises import History
+from twin.estate.runbook import ActionRow
 from twin.units import format_size
 
 HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
@@ -55,6 +56,7 @@ class Estate:
         hosts: cores of each host, by name.
         history: past rises, by store.
         site: name and zone of the site.
+        runbook: rows of the site's own runbook.
         queue_routes: index in `routes` by queue manager and queue or alias.
         store_routes: the same by queue manager and store.
     """
@@ -68,6 +70,7 @@ class Estate:
     hosts: Mapping[str, float] = field(default_factory=dict)
     history: History = field(default_factory=dict)
     site: Site = field(default_factory=Site)
+    runbook: tuple[ActionRow, ...] = ()
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
@@ -180,6 +183,7 @@ class _Text(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hosts: dict[str, float]
     history: History
     site: Site | None = None
+    runbook: tuple[ActionRow, ...] = ()
 
 
 class SavedEstateError(ValueError):
@@ -199,6 +203,7 @@ def save_estate(estate: Estate) -> tuple[str, bytes]:
         hosts=dict(estate.hosts),
         history=estate.history,
         site=None if estate.site == Site() else estate.site,
+        runbook=estate.runbook,
     )
     encoded = msgspec.json.encode(text)
     return hashlib.sha256(encoded).hexdigest(), zlib.compress(encoded)
@@ -221,4 +226,5 @@ def read_saved_estate(data: bytes, source: str) -> Estate:
         hosts=text.hosts,
         history=text.history,
         site=text.site or Site(),
+        runbook=text.runbook,
     )

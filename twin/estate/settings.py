@@ -104,8 +104,6 @@ def changed_text(path: Path, config: StoreConfig, settings: Mapping[str, Setting
     """Return the text of an estate file with other settings of a store.
 
     Args:
-        path: the estate file.
-        config: the store.
         settings: attributes as in the estate; `smds.QM01.size` of a data set. Sizes are bytes.
         folder: where the text will stand: imported files are named relative to it.
 

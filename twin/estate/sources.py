@@ -23,6 +23,7 @@ from twin.estate.checks import Check, SourceValue, Values, convert, locate_key, 
 from twin.estate.errors import EstateError, Problems, did_you_mean, show
 from twin.estate.model import QueueManager, Site
 from twin.estate.mqsc import Definitions, Owner, Surroundings
+from twin.estate.runbook import ActionRow, read_runbook
 from twin.listings import decode, has_lines
 from twin.units import zone_of
 
@@ -50,7 +51,7 @@ def _zone(value: object) -> str:
     return zone
 
 
-_SITE: Mapping[str, Check] = {"name": _SITE_NAME, "zone": _zone}
+_SITE: Mapping[str, Check] = {"name": _SITE_NAME, "zone": _zone, "runbook": _FILE_NAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class TomlEstate:
     problems: Problems = field(default_factory=Problems)
     history: Path | None = None  # file of `mqtwin warm`
     site: Site = field(default_factory=Site)
+    runbook: tuple[ActionRow, ...] = ()
 
 
 _MORE_CONTROLS = re.compile("[\x7f-\x9f\u2028\u2029]")  # which JSON leaves as they are
@@ -129,13 +131,18 @@ def read_toml(path: Path) -> TomlEstate:
         named = convert(f"{file}: history = {show(content['history'])}", content["history"], _FILE_NAME)
         history = path.parent / str(named.value)
     site = Site()
+    runbook: tuple[ActionRow, ...] = ()
     with problems.collect():
-        site = _site(file, content.get("site", {}))
-    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history, site)
+        site, own = _site(file, content.get("site", {}))
+        runbook = () if own is None else read_runbook(path.parent / own)
+    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history, site, runbook)
 
 
-def _site(file: str, table: object) -> Site:
-    """Return the site of its table. EstateError: it is no table, or an attribute of it is wrong or unknown."""
+def _site(file: str, table: object) -> tuple[Site, str | None]:
+    """Return the site of its table, and the file of its runbook, if it has one.
+
+    EstateError: it is no table, or an attribute of it is wrong or unknown.
+    """
     if not isinstance(table, dict):
         raise EstateError(f"{file}: site = {show(table)}: must be a table like [site]")
     own = {}
@@ -143,7 +150,8 @@ def _site(file: str, table: object) -> Site:
         if key not in _SITE:
             raise EstateError(f"{file}: site: unknown key {show(key)}{suggest_key(key, _SITE)}")
         own[key] = str(convert(locate_key(file, "site", key, value), value, _SITE[key]).value)
-    return Site(**own)
+    runbook = own.pop("runbook", None)
+    return Site(**own), runbook
 
 
 def _check_schema(file: str, content: Mapping[str, Any]) -> None:

@@ -37,10 +37,6 @@ def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict
     They come from [structure], DEFINE CFSTRUCT and [other_structure]. What else a CFRM policy has counts at its
     coupling facility.
 
-    Args:
-        sources: texts of the estate.
-        queues: shared queues by store name.
-
     Raises:
         EstateError: unknown group, coupling facility or queue manager, a structure with queues but without a size, or
             values that contradict each other.
@@ -232,9 +228,7 @@ def _check_smds(sources: Sources, all_structures: Mapping[str, Structure], names
     """Check that every [smds] table names a structure and a member of its group and has room for two blocks.
 
     Args:
-        sources: texts of the estate.
         all_structures: the structures without errors.
-        names: store names of all structures.
     """
     for (group, name, qmgr), entry in sources.entries("smds").items():
         with sources.problems.collect():
@@ -259,13 +253,7 @@ def _check_data_set(entry: Entry, structure: Structure | None, store: str, qmgr:
 def page_sets(
     sources: Sources, queues: Mapping[str, list[LocalQueue]], page_set_places: Mapping[str, str]
 ) -> dict[str, PageSet]:
-    """Return the page sets by store name, from [page_set] and DEFINE PSID with `pages`.
-
-    Args:
-        sources: texts of the estate.
-        queues: private queues by store name.
-        page_set_places: file and line, or key, at which a storage class leads to a page set, by store name.
-    """
+    """Return the page sets by store name, from [page_set] and DEFINE PSID with `pages`."""
     numbers = set()
     for key, entry in sources.entries("page_set").items():
         with sources.problems.collect():

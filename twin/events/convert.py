@@ -108,10 +108,6 @@ def _public(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
 def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
     """Convert a table to the columns and types of ARROW_SCHEMA; unknown columns are dropped.
 
-    Args:
-        table: the table.
-        words: dictionaries to extend, for one of several tables of a file.
-
     Raises:
         EventError: a column cannot be converted without loss (wrong-type).
     """

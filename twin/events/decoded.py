@@ -158,11 +158,7 @@ def assemble(events: Array, is_fast: Array, record: Array, index: Array, exact: 
     """Combine fast rows and exact rows in their original order.
 
     Args:
-        events: EVENT[m].
         is_fast: u1[m], 1 where `events` holds a row.
-        record: i4[m].
-        index: i8[m].
-        exact: results for the other places.
     """
     if not exact.rows:
         if is_fast.all():
@@ -227,7 +223,6 @@ class RejectLog:
         """Start an empty log.
 
         Args:
-            limits: limits of dead letters.
             value_bytes: size of each value, which bounds the size of its rows as JSON; None for a recording.
         """
         self.limits = limits

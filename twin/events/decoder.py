@@ -52,7 +52,6 @@ class Decoder:
         """Prepare the look-up tables.
 
         Args:
-            estate: estate with the stores of the events, or its file.
             limits: limits of the dead letters of a Kafka record; `twin.events.refusals` has the bounds of its content.
         """
         estate = as_estate(estate)

@@ -152,9 +152,6 @@ def check_measured(measured: Mapping[str, Any]) -> None:
 
     Unknown fields are ignored, null is absent.
 
-    Args:
-        measured: content as decoded from JSON.
-
     Raises:
         EventError: wrong-type, bad-value or bad-time.
     """
@@ -265,7 +262,6 @@ def contradiction(measured: Mapping[str, Any], words: str = "", *, needs_totals:
 
     Args:
         measured: fields as in a MEASURE: a used value is at most its total.
-        words: in front of the names of the fields.
         needs_totals: True if a used value without its total is one, as in a row of a feed, which has both.
     """
     for field_name, limit in _PAIRS:

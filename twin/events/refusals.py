@@ -139,8 +139,6 @@ def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | Non
     """Return the reason to refuse an Arrow stream of those dimensions, or None.
 
     Args:
-        rows: number of rows of all its batches.
-        longest: number of values of its longest column, nested ones included.
         size: bytes of its buffers once decompressed.
         value_bytes: bytes of the record's value.
     """

@@ -81,7 +81,6 @@ def lines(values: pa.LargeBinaryArray, skipped: Sequence[int] = ()) -> Spans:
     """Return the lines of all values without line ends (LF or CR LF) and without blank lines.
 
     Args:
-        values: values.
         skipped: indexes of values that are treated as empty.
     """
     whole = whole_values(values)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 
 from twin.events import Event
+from twin.feeds.protocol import FORMATS
 
 _HALF_HOUR = 1_800_000_000  # microseconds
 _MAX_SHIFT = 28  # half hours: zones are 14 h ahead of UTC at most
@@ -24,23 +25,19 @@ _LEVELS = ("ents_used", "pages_used", "messages", "depth")
 
 Series = list[tuple[int, float]]  # (microseconds, level)
 Source = tuple[str, str]  # format, queue manager
-_TRUE_CLOCK = "smf"  # whose times are the clock value of a record
+_TRUE_CLOCKS = frozenset(name for name, own in FORMATS.items() if own.has_true_clock)
 
 
 def clock_lines(events: Mapping[str, Callable[[], Iterable[Event]]]) -> list[str]:
-    """Return a line for each queue manager whose log was read in the wrong zone, by its levels.
-
-    Args:
-        events: by format, what yields its events.
-    """
+    """Return a line for each queue manager whose log was read in the wrong zone, by its levels."""
     lines: dict[Source, str] = {}
     for (store, what), sources in sorted(_series(events).items()):
         for source, other in combinations(sorted(sources), 2):
-            if source[0] != _TRUE_CLOCK and other[0] == _TRUE_CLOCK:
+            if source[0] not in _TRUE_CLOCKS and other[0] in _TRUE_CLOCKS:
                 source, other = other, source
             shift = _shift(sources[source], sources[other])
             if shift:
-                by = "SMF" if source[0] == _TRUE_CLOCK else source[1]
+                by = source[0].upper() if source[0] in _TRUE_CLOCKS else source[1]
                 lines.setdefault(other, _line(other[1], shift, f"{what} of {store}", by))
     return list(lines.values())
 

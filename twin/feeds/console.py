@@ -151,9 +151,6 @@ class ConsoleReader:
         """Yield the messages that are whole with some lines, and what is wrong with their times.
 
         Args:
-            lines: the lines.
-            page: their page.
-            place: that of the first one, for complaints.
             time: that of their wrapping, for lines without one, microseconds since 1970; None: it has none.
         """
         self._page, self._place = page, place

@@ -135,10 +135,6 @@ class LiveCoverage:
         """Take the shares from statistics, which replace earlier ones.
 
         Only windows with data of both count, without the first window of spans and the last one, which are not whole.
-
-        Args:
-            counts: events of statistics.
-            say: called with a sentence for each queue and operation whose share is known.
         """
         statistics = SpanCoverage(self._spans.estate)
         for event in counts:

@@ -552,14 +552,7 @@ class DisplayFeed(Feed):
 
 
 def _garbled(message: Message, line: str, right: str, place: str) -> Iterator[Complaint]:
-    """Complain about a row of a report that is not read; headings, and the line at its end, have no digits.
-
-    Args:
-        message: the report.
-        line: the row.
-        right: what it should have.
-        place: where the report stands.
-    """
+    """Complain about a row of a report that is not read; headings, and the line at its end, have no digits."""
     if line.startswith("_") or any(character.isdigit() for character in line):
         yield Complaint("not-understood", place, f"{message.id}: row {line[:80]!r}; expected: {right}")
 

@@ -68,10 +68,6 @@ def look_at(
     Args:
         files: format, path, and of CFRM the policy to take or "" (`twin.feeds.site.SiteFile`); CFRM policies come
             last, when the groups are known.
-        options: facts that the data lack.
-        estate: an existing one, for the groups of queue managers.
-        groups: queue managers by queue-sharing group, where neither the data nor an estate name them.
-        answers: answers of the REST interface of queue managers.
 
     Raises:
         UsageError: there is no such format, or a file cannot be read.
@@ -127,9 +123,7 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
     """Take the structures and coupling facilities of a CFRM policy.
 
     Args:
-        path: the file.
         policy: the one to take; None: the active one that a DISPLAY has shown, or the only one.
-        intake: takes the facts.
 
     Raises:
         UsageError: it cannot be read, or has several policies and none of them was chosen.
@@ -166,12 +160,7 @@ def _read_policy(path: Path, policy: str | None, intake: Intake) -> None:
 
 
 def _groups_of_policy(facts: EstateFacts, of_mq: Iterable[str]) -> dict[str, str]:
-    """Return the prefix of the structures of each known group; where nothing but a policy was seen, those of MQ in it.
-
-    Args:
-        facts: what other files have shown.
-        of_mq: prefixes of the administration structures of the policy.
-    """
+    """Return the prefix of the structures of each known group; from a policy alone, those of MQ in it."""
     groups = {key: group_prefix(key) for key, _ in facts.section("queue_sharing_group")}
     if groups or facts.ungrouped or any(facts.section("queue_manager")):
         return groups
@@ -292,7 +281,6 @@ def unverified(estate_facts: EstateFacts, *, is_loaded: bool = False) -> Iterato
     """Yield a warning per capacity that sources disagree about, or that nothing has shown.
 
     Args:
-        estate_facts: what was seen.
         is_loaded: without those that the estate's own warnings repeat once it is loaded.
     """
     for section, key, name, before, after in estate_facts.conflicts:

@@ -27,7 +27,6 @@ class FacilityLevels:
         """Begin without any.
 
         Args:
-            intake: knows the estate, takes facts and what is covered.
             source: the data, such as "SMF 74".
         """
         self._intake = intake
@@ -69,15 +68,7 @@ class FacilityLevels:
     def structure(
         self, name: str, measured: Measured, interval: tuple[int, int], place: str, facts: Mapping[str, Any]
     ) -> Iterator[Item]:
-        """Yield the measurement of a structure.
-
-        Args:
-            name: its name in z/OS.
-            measured: its levels.
-            interval: begin and end, microseconds since 1970.
-            place: where it stands.
-            facts: attributes of it, as in the estate file.
-        """
+        """Yield the measurement of a structure."""
         store = self._stores.get(name) or store_of_policy_name(name, self._groups())
         if store is None:
             self._intake.facts.unplaced.add(name[:_PREFIX])

@@ -57,7 +57,6 @@ class EstateFacts:
         Args:
             section: section of the estate file, such as "structure".
             key: key in it, such as "QSG1/APP1".
-            source: page or record that showed it.
             attributes: attributes as in the estate file; None is absent.
         """
         if section in _OF_QUEUES and is_dynamic(key):
@@ -120,7 +119,6 @@ class EstateFacts:
         Args:
             qmgr: queue manager; "" if it is not known.
             queue: its name; None: it is a store's, or that of the queue manager.
-            store: its name.
             platform: platform of the queue manager, as in the estate; None: as it was seen.
             group: queue-sharing group of the queue manager, as in the estate; None: as it was seen.
         """

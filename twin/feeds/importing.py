@@ -86,15 +86,10 @@ def import_files(
     """Convert files to a recording, in order of time. Return what was seen, covered and wrong.
 
     Args:
-        name: format.
-        paths: its files.
         recording: file to write. Its previous content stays on failure, and if there is no event.
         estate: the estate; events of names that it lacks are not written there.
-        options: facts that the data lack.
         aside: recording of the events of unknown names; None: they are only counted.
         counts: recording of statistics, which adds the puts and gets that spans do not show (`twin.feeds.coverage`).
-        resync: every MEASURE asks for a resync, for stores whose puts and gets nothing reports.
-        progress: called with the number of events written so far.
 
     Raises:
         UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
@@ -155,8 +150,6 @@ def read_page(feed: Feed, page: Page, source: str) -> Iterator[Item]:
     """Yield what a page holds. Its lines or objects count for an input.
 
     Args:
-        feed: reader of the page.
-        page: the page.
         source: name of the input: a file, or a topic or server of many pages.
     """
     before, options = feed.object_count, feed.options
@@ -193,10 +186,7 @@ def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: E
     """Yield events of spans, then those of statistics without what spans show; the shares go to `Intake.notes`.
 
     Args:
-        events: events of spans.
         counts: recording of events from statistics; it is read twice.
-        intake: intake of the feed.
-        estate: the estate.
 
     Raises:
         UsageError: the recording cannot be read.
@@ -250,12 +240,7 @@ def ends_of_gaps(intakes: Iterable[Intake], estate: Estate) -> dict[str, list[in
 
 
 def behind_gaps(events: Iterable[Event], ends: Mapping[str, Sequence[int]]) -> Iterator[Event]:
-    """Yield events; behind each gap in the counts of a store the first MEASURE, of each kind, asks for a resync.
-
-    Args:
-        events: in order of time.
-        ends: ends of the gaps by store, in order.
-    """
+    """Yield events; behind each gap in the counts of a store the first MEASURE, of each kind, asks for a resync."""
     passed: dict[tuple[str, frozenset[str]], int] = {}  # number of these ends, by store and fields
     for event in events:
         own = ends.get(event["store"]) if event["op"] == "MEASURE" else None
@@ -280,10 +265,6 @@ def read_pages(
 
     A mapped file that somebody cuts ends the process by a signal. So the content is read at once, that of a large one
     into a file without a name, which is mapped.
-
-    Args:
-        paths: the files.
-        complain: called with the code, place and text of a file that was cut while it was read.
 
     Raises:
         UsageError: a file is missing or cannot be read.
@@ -333,7 +314,6 @@ def sort_events(events: Iterable[Event], run_events: int = RUN_EVENTS) -> Iterat
     """Yield events by time; those of one time and rank in the order they came.
 
     Args:
-        events: in any order.
         run_events: number of events in memory; more of them go to temporary files.
     """
     files: list[IO[bytes]] = []

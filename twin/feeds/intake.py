@@ -358,13 +358,6 @@ class Intake:
 
         Args:
             source: data, such as "QQST".
-            qmgr: queue manager.
-            name: queue or store.
-            interval: start and end, microseconds since 1970.
-            puts: number in the interval.
-            gets: number in the interval.
-            peak_error: messages by which a peak may be wrong at steady rates.
-            length_error: data elements by which the sum of those put may be wrong.
         """
         start, end = interval
         if is_dynamic(name) and (self.estate is None or (qmgr, name) not in self.estate.queue_routes):
@@ -390,15 +383,7 @@ class Intake:
             self.reported.setdefault((source, qmgr), Reported(*interval)).add(*interval)
 
     def note_peak(self, store: str, time: int, entries: int, elements: int, full: int) -> None:
-        """Keep a peak of a structure; 0 means that none was observed, not that it was empty.
-
-        Args:
-            store: structure.
-            time: end of the interval.
-            entries: largest number in it.
-            elements: largest number in it.
-            full: number of times that the structure was full in it.
-        """
+        """Keep a peak of a structure; 0 means that none was observed, not that it was empty."""
         if not (entries or elements or full) or (store not in self.peaks and len(self.peaks) >= MAX_NAMES):
             return
         peak = self.peaks.setdefault(store, Peak(store))
@@ -423,8 +408,6 @@ class Intake:
         """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
 
         Args:
-            items: what a feed yields.
-            aside: called with each event that names something the estate lacks.
             is_end: True if they are the last ones.
         """
         for event in self.account(items):
@@ -468,9 +451,7 @@ class Intake:
 
         Args:
             qmgr: queue manager; "" if the data name none.
-            time: microseconds since 1970.
             queue: its name; None: it is a store's, or that of the queue manager.
-            store: its name.
         """
         if queue is not None and is_passed_over(queue):  # each dynamic name is a new one
             self._note_passed(Passed(OF_SYSTEM if queue.startswith(_SYSTEM) else DYNAMIC, qmgr or "?"))
@@ -514,13 +495,7 @@ def is_passed_over(queue: str) -> bool:
 
 
 def contradicts(measured: Mapping[str, Any], store: str, place: str) -> Complaint | None:
-    """Return a complaint about fields of a MEASURE that contradict each other, or None.
-
-    Args:
-        measured: measurements of a row.
-        store: what the row is about.
-        place: where it stands.
-    """
+    """Return a complaint about fields of a MEASURE that contradict each other, or None."""
     text = contradiction(measured)
     return None if text is None else Complaint("inconsistent", place, f"{store}: {text}")
 

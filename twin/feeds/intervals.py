@@ -73,8 +73,6 @@ def spread(total: int, slices: int, *, is_early: bool = False) -> list[int]:
     """Return the share of each slice of a total, as even as integers can be.
 
     Args:
-        total: number.
-        slices: number of slices.
         is_early: round up the sum to the end of each slice instead of down: so puts come before their gets.
     """
     ends = [(total * i + (slices - 1 if is_early else 0)) // slices for i in range(slices + 1)]
@@ -107,7 +105,6 @@ def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
     """Return the puts without those that were rolled back, taken evenly from all that were stored.
 
     Args:
-        puts: puts of an interval, as counted.
         rolled_back: number of puts rolled back; their persistence and length are not reported.
     """
     puts = tuple(puts)
@@ -125,12 +122,7 @@ def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
 
 
 def backed_out_later(puts: Iterable[Puts], rolled_back: int) -> int:
-    """Return the puts that an earlier interval counted and this one rolled back: they leave, as expired messages do.
-
-    Args:
-        puts: puts of an interval, as counted.
-        rolled_back: number of puts rolled back.
-    """
+    """Return the puts that an earlier interval counted and this one rolled back: they leave, as expired messages do."""
     return max(0, rolled_back - sum(group.count for group in puts if not group.direct))
 
 
@@ -208,9 +200,7 @@ class IdleStores:
         All counts of a queue manager that end together are an interval. It is complete when those of a later one come.
 
         Args:
-            qmgr: queue manager.
             queue: its queue; one that the estate lacks is ignored.
-            end: end of the interval, microseconds since 1970.
             has_events: True if there is an event of the queue in the interval.
         """
         if self._estate is None:

@@ -25,11 +25,7 @@ _AROUND = b" \t\r\n[],"  # what stands around objects
 
 
 def json_objects(page: Page) -> Iterator[tuple[dict[str, Any], str] | Complaint]:
-    """Yield the outermost objects of a page with their places; anything else is a complaint.
-
-    Args:
-        page: JSON text. Brackets and commas of an array around the objects are skipped.
-    """
+    """Yield the outermost objects of a page with their places; anything else is a complaint."""
     text = JsonText()
     yield from text.take(page)
     yield from text.give_up()

@@ -77,10 +77,7 @@ def _records(value: Any, place: str, time: int | None = None, depth: int = 0) ->
     """Yield the texts of the records of forwarders in a value.
 
     Args:
-        value: a record, a list of records, or what holds them.
-        place: for complaints.
         time: time of the record around it, microseconds since 1970; None: it has none.
-        depth: number of records around it.
     """
     if depth > _MAX_DEPTH:
         return

@@ -74,9 +74,6 @@ class Measurements:
         """Add fields to the measurement of a store.
 
         Args:
-            qmgr: queue manager that answered.
-            time: time of the answer, microseconds since 1970.
-            store: its name.
             measured: fields; those of data sets are added to others of the store.
         """
         key = (time, qmgr, store)
@@ -90,10 +87,6 @@ class Measurements:
         """Add the state of a queue; one that the estate lacks is counted as unknown. Arguments as of `add`.
 
         Args:
-            qmgr: queue manager that answered.
-            time: time of the answer.
-            queue: its name.
-            status: what the answer shows of it.
             is_own: True if the queue is a store of its own, whose depth is measured by `add`.
         """
         estate = self._intake.estate
@@ -167,7 +160,6 @@ class Measurements:
         """Yield the measurement that answers about one store are, and further ones of its other queues.
 
         Args:
-            keys: keys of the answers, by time.
             is_round: as of `events`.
         """
         estate, store = self._intake.estate, keys[0][2]
@@ -224,9 +216,6 @@ def measures_of(
 
     Args:
         base: its fields beside `measured`.
-        facts: what queue managers show, by queue and queue manager, the latest answer last.
-        members: queue managers that have the queues.
-        measured: what else the first one has.
     """
     ordered = sorted(facts)
     for start in range(0, max(1, len(ordered)), MAX_QUEUES):
@@ -245,9 +234,6 @@ def note_unknown_queue(intake: Intake, qmgr: str, time: int, queue: str) -> None
 
     Args:
         intake: intake of the feed; without an estate no name is unknown.
-        qmgr: queue manager that has shown it.
-        time: microseconds since 1970.
-        queue: its name.
     """
     group = intake.group_of(qmgr)
     if intake.estate is None:
@@ -287,11 +273,6 @@ def _queue_measured(queue: str, statuses: Mapping[str, QueueStatus], members: It
     """Return the facts of a queue over the queue managers that have answered.
 
     Without the answer of a member a sum of 0 is not known.
-
-    Args:
-        queue: its name.
-        statuses: what queue managers show of it, the latest answer last.
-        members: queue managers that have the queue.
     """
     facts: dict[str, Any] = {"name": queue}
     depth = _depth(statuses)

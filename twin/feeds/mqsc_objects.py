@@ -100,14 +100,7 @@ class MqscObjects:
         self.definitions: list[Definition] | None = None
 
     def take(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> Iterator[Item]:
-        """Take an object; yield what is wrong or passed over.
-
-        Args:
-            qmgr: queue manager that answered.
-            time: time of the answer, microseconds since 1970.
-            fields: values by keyword, in upper case.
-            place: for complaints.
-        """
+        """Take an object; yield what is wrong or passed over."""
         try:
             if fields.get("QSGDISP") == "GROUP":
                 yield _passed(f"{next(iter(fields))} of QSGDISP(GROUP)")  # a master, of which members have copies

@@ -74,8 +74,6 @@ def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
     """Return a queue manager that may report a store, for data of z/OS that name none or another one.
 
     Args:
-        estate: the estate.
-        store: its name.
         qmgr: the queue manager that the data are of; "" if they name none.
     """
     config = estate.stores.get(store) if estate is not None else None
@@ -83,13 +81,7 @@ def reporter_of(estate: Estate | None, store: str, qmgr: str) -> str:
 
 
 def without_measurement(intake: Intake, name: str, time: int) -> Iterator[Passed]:
-    """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on.
-
-    Args:
-        intake: intake of the feed.
-        name: name of the coupling facility.
-        time: microseconds since 1970.
-    """
+    """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on."""
     if intake.estate is not None and name in intake.estate.stores:
         yield Passed("coupling facility without a structure of the estate", name)
     elif intake.estate is not None:
@@ -123,13 +115,7 @@ class CommandPrefixes:
             yield Complaint("no-prefix", place, text)
 
     def qmgr_of(self, prefix: str, current: str | None, place: str) -> Generator[Complaint, None, str | None]:
-        """Return the queue manager of a prefix; None, with a complaint, if it is not known.
-
-        Args:
-            prefix: the prefix.
-            current: queue manager of the text, as far as known.
-            place: for complaints.
-        """
+        """Return the queue manager of a prefix; None, with a complaint, if it is not known."""
         if not prefix:
             return current
         if prefix in self._known:

@@ -342,7 +342,6 @@ class SpanOrder:
         Args:
             late_s: seconds by which a span may come later than younger ones.
             length: bytes of a message whose size its span does not have; None: the mean of the queue.
-            max_keys: number of spans that are remembered.
         """
         self._late_us = round(late_s * 1e6)
         self._late_s = late_s
@@ -364,8 +363,6 @@ class SpanOrder:
         """Take the event of a span; a PUT without a length gets one.
 
         Args:
-            key: trace id and span id.
-            event: a PUT or GET.
             complain: takes what is wrong: `duplicate`, `no-size`, `ahead`, `late`.
 
         Returns:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -34,7 +36,7 @@ from twin.feeds.metrics import (
     MetricEvents,
     kind_of,
 )
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import Asked, Feed, FeedOptions, Page, Requests
 from twin.units import as_count
 
 _NAMESPACE = "ibmmq"  # unless the collector's configuration has another
@@ -45,6 +47,8 @@ _FEWEST_VALUES = 3  # of a series that show whether it is a counter
 _MAX_TYPES = 10_000
 _JSON_KINDS = ("queue", "pageset")  # objectType of mq_json, and the tag with its name
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_QUERY = '{__name__=~".+_(queue|pageset)_.+",qmgr!=""}'  # the namespace is the collector's
+_MAX_BACK_S = 3600.0  # to ask for at most
 
 
 class PrometheusFeed(Feed):
@@ -315,3 +319,39 @@ class MqJsonFeed(Feed):
                     else:
                         passed[UNUSED_METRICS, written[:MAX_NAME]] += 1
         yield from _passed(passed)
+
+
+# --- what is asked of servers ----------------------------------------------------------------------------------------
+
+
+def metric_requests(asked: Asked) -> Requests:
+    """Return the request for a page of metrics, or those of Prometheus' range query."""
+    if asked.is_range:
+        return range_requests(asked.url, _QUERY, asked.interval_s, _MAX_BACK_S)
+    return lambda _start, _end: [(asked.url, "text/plain;version=0.0.4")]
+
+
+def range_requests(url: str, query: str, step_s: float, max_back_s: float) -> Requests:
+    """Return the requests of Prometheus' range query [Prometheus: HTTP API, Range queries], from the last end on.
+
+    step_s: seconds between two values; max_back_s: to ask for at most, at the first request or after a pause.
+    """
+
+    def requests(start: int, end: int) -> Sequence[tuple[str, str]]:
+        step = round(step_s * 1e6)
+        last = end // step * step
+        first = max(start // step * step + step, last - round(max_back_s * 1e6) // step * step)
+        if first > last:
+            return []
+        values = {"query": query, "start": _seconds(first), "end": _seconds(last), "step": f"{step_s:g}"}
+        address = url.rstrip("/")
+        return [
+            (f"{address}/api/v1/metadata", "application/json"),  # which metrics are counters
+            (f"{address}/api/v1/query_range?{urlencode(values)}", "application/json"),
+        ]
+
+    return requests
+
+
+def _seconds(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat().replace("+00:00", "Z")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from enum import StrEnum
@@ -123,9 +123,6 @@ class Feed(ABC):
 
         Args:
             kind: kind of the object, a key of `Format.shows`.
-            names: names that it has.
-            place: where it stands.
-            also: further names that it lacks.
         """
         lacking = [name for name in self.shows.get(kind, ()) if name not in names]
         self.intake.soundness.note(kind, (*lacking, *also), place)
@@ -157,8 +154,6 @@ class Feed(ABC):
 
         Args:
             source: data, such as "QQST".
-            flows: counts of a queue.
-            place: where they stand.
             is_one_length: True if all messages are known to have the same length.
             is_common: True if the interval is that of all queues of the queue manager, so that its end is known.
         """
@@ -185,14 +180,82 @@ class Feed(ABC):
         yield from events_of(flows, self.options.slice_s)
 
 
-class Format(NamedTuple):
-    """A format, in the order of docs/feeds.md."""
+class FeedFact(StrEnum):
+    """A kind of fact about a store that feeds may show, beside what it holds."""
 
-    name: str  # on the command line
-    reader: str  # module of this package, and class
-    is_file: bool = True  # True if `mqtwin import` takes it
-    is_live: bool = False  # True if `mqtwin collect` takes it
-    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by kind of object the names that each of it has
+    CALLS = "puts and gets"
+    LENGTHS = "the length of each message"
+    PRIORITIES = "priorities"
+    UNITS = "units of work"
+    READERS = "who has queues open"
+
+
+LEVELS, FLOWS, DEFINITIONS, POLICY = "levels", "flows", "definitions", "policy"  # what a first answer needs of files
+Requests = Callable[[int, int], Sequence[tuple[str, str]]]  # see `Server.requests`
+COMMANDS = "commands"  # `Server.requests` of queue managers that are asked by MQSC commands, one after another
+ANY_TOPIC = ""  # `Format.topic` where the user names it
+_MISSING: Any = None  # of a row
+
+
+class Asked(NamedTuple):
+    """Choices of the user about what a server is asked for."""
+
+    url: str  # http or https, host and port
+    interval_s: float  # seconds between two requests
+    sysplex: str | None = None
+    is_range: bool = False  # True if it is Prometheus itself, which has what was missed, too
+
+
+class Server(NamedTuple):
+    """How a format is asked for by HTTP.
+
+    Attributes:
+        interval_s: seconds between two requests, without a choice of the user; of COMMANDS at least.
+        requests: module of this package, and function, which takes `Asked` and returns what to ask: (address, content
+            type) of the next requests, given start and end of the time since the last ones, microseconds; or COMMANDS.
+    """
+
+    interval_s: float = _MISSING
+    requests: str = _MISSING
+
+
+class Format(NamedTuple):
+    """A format, in the order of docs/feeds.md.
+
+    Attributes:
+        reader: module of this package, and class.
+        facts: what it shows of a store beside what it holds; a test holds it against what the reader yields.
+        gives: what a first answer about a site needs of it: LEVELS, FLOWS, DEFINITIONS, POLICY.
+        is_file: True if `mqtwin import` takes it.
+        topic: topic that its source writes by itself, or ANY_TOPIC, where `mqtwin collect` reads it through Kafka.
+        server: how it is asked for, where `mqtwin collect` does.
+        is_scaled: True if counts of statistics scale what it shows.
+        has_true_clock: True if its times are the clock value of a record.
+        shows: by kind of object the names that each of it has.
+    """
+
+    reader: str = _MISSING
+    facts: tuple[FeedFact, ...] = _MISSING
+    gives: tuple[str, ...] = _MISSING
+    is_file: bool = True
+    topic: str | None = None
+    server: Server | None = None
+    is_scaled: bool = False
+    has_true_clock: bool = False
+    shows: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    @property
+    def is_live(self) -> bool:
+        """True if `mqtwin collect` takes it."""
+        return self.topic is not None or self.server is not None
+
+    @property
+    def lacks(self) -> list[str]:
+        """The parts that are missing: where it comes from, how it is read, what it shows."""
+        parts = [part for part in ("reader", "facts", "gives") if getattr(self, part) is None]
+        if self.server is not None:
+            parts += [f"server.{part}" for part, value in self.server._asdict().items() if value is None]
+        return parts if self.is_file or self.is_live else [*parts, "topic or server"]
 
 
 # What each object of a sound input has, by kind. What is missing anywhere is one complaint about the whole input.
@@ -216,49 +279,70 @@ _REPORTS = {  # columns of RMF
     "coupling facility with SCM": ("CFOPSCMA", "CFOPSMSC"),
 }
 
+_METRICS_PAGES = "prometheus:metric_requests"
+_FLOWS = (FeedFact.CALLS, FeedFact.LENGTHS, FeedFact.PRIORITIES)
+
 FORMATS: Mapping[str, Format] = {
-    own.name: own
-    for own in (
-        Format("smf", "smf:SmfFeed", is_live=True),
-        Format("display", "display:DisplayFeed", is_live=True),
-        Format("rest", "rest:RestFeed", is_live=True),
-        Format("amqsevt", "amqsevt:AmqsevtFeed", is_live=True, shows=_EVENT_MESSAGES),
-        Format("otlp", "otlp:OtlpFeed", is_live=True, shows=_SPANS),
-        Format("dds", "rmf:DdsFeed", is_live=True, shows=_REPORTS),
-        Format("rmf", "rmf_print:RmfFeed"),
-        Format("m3", "rmf:M3Feed", is_live=True, shows={"coupling facility": ("size", "free storage")}),
-        Format("prometheus", "prometheus:PrometheusFeed", is_live=True, shows=_METRICS),
-        Format("mq_json", "prometheus:MqJsonFeed", is_live=True, shows=_METRICS),
-        Format("odp", "odp:OdpFeed", is_live=True),
-        Format("connect", "connect:ConnectFeed", is_file=False, is_live=True),
-    )
+    "smf": Format("smf:SmfFeed", (FeedFact.CALLS, FeedFact.READERS), (FLOWS,), topic=ANY_TOPIC, has_true_clock=True),
+    "display": Format("display:DisplayFeed", (FeedFact.READERS,), (LEVELS,), topic=ANY_TOPIC),
+    "rest": Format("rest:RestFeed", (FeedFact.READERS,), (LEVELS, DEFINITIONS), server=Server(30.0, COMMANDS)),
+    "amqsevt": Format(
+        "amqsevt:AmqsevtFeed", (*_FLOWS, FeedFact.UNITS), (FLOWS, POLICY), topic=ANY_TOPIC, shows=_EVENT_MESSAGES
+    ),
+    "otlp": Format("otlp:OtlpFeed", _FLOWS, (FLOWS,), topic="otlp_spans", is_scaled=True, shows=_SPANS),
+    "dds": Format("rmf:DdsFeed", (), (LEVELS,), server=Server(60.0, "rmf:dds_requests"), shows=_REPORTS),
+    "rmf": Format("rmf_print:RmfFeed", (), (LEVELS,)),
+    "m3": Format(
+        "rmf:M3Feed",
+        (),
+        (),
+        server=Server(60.0, _METRICS_PAGES),
+        shows={"coupling facility": ("size", "free storage")},
+    ),
+    "prometheus": Format(
+        "prometheus:PrometheusFeed",
+        (FeedFact.CALLS,),
+        (LEVELS, FLOWS),
+        server=Server(30.0, _METRICS_PAGES),
+        shows=_METRICS,
+    ),
+    "mq_json": Format(
+        "prometheus:MqJsonFeed", (FeedFact.CALLS,), (LEVELS, FLOWS, POLICY), topic=ANY_TOPIC, shows=_METRICS
+    ),
+    "odp": Format("odp:OdpFeed", (FeedFact.CALLS,), (LEVELS, FLOWS), topic=ANY_TOPIC),
+    "connect": Format("connect:ConnectFeed", _FLOWS, (), is_file=False, topic=ANY_TOPIC),
 }
+for _name, _format in FORMATS.items():
+    if _format.lacks:
+        raise TypeError(f"format {_name} lacks {', '.join(_format.lacks)}; expected: a row of FORMATS with every part")
 
 
-class FeedFact(StrEnum):
-    """A kind of fact about a store that feeds may show, beside what it holds."""
-
-    CALLS = "puts and gets"
-    LENGTHS = "the length of each message"
-    PRIORITIES = "priorities"
-    UNITS = "units of work"
-    READERS = "who has queues open"
+def formats_with(fact: FeedFact) -> tuple[str, ...]:
+    """Return the formats that show a fact."""
+    return tuple(name for name, own in FORMATS.items() if fact in own.facts)
 
 
-SHOWN_BY: Mapping[FeedFact, tuple[str, ...]] = {  # formats; a test holds them against what their readers yield
-    FeedFact.CALLS: ("smf", "amqsevt", "otlp", "prometheus", "mq_json", "odp", "connect"),
-    FeedFact.LENGTHS: ("amqsevt", "otlp", "connect"),
-    FeedFact.PRIORITIES: ("amqsevt", "otlp", "connect"),
-    FeedFact.UNITS: ("amqsevt",),
-    FeedFact.READERS: ("smf", "display", "rest"),
-}
+def formats_for(need: str) -> tuple[str, ...]:
+    """Return the formats that give what a first answer needs."""
+    return tuple(name for name, own in FORMATS.items() if need in own.gives)
+
+
+def requests_to(server: Server, asked: Asked) -> Requests:
+    """Return what to ask a server. UsageError: an option is missing."""
+    requests: Requests = _load(server.requests)(asked)
+    return requests
+
+
+def _load(name: str) -> Any:
+    """Return what a module of this package has: `module:name`."""
+    module, _, own = name.partition(":")
+    return getattr(import_module(f"twin.feeds.{module}"), own)
 
 
 def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> Feed:
     """Return the feed of a format. UsageError: there is no such format."""
     if name not in FORMATS:
         raise UsageError(f"{name}: no such format; expected: {', '.join(sorted(FORMATS))}")
-    module, _, reader = FORMATS[name].reader.partition(":")
-    feed: Feed = getattr(import_module(f"twin.feeds.{module}"), reader)(intake, options or FeedOptions())
+    feed: Feed = _load(FORMATS[name].reader)(intake, options or FeedOptions())
     feed.shows = FORMATS[name].shows
     return feed

@@ -22,13 +22,7 @@ class Restarts:
         self._known: dict[str, list[list[int]]] = {}
 
     def is_new(self, qmgr: str, message_id: str, time: int) -> bool:
-        """Return True if a message is about a restart that no other one was about.
-
-        Args:
-            qmgr: queue manager.
-            message_id: id of the message.
-            time: microseconds since 1970.
-        """
+        """Return True if a message is about a restart that no other one was about."""
         if message_id not in (BEGUN, STARTED):
             return False
         known = self._known.setdefault(qmgr, [])

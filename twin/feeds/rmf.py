@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
 from twin.decoding import UNREADABLE
+from twin.errors import UsageError
 from twin.events import Measured
 from twin.feeds.intake import Complaint, Intake, Item, Passed, contradicts
 from twin.feeds.metrics import OTHER_METRICS, Row, kind_of, measured_of
@@ -27,7 +29,7 @@ from twin.feeds.names import (
     structures_by_policy_name,
     without_measurement,
 )
-from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.protocol import Asked, Feed, FeedOptions, Page, Requests
 
 _MAX_TYPE = 20  # characters
 _MAX_REPORTS = 1000  # (report, resource) whose last interval is kept
@@ -223,12 +225,7 @@ def _facility_event(
     """Yield the measurement of a coupling facility that the estate has a structure on.
 
     Args:
-        intake: intake of the feed.
         source: report, for its coverage; "": it has no interval.
-        name: coupling facility.
-        interval: start and end, microseconds since 1970.
-        place: for complaints.
-        measured: its fields.
         shares: parts of its storage with `used` and `max`, which must not contradict each other.
     """
     qmgr = member_of(intake.estate, name)
@@ -347,3 +344,16 @@ def _sample_time(timestamp: Any) -> int | None:
         return None
     seconds = float(timestamp)
     return round((seconds if seconds > _SMALLEST_S else seconds * 1000) * 1e6)
+
+
+# --- what is asked of servers ----------------------------------------------------------------------------------------
+
+
+def dds_requests(asked: Asked) -> Requests:
+    """Return the requests for the latest reports of RMF's Distributed Data Server [IBM: z/OS 3.2, RMF, ddsapi]."""
+    if asked.sysplex is None:
+        raise UsageError("dds has reports of a sysplex; expected: --sysplex")
+    resource = f",{asked.sysplex},SYSPLEX"
+    queries = [urlencode({"report": report, "resource": resource}) for report in ("CFACT", "CFOVER")]
+    addresses = [(f"{asked.url.rstrip('/')}/gpm/rmfm3.xml?{query}", "application/json") for query in queries]
+    return lambda _start, _end: addresses

@@ -115,15 +115,7 @@ class RmfFeed(Feed):
     def _summary(
         self, lines: list[str], first: int, name: str, facility: str, interval: tuple[int, int]
     ) -> Iterator[Item]:
-        """Yield the measurements of the structures of a page.
-
-        Args:
-            lines: behind its title.
-            first: number of the first of them.
-            name: name of the file.
-            facility: coupling facility.
-            interval: begin and end, microseconds since 1970.
-        """
+        """Yield the measurements of the structures of a page."""
         headings = _headings(lines[: _begin(lines)])
         if headings != _HEADINGS:
             text = f"the last columns are {', '.join(headings) or 'without headings'}; expected: {', '.join(_HEADINGS)}"

@@ -94,7 +94,6 @@ def site_file(format_name: str, file: str) -> SiteFile:
     """Return a file of a format.
 
     Args:
-        format_name: one of FORMATS, cfrm, mqsc, or recording.
         file: its path; with OWNER= in front, of mqsc and cfrm.
     """
     owner, equals, path = file.partition("=")
@@ -129,10 +128,6 @@ class SiteRecording(NamedTuple):
 
 def recognise(path: Path, options: FeedOptions) -> SiteFile:
     """Return a file with its format: that whose reader finds most in its beginning. A recording is known by its name.
-
-    Args:
-        path: the file.
-        options: facts that the data lack.
 
     Raises:
         UnknownFileError: no reader finds anything in it.
@@ -196,13 +191,6 @@ def see_estate(
 ) -> SiteEstate:
     """Return the estate that files and answers show.
 
-    Args:
-        files: the files.
-        folder: where its file will be, for the paths of MQSC files.
-        options: facts that the data lack.
-        groups: queue managers by queue-sharing group, where no data name them.
-        answers: answers of the REST interface of queue managers.
-
     Raises:
         UsageError: a file cannot be read, they show nothing of an estate, or MQSC has no owner.
     """
@@ -236,13 +224,7 @@ def see_estate(
 
 
 def _add_block_sizes(path: Path, owner: str, facts: EstateFacts) -> None:
-    """Add DSBLOCK of the structures of which data sets were seen, from a file of MQSC; its errors come with its import.
-
-    Args:
-        path: the file.
-        owner: whose definitions it has.
-        facts: takes the sizes.
-    """
+    """Add DSBLOCK of structures with data sets, from a file of MQSC, whose errors come with its import."""
     groups = {key for key, _ in facts.section("queue_sharing_group")}
     group = owner if owner in groups else facts.group_of(owner)
     if group is None:
@@ -373,13 +355,6 @@ def record_site(
     """Write the events of all files into one recording, in order of time. Without any, the previous content stays.
 
     The twin takes over every measurement of a store of which no file has puts and gets.
-
-    Args:
-        files: the files.
-        recording: file to write.
-        estate: the estate.
-        options: facts that the data lack.
-        progress: called with the number of events of a format so far.
 
     Raises:
         UsageError: a file cannot be read, or the recording cannot be written.

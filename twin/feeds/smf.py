@@ -415,11 +415,6 @@ def _status_of(values: QueueStatistics, getters: int, end: int) -> QueueStatus:
     """Return what a section shows of its queue beside the depth; what cannot be is not known.
 
     An age of 0 is not known: it is 0 in a partial record too [IBM: MQ 9.4, Queue data records].
-
-    Args:
-        values: the section.
-        getters: its input handles.
-        end: end of the interval, microseconds since 1970.
     """
     facts = {"getters": getters, "putters": values.output_handles}
     if values.oldest_age not in {0, _NO_AGE} and not values.flags & QQST_PARTIAL:

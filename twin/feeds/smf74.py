@@ -128,11 +128,6 @@ def type_of(structure: StructureRequests) -> str:
 def read_facility(data: bytes, system: str, place: str) -> FacilityRecord:
     """Return the content of a record.
 
-    Args:
-        data: the record, with its RDW.
-        system: the system that wrote it.
-        place: where it stands.
-
     Raises:
         ValueError: a section is not within the record, or has not the fields that are read.
     """

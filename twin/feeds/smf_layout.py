@@ -59,13 +59,7 @@ class Section(Generic[_Values_co]):
     """
 
     def __init__(self, eyecatcher: str, values: type[_Values_co], min_bytes: int) -> None:
-        """Take the places of the fields from their annotations: offset and kind.
-
-        Args:
-            eyecatcher: four characters.
-            values: the fields of the section.
-            min_bytes: shorter sections are damaged.
-        """
+        """Take the places of the fields from their annotations: offset and kind."""
         self.eyecatcher = eyecatcher
         self.min_bytes = min_bytes
         hints = get_type_hints(values, include_extras=True)

@@ -189,7 +189,6 @@ def records(page: Page, segments: Segments) -> Iterator[AnyRecord | Complaint | 
     What is damaged is a complaint.
 
     Args:
-        page: a data set, or some records, in binary or as base64 or hexadecimal text.
         segments: those of pages before.
     """
     for binary in _binary_pages(page):
@@ -262,11 +261,7 @@ def is_header(data: bytes) -> bool:
 
 
 def whole_records(data: bytes) -> int:
-    """Return where the last whole record or block ends; the last record of a dump without RDW may have more bytes.
-
-    Args:
-        data: the beginning of what remains of a stream.
-    """
+    """Return where the last whole record or block ends; the last record of a dump without RDW may have more bytes."""
     if _is_text(data):
         return end_of_lines(data)
     if len(data) < _RDW + _HEADER_BYTES:
@@ -348,11 +343,7 @@ def _has_rdw(page: Page) -> bool:
 
 
 def framing_of(data: bytes | mmap.mmap) -> Framing | None:
-    """Return what a transfer has put around the records of a data set; None: nothing, or it is not SMF.
-
-    Args:
-        data: the data set, or its beginning.
-    """
+    """Return what a transfer has put around the records of a data set; None: nothing, or it is not SMF."""
     head = bytes(data[:_FRAME_HEAD])
     if not is_header(head):
         if head[:1] == b"\0" and _rdw_at(head, _BLOCK_HEADER, 0):

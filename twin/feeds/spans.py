@@ -141,7 +141,6 @@ def read_spans(value: bytes, encoding: str | None = None) -> Spans:
     """Return the calls of a value. One of another signal (metrics, logs), or an empty one, has none.
 
     Args:
-        value: an ExportTraceServiceRequest.
         encoding: OTLP_PROTO or OTLP_JSON; None: by its first byte.
 
     Raises:

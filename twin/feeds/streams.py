@@ -53,7 +53,6 @@ class Streams(Generic[_Begun]):
         """Yield what is whole with a page.
 
         Args:
-            page: a page of a stream, or one that stands alone.
             read: yields it, given what has begun in pages before.
         """
         partition, time = partition_of(page.stream), page.time or 0

@@ -54,12 +54,7 @@ _MAX_DEPTH = 8
 
 
 def objects_of(feed: Feed, page: Page) -> Iterator[Page]:
-    """Yield a page for each object that is wrapped in those of a page; the page itself, where none is.
-
-    Args:
-        feed: reader of the page.
-        page: the page.
-    """
+    """Yield a page for each object that is wrapped in those of a page; the page itself, where none is."""
     head = bytes(page.data[:_HEAD_BYTES])
     is_json = head.lstrip()[:1] in (b"{", b"[") and len(page.data) <= _MAX_BYTES
     if not feed.is_json or not is_json or not _HAS_WRAPPER.search(head):

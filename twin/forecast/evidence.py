@@ -27,10 +27,7 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
     """Return why a store is believed to fill, or not: one sentence for each reason.
 
     Args:
-        view: the store.
-        outlook: its outlook.
         queue: name of the queue that fills it most, or "".
-        tick: tick of the outlook.
     """
     reasons = (
         _levels(outlook),

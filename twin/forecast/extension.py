@@ -76,7 +76,6 @@ class Extension(NamedTuple):
         """Return f8[n], ticks until the resource is full, inf where it never is.
 
         Args:
-            doubts: normal, f8[n, 3].
             limit: share at which it is full; above 1 where it becomes larger by itself.
         """
         left = max(0.0, limit - self.height)

@@ -52,13 +52,7 @@ class FillModel:
 
 
 def single_resource_model(resource: Resource, store: layout.Store, tick: int) -> FillModel:
-    """Return the fill model of a store with one resource, with every expansion that can still be made.
-
-    Args:
-        resource: the resource.
-        store: the arrays.
-        tick: the tick of the forecast.
-    """
+    """Return the fill model of a store with one resource, with every expansion that can still be made."""
     read, _ = read_fill(store, tick, 1, _ONE_EACH, np.zeros(1, forecast.MODEL), _NEVER_OFFLOADED)
     return FillModel(
         resources=(ENTRIES, resource),
@@ -94,8 +88,6 @@ def put_space(store: layout.Store, owners: int, alone: Array) -> Array:
     """Return f8[CLASSES], the average storage taken by a message that is put and not offloaded.
 
     Args:
-        store: the arrays.
-        owners: data sets, or queue managers that put.
         alone: f8[CLASSES], the same where none were put.
     """
     weights = np.empty(CLASSES)
@@ -117,10 +109,6 @@ def structure_model(
     """Return the fill model of a structure at a tick.
 
     Args:
-        store: the arrays.
-        config: its attributes.
-        qmgrs: owners of its data sets, by row.
-        tick: the tick.
         alters: True if z/OS is expected to alter it at FULLTHRESHOLD.
     """
     params, scalars = store.params[0], np.zeros(1, forecast.MODEL)
@@ -156,29 +144,19 @@ def structure_model(
 
 
 def put_elements(store: layout.Store, qmgrs: int, used: float) -> Array:
-    """Return f8[CLASSES], the elements that a message put takes as the offload rules in force place it.
-
-    Args:
-        store: the arrays.
-        qmgrs: number of queue managers.
-        used: share in use of the pool that is used more.
-    """
+    """Return f8[CLASSES], the elements that a message put takes as the offload rules in force place it."""
     away = _offloaded(store.params[0])[fill.rules_in_force(store.params, used)]
     near = put_space(store, qmgrs, _alone)
     return np.asarray((1 - away) * near + away * offload.OFFLOADED_ELEMENTS)
 
 
 def _scarce(of_scm: Array) -> Resource:
-    """Return the resource that bounds SCM: its own bound, or storage for dynamic augmented space.
-
-    Args:
-        of_scm: its row of USAGE.
-    """
+    """Return the resource that bounds SCM: its own bound, or storage for dynamic augmented space."""
     return SCM if of_scm["maximum"] >= of_scm["total"] else AUGMENTED
 
 
 def offloading_sooner(model: FillModel, config: Structure) -> FillModel | None:
-    """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
+    """Return the model under the offload rules that `twin.alerts.texts.pool_facts` proposes; None: no offloading."""
     if not has_rules(config):
         return None
     scalars = model.scalars.copy()

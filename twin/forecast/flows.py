@@ -84,11 +84,8 @@ def present(
     """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins.
 
     Args:
-        store: the arrays.
-        tick: the present.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
         stops: getters that stopped; where gets follow the backlog those that are not measured are left to it.
-        not_before: tick at which the flows are known to have changed.
     """
     flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = int(store.scalars["steady_from"][0])
@@ -152,8 +149,6 @@ def steps(horizon: int, fine: int = 0, longer: float = 0.0) -> Array:
     The array is the same at every call: it is not to be changed.
 
     Args:
-        horizon: bins.
-        fine: bins, of the horizon, in which every step is of one bin.
         longer: share of the bins before a step that it has, at least; rules act later, and a roll costs less.
     """
     lengths = [1] * fine
@@ -207,11 +202,6 @@ def futures(
     """Draw futures of a regime.
 
     Args:
-        now: the regime.
-        fill: the fill model of the store.
-        horizon: bins.
-        seed: seed of the random numbers.
-        fine: bins of the horizon in which every step is of one bin.
         longer: as for `steps`.
         trusted: what is known of the puts of earlier days, and the present tick; None: nothing.
     """
@@ -269,11 +259,6 @@ def _wandered(hours: Expected, lengths: Array, middle: Array) -> Array:
     """Return f8[steps], the standard deviation of the puts of each step, as a share of the puts at present.
 
     That of all puts up to a step is what the experts' errors were; a step adds the difference.
-
-    Args:
-        hours: the puts that are expected.
-        lengths: i8[steps], bins of each step.
-        middle: f8[steps], bins from now to the middle of each step.
     """
     sums = np.cumsum(hours.factor * lengths) - hours.factor * lengths / 2
     return np.asarray(np.gradient(sums * hours.spread, middle))
@@ -321,10 +306,7 @@ def note_stops(store: Store, tick: int, known: tuple[Stop, ...], unread: Collect
     """Return the getters that stopped, at most `MOST_STOPS`, those of the highest rate, by row of their queues.
 
     Args:
-        store: the arrays.
-        tick: the present.
         known: those that stopped before; they stay until there is a get, or until no bin is that old.
-        unread: rows of the queues that are measured to have no handle open for input.
     """
     queues = store.queues[: int(store.params["queues"][0])]
     stops = {stop.queue: stop for stop in known if _goes_on(stop, queues, tick, unread)}
@@ -352,14 +334,7 @@ def _goes_on(stop: Stop, queues: Array, tick: int, unread: Collection[int]) -> b
 
 
 def _stop_of(queue: Array, row: int, tick: int, mark: int) -> Stop | None:
-    """Return the stop of the getter of a queue from which nothing has been got for a while; None: it may be a pause.
-
-    Args:
-        queue: QUEUE.
-        row: its row.
-        tick: the present.
-        mark: tick of the last sample.
-    """
+    """Return the stop of the getter of a queue from which nothing has been got for a while; None: it may be a pause."""
     got_at, depth, before = int(queue["got_at"]), int(queue["depth"]), int(queue["depth_before"])
     if got_at == NEVER or depth <= 0:
         return None
@@ -384,10 +359,7 @@ def take_out(stops: Sequence[Stop], tick: int, flows: Array, totals: Array) -> N
     """Remove the gets of stopped getters from earlier bins.
 
     Args:
-        stops: the getters.
-        tick: tick behind the last bin.
         flows: f8[n, 3 * CLASSES], as `kernels.regime.read_flows` writes them; changed.
-        totals: f8[n, TOTALS], likewise.
     """
     for stop in stops:
         bins = max(0, flows.shape[0] - (tick - stop.got_at))

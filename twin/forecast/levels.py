@@ -76,10 +76,8 @@ class Levels(msgspec.Struct, kw_only=True):
         """Return when a resource passed a line on its way from the last level, microseconds.
 
         Args:
-            resource: name of the resource.
             line: share of what it holds.
             now: time of a new level, microseconds; it is returned where no level is below the line.
-            share: that level.
         """
         before = self.shares.get(resource, [])
         if not before or not before[-1] < line <= share:
@@ -103,8 +101,6 @@ class Levels(msgspec.Struct, kw_only=True):
 
         Args:
             tick: tick of the measurement; a second one of the same tick replaces the first.
-            fill: the fill model as of then.
-            beyond: by name of a resource, the share by which it was measured to be fuller than in the model.
             is_taken: True if the measurement was taken over.
         """
         used = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
@@ -127,11 +123,6 @@ def look_ahead(
     """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old.
 
     Args:
-        name: the store's name, from which the random numbers come.
-        fill: its fill model.
-        levels: measured.
-        tick: the present.
-        horizon: ticks.
         reading: how the queues are read: what nobody reads does not end by itself.
     """
     levels.rescale(fill)
@@ -189,11 +180,8 @@ def _first_full(
     """Return (ticks until full or inf, resource or -1) of every path.
 
     Args:
-        fits: extensions by number of the resource.
         limits: as of `_limits`.
         doubts: as of `Extension.full_at`.
-        waited: ticks since the last level.
-        horizon: ticks.
     """
     full_at, full_of = np.full(PATHS, np.inf), np.full(PATHS, meter_rows.NOTHING_FULL)
     for number, fit in fits.items():
@@ -219,10 +207,6 @@ def falling_since(
     """Return the tick from which a resource has emptied; None: it does not at present.
 
     Args:
-        view: the store.
-        levels: measured levels.
-        resource: the resource.
-        tick: the present.
         is_by_levels: True if they say how it fills, not its flows.
     """
     if is_by_levels:
@@ -249,11 +233,7 @@ def falling_since(
 
 
 def last_peak(held: list[float]) -> int:
-    """Return where the present fall began: at its highest place, before which it was lower by half of the fall.
-
-    Args:
-        held: amounts in order of time, the present one last.
-    """
+    """Return where the present fall began: at its highest place, before which it was lower by half of the fall."""
     now, peak, place = held[-1], held[-1], len(held) - 1
     for i in range(len(held) - 2, -1, -1):
         if held[i] > peak:

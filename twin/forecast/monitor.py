@@ -240,14 +240,7 @@ class ForecastMonitor:
     def _note_full(
         self, view: ForecastView, episode: Episode | None, refused: tuple[Resource, ...], tick: int
     ) -> list[Alert]:
-        """Report a full resource, and update its forecast alert once, unless it empties; return its record.
-
-        Args:
-            view: the store.
-            episode: the open alert about the forecast.
-            refused: resources that are full, so that puts are refused.
-            tick: the present.
-        """
+        """Report a full resource, and update its forecast alert once, unless it empties; return its record."""
         memory = self.memory
         forecasts = full_now(view, refused, tick * TICK)
         self.forecasts += forecasts
@@ -345,12 +338,7 @@ class ForecastMonitor:
         return by_levels.look_ahead(view.name, view.fill_model(tick), levels, tick, horizon, reading)
 
     def turn_back(self, before: int, now: int) -> None:
-        """Continue from an earlier time; predictions are forgotten.
-
-        Args:
-            before: the clock until now, microseconds.
-            now: the clock from now on.
-        """
+        """Continue from an earlier time; predictions are forgotten."""
         memory, tick = self.memory, now // TICK
         memory.outcomes.turn_back(before, now)
         memory.puts.turn_back(tick)
@@ -560,8 +548,6 @@ class ForecastMonitor:
         """Return info for a watch; of a page warning, critical from ten minutes left. A page does not become a watch.
 
         Args:
-            view: the store.
-            summary: the outlook.
             times: seconds until full (p10, p50, p90).
             before: severity of the last record; None: there is none. A critical alert is a warning again at three
                 times as much time left.
@@ -602,10 +588,7 @@ def look(
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
-        view: the store.
-        tick: the present.
         counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
-        stops: getters that stopped.
         is_sample: True if events report a part of the puts and gets.
     """
     store = view.tables.store

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kernels.clock import SECOND, TICK
-from twin.alerts.episodes import CALM_FOR, OF_DATA, Alert
-from twin.conditions import CLEARED, INFO, OPENED, Condition
+from twin.alerts.episodes import CALM_FOR, Alert
+from twin.conditions import CLEARED, DATA, INFO, OPENED, Condition
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.records import ForecastScores, HorizonScore, IntervalScore, PageScore, ProbabilityBin
 
@@ -86,8 +86,6 @@ class Day(msgspec.Struct, array_like=True):
         """Count a settled probability.
 
         Args:
-            horizon: index into HORIZONS.
-            chance: thousandths.
             came: True if the store was full before the end of the horizon.
         """
         self.squares[horizon] += (chance - _MILLE * came) ** 2
@@ -136,8 +134,6 @@ class Outcomes(msgspec.Struct, kw_only=True):
         """Note a look ahead, at most one in five minutes.
 
         Args:
-            outlook: what it saw.
-            tick: the present.
             is_likely: True if full is likely enough for its interval to count.
         """
         if self.looks and self.looks[-1].tick // _SLOT_TICKS == tick // _SLOT_TICKS:
@@ -159,7 +155,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
         if opens and alert.condition == Condition.FULL:
             self.note_full(time)
         self._settle(time)
-        if alert.condition in OF_DATA:
+        if Condition(alert.condition).about == DATA:
             return
         if alert.change != CLEARED and alert.severity != INFO:
             if alert.alert_id not in self.calling:
@@ -193,12 +189,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
             self.spreads = [*self.spreads, spreads[-_MAX_INTERVALS:]][-_MAX_FILLINGS:]
 
     def turn_back(self, before: int, now: int) -> None:
-        """Continue from an earlier time; looks after it, and the sums of later days, are forgotten.
-
-        Args:
-            before: the clock until now, microseconds.
-            now: the clock from now on.
-        """
+        """Continue from an earlier time; looks after it, and the sums of later days, are forgotten."""
         self._settle(before)
         self.looks = [look for look in self.looks if look.tick * TICK <= now]
         self.days = [day for day in self.days if before // _DAY - WINDOW_DAYS < day.day <= now // _DAY]

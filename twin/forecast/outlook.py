@@ -162,12 +162,6 @@ def look_ahead(
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
     Args:
-        store: the arrays.
-        name: the store's name, from which the random numbers come.
-        fill: its fill model.
-        now: its present regime.
-        tick: the present.
-        horizon: ticks.
         doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
         fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
         longer: as for `twin.forecast.flows.steps`.
@@ -235,16 +229,7 @@ class _Course(NamedTuple):
 
 
 def _course(store: Store, tick: int, tide: int, pace: float, now: Regime, full_at: Array) -> _Course:
-    """Return how the rise of a row of `tides` may continue.
-
-    Args:
-        store: the arrays.
-        tick: the present.
-        tide: the row.
-        pace: utilisation a tick from now on.
-        now: the present regime.
-        full_at: f8[n], ticks until paths are full.
-    """
+    """Return how the rise of a row of `tides` may continue."""
     rise = under_way(store, tick, tide)
     past = past_of(store, rise, tide)
     chances = chance_to_last(rise, past, pace, now.bins.shape[0], full_at, has_stopped=now.has_stopped)
@@ -258,10 +243,7 @@ def _wandered(fill: FillModel, now: Regime, wanders: Array, full_at: Array) -> A
     lot.
 
     Args:
-        fill: the fill model.
-        now: the present regime.
         wanders: f8[SPANS], as of `look_ahead`.
-        full_at: f8[PATHS], ticks until full, inf.
     """
     stay = max(0.0, float(now.bins[:, :CLASSES].sum(axis=0) @ fill.weights)) / now.bins.shape[0]
     spans = np.minimum(full_at / HALF_HOUR_TICKS, SPANS[-1])

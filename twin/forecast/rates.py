@@ -61,12 +61,7 @@ class Puts(msgspec.Struct):
     is_begun: bool = False
 
     def note(self, tick: int, total: int) -> None:
-        """Advance to a tick.
-
-        Args:
-            tick: the present.
-            total: puts of the store so far, all of them before this tick.
-        """
+        """Advance to a tick."""
         slot = tick // HALF_HOUR_TICKS
         if not self.is_begun:
             self._append([UNKNOWN] * ((slot - self.slot) % WEEK if self.counts else 0))
@@ -281,9 +276,7 @@ def expected(trusted: Trust, tick: int, now: float, ahead: Array) -> Expected:
 
     Args:
         trusted: the trust in the experts, as of the half hour under way.
-        tick: the present.
         now: messages put in a half hour, at the present rate.
-        ahead: f8[n], ticks.
     """
     spans, middles = np.array([0, *SPANS], float), np.arange(trusted.usual.size) - 0.5
     passed = tick % HALF_HOUR_TICKS / HALF_HOUR_TICKS

@@ -106,8 +106,6 @@ def unread_share(view: ForecastView, tick: int, rise_began: int | None = None) -
     """Return the share of a store's growth that nobody reads, 0..1; queues read on a timetable are left out.
 
     Args:
-        view: the store.
-        tick: the present.
         rise_began: tick since which measured depths have grown; None: puts and gets are known.
     """
     rows = view.tables.store.queues[: len(view.queues)]

@@ -23,12 +23,7 @@ LEFT_HOURS = 8  # for which a store is rolled forward when it is asked how long 
 
 
 def refusing(view: ForecastView, now: int) -> tuple[Resource, ...]:
-    """Return the full resources for which a store refuses puts, the last one refused in front.
-
-    Args:
-        view: the store.
-        now: event time, microseconds.
-    """
+    """Return the full resources for which a store refuses puts, the last one refused in front."""
     full = [
         resource for episode in view.episodes if episode.condition == Condition.FULL for resource in episode.resources
     ]
@@ -44,9 +39,7 @@ def full_now(view: ForecastView, refused: tuple[Resource, ...], now: int) -> tup
     """Return the forecasts of full resources for which puts are refused: full now, for certain.
 
     Args:
-        view: the store.
         refused: the resources, as `refusing` returns them.
-        now: event time, microseconds.
     """
     fill = view.fill_model(int(view.tables.store.scalars[0]["tick"]))
     usages = {resource: 100 * usage(fill, number) for number, resource in enumerate(fill.resources)}
@@ -76,11 +69,6 @@ def without_rest(fill: FillModel, before: FillModel, refused: Sequence[Resource]
     """Return a fill model without the room that is left in resources: puts are refused in spite of it.
 
     That room is too small for the next message, or the model counts too little. Only room added by settings counts.
-
-    Args:
-        fill: the model under other settings.
-        before: the model as it is.
-        refused: the full resources for which puts are refused.
     """
     scalars, sets = fill.scalars.copy(), fill.sets.copy()
     for resource in refused:
@@ -115,7 +103,6 @@ class Left:
         """Return what a store has left now.
 
         Args:
-            view: the store.
             before: what it had just before a change; where it refused puts, only the room that the change made counts,
                 and what changes nothing leaves as much.
             changed_at: tick at which its traffic changed; puts refused before count no more. 0: it did not.

@@ -26,8 +26,6 @@ def effects(
     """Return the effect of each remedy in words, by action (`twin.alerts.texts`).
 
     Args:
-        outlook: the forecast as it is.
-        fillers: the queues that fill the resource, the first one most.
         config: the store's estate entry; a structure can offload sooner or be larger.
         is_full: True while puts are refused, whatever the outlook expects.
     """

@@ -132,9 +132,7 @@ def past_threshold(store: Store, resource_tides: Sequence[int], percent: float) 
     """Return the rises under way that began below a threshold and have reached it: row of `tides`, tick of beginning.
 
     Args:
-        store: the arrays.
         resource_tides: rows of `tides` of the resources.
-        percent: the threshold.
     """
     tides = store.tides[list(resource_tides)]
     reached = 100.0 * np.maximum(tides["share"], tides["top"])
@@ -150,7 +148,6 @@ def chance_beyond_past(store: Store, resource_tide: int) -> float:
     full. It is 0 where fewer than three rises are known.
 
     Args:
-        store: the arrays.
         resource_tide: row of `tides` of the resource.
     """
     tide, tops = store.tides[resource_tide], _tops(store)
@@ -175,9 +172,6 @@ def alike(rows: Array, climb: float, pace: float, stays: float) -> Array:
     """Return f8[2, n], how much each of RISE[n] counts for another rise, 0..1: by cause alone, by pace too.
 
     Args:
-        rows: the rises.
-        climb: utilisation of the other one from its beginning on.
-        pace: utilisation a tick.
         stays: share of the messages put that stayed.
     """
     climbs = np.maximum(1e-6, rows["top"] - rows["low"])
@@ -197,11 +191,6 @@ def chance_to_last(
     its cause and pace.
 
     Args:
-        rise: the rise under way.
-        past: rises before it.
-        pace: utilisation a tick from now on.
-        steady: ticks for which the flows have been as they are.
-        ahead: f8[n], ticks.
         has_stopped: True if a getter has stopped, so that nothing but its return ends the rise.
     """
     lasted = _lasted_at(rise, pace, steady)
@@ -222,9 +211,6 @@ def _share_lasting(past: Past, weights: Array, reached: Array, unseen: Array) ->
     Statistics and Data Analysis", 1986].
 
     Args:
-        past: the rises.
-        weights: f8[n], how much each counts.
-        reached: f8[m], logarithms of the ages.
         unseen: f8[m], what rises of a kind not seen yet add.
     """
     logs, harmless = np.log(past.lasted), np.where(past.refused, 0.0, weights)
@@ -267,12 +253,7 @@ def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
 
 
 def next_begins(store: Store, qmgrs: Sequence[str]) -> dict[str, int]:
-    """Return where the rise after the last kept one begins: of the store (""), and of data sets by queue manager.
-
-    Args:
-        store: arrays of the store.
-        qmgrs: owners of its data sets, by row.
-    """
+    """Return where the rise after the last kept one begins: of the store (""), and of data sets by queue manager."""
     tides = {"": TOTAL_TIDE} | {qmgr: DATA_SETS + row for row, qmgr in enumerate(qmgrs)}
     return {name: int(store.tides[row]["began"]) * TICK for name, row in tides.items()}
 
@@ -299,13 +280,7 @@ def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) ->
 
 
 def rescale(store: Store, before: Array, after: Array) -> None:
-    """Give the rises of a store, which are shares of its resources, the sizes that were measured.
-
-    Args:
-        store: the arrays.
-        before: i8[rows of USAGE], the largest size of each resource until now.
-        after: the same from now on.
-    """
+    """Give the rises of a store, which are shares of its resources, the sizes that were measured."""
     factors = np.maximum(1, before) / np.maximum(1, after)
     factors[TOTAL_TIDE] = factors[SPACE]
     if (factors == 1.0).all():

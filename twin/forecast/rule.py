@@ -59,10 +59,8 @@ def is_danger(probability: float, soon: float, times: Sequence[float], config: F
     """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
 
     Args:
-        probability: probability of full within the horizon.
         soon: probability of full within `SOON_S`.
         times: seconds until full (p10, p50, p90).
-        config: settings of the store's forecasts.
     """
     near, left = config.forecast_probability, times[1]
     if left > config.forecast_lead_s:
@@ -96,10 +94,6 @@ def is_worth_a_page(danger: Danger, config: ForecastSettings) -> bool:
     """Return True if people must act now to be in time, and full is likely enough to call them.
 
     Where a threshold is passed just now, a fixed one would page: then it is enough that full is likely and not far off.
-
-    Args:
-        danger: the danger.
-        config: settings of the store's forecasts.
     """
     probability, left, lead_s = danger.probability, danger.times[1], config.forecast_page_lead_s
     asked = PAGE_PROBABILITY if danger.keeps_up else ASKED_PROBABILITY

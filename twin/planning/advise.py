@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from twin.alerts.texts import more_members_actions
+from twin.alerts.texts import member_facts
 from twin.capacity.statements import cfrm, mqsc, steps
 from twin.capacity.structures import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.conditions import ELEMENTS, Pool, Resource
+from twin.conditions import ELEMENTS, Condition, Pool, Resource
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, StoreConfig, Structure
 from twin.estate.advice import warnings
@@ -259,14 +259,7 @@ def _enlarge(twin: MessageStore, beginning: Settings, test: Test, required: Sett
 def with_doubled(
     twin: MessageStore, settings: Settings, full: Iterable[str | None], required: Settings
 ) -> Settings | None:
-    """Return settings that double the size of full resources, except required sizes; None if none can be larger.
-
-    Args:
-        twin: the store.
-        settings: those to begin with.
-        full: resources.
-        required: settings that stay.
-    """
+    """Return settings that double the size of full resources, except required sizes; None if none can be larger."""
     names = {name: None for resource in full if (name := size_of(twin, resource)) is not None and name not in required}
     doubled = dict(settings)
     for name in names:
@@ -504,10 +497,6 @@ class MemberAdvice(msgspec.Struct, frozen=True, kw_only=True):
 def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
     """Return the members that a cluster needs.
 
-    Args:
-        twin: twin of a uniform cluster.
-        puts: factor on the load.
-
     Raises:
         UsageError: it is not a uniform cluster, or nothing was put in it for a minute.
     """
@@ -519,7 +508,7 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
         raise UsageError(f"{twin.name}: no member is active at {state.time}; expected: a moment with traffic")
     plan, active = twin.plan_for(puts), state.members
     is_enough = plan.members <= active
-    missing = plan.members - active - len(plan.start)
+    facts = member_facts(twin.name, plan.start, plan.create, plan.members - active - len(plan.start))
     return MemberAdvice(
         store=twin.name,
         time=state.time or "",
@@ -528,5 +517,5 @@ def advise_members(twin: Twin, puts: float = 1.0) -> MemberAdvice:
         active=active,
         members=twin.fewest_for(puts) if is_enough else plan.members,
         start=() if is_enough else tuple(candidate.name for candidate in plan.start),
-        steps=() if is_enough else sentences_of(more_members_actions(twin.name, plan.start, plan.create, missing)),
+        steps=() if is_enough else sentences_of(twin.episodes.runbook.actions(Condition.CAPACITY, facts)),
     )

@@ -321,10 +321,6 @@ def replay_with(
 
     Args:
         pieces: the events of the store, as of `pieces_of`.
-        estate: the estate.
-        store: name of the store.
-        title: that of the proof.
-        settings: attributes of the store, from the moment on.
         since: the store before these events, whose twin continues with them; None: it is empty.
     """
     config = changed_config(estate.stores[store] if since is None else since.twin.config, settings)

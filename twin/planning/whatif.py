@@ -195,12 +195,7 @@ def what_if(
 
 
 def missing_gets_per_s(moment: Moment, traffic: Traffic = UNCHANGED) -> float:
-    """Return the further gets, messages/s, with which a store grows no more; 0: it does not grow, or is not known to.
-
-    Args:
-        moment: the store at a moment.
-        traffic: factors on its traffic.
-    """
+    """Return the further gets, messages/s, that stop a store's growth; 0: it is not known to grow."""
     store = moment.twin.tables.store
     fill = moment.twin.fill_model(moment.tick)
     now = flows.present(store, moment.tick, fill.weights)
@@ -239,9 +234,6 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: EventTime |
     """Return the twin of a store at a moment of a recording.
 
     Args:
-        recording: the recording.
-        estate: its estate.
-        store: name of the store.
         time: event time up to which events are applied; None: all of them.
 
     Raises:
@@ -267,9 +259,6 @@ def _outcome(moment: Moment, twin: MessageStore, traffic: Traffic, horizon_s: fl
     """Return the future of a store.
 
     Args:
-        moment: the store as it is.
-        twin: the same, or a copy under other settings.
-        traffic: factors on its traffic.
         horizon_s: how far to look, seconds.
     """
     tick, store = moment.tick, twin.tables.store
@@ -298,15 +287,7 @@ def _alert_probability(twin: MessageStore) -> float | None:
 
 
 def _full_now(resource: Resource, store: Store, since: int, until: int, traffic: Traffic) -> FillOutcome:
-    """Return the outcome for a store that already refuses puts and will continue to.
-
-    Args:
-        resource: the resource.
-        store: the arrays.
-        since: first tick of its traffic.
-        until: tick behind the last one.
-        traffic: factors on it.
-    """
+    """Return the outcome for a store that already refuses puts and will continue to."""
     asked = _asked(store, since, until).sum() * traffic.puts / max(1, until - since)
     return FillOutcome(
         resource=str(resource),
@@ -347,14 +328,7 @@ def _asked(store: Store, since: int, until: int) -> Array:
 
 
 def _counts(store: Store, since: int, until: int, offset: int | Array) -> Array:
-    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1.
-
-    Args:
-        store: the arrays.
-        since: first tick.
-        until: tick behind the last one.
-        offset: place of the first class within a bin, or i8[CLASSES] of each.
-    """
+    """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1."""
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]
     if not store.counts.size:  # no put so far

@@ -126,8 +126,6 @@ def fidelity_of(
     """Return how a resource followed its measurements; None where there are none.
 
     Args:
-        resource: the resource.
-        points: model and measurement, in order of time.
         tolerance_pct: distance within which a measurement matches, percent of the total.
         since: time of the first measurement that counts, microseconds; None: all count.
     """
@@ -180,8 +178,6 @@ def align(model: Sequence[float], measured: Sequence[float], tolerance_pct: floa
 
     Args:
         model: percent of the total, n.
-        measured: likewise, n.
-        tolerance_pct: distance within which a pair matches.
     """
     count, width = len(model), 2 * MAX_LAG + 1
     steps = bytearray((count + 1) * width)

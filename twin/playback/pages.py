@@ -66,9 +66,6 @@ def page_verdicts(
     HORIZON of the recording and is open at its end is undecided: a filling had no time to follow.
 
     Args:
-        series: the store over time.
-        fillings: its fillings in order of time.
-        pages: in order of time.
         withdrawing_counts: True if a page that is over before the first 2192 is false.
     """
     verdicts = []
@@ -127,8 +124,6 @@ def from_incidents(records: Iterable[AlertRecord], store: str, *, watches: bool 
     """Return the pages of one store, in order of time. Those of records without incidents may overlap.
 
     Args:
-        records: records of any stores, those of each store in order.
-        store: name of the store.
         watches: True: an incident counts from its opening, even if it calls nobody.
     """
     incidents = Incidents()
@@ -163,10 +158,7 @@ def static(series: Series, percent: float, *, structure_only: bool = False, hyst
     """Return the alarms of a fixed line: open at or above it, cleared below, as IXC585E and IXC586I.
 
     Args:
-        series: the store over time.
-        percent: the line.
         structure_only: True: of entries and elements only, as structure full monitoring of z/OS.
-        hysteresis: points below the line that still count as above it.
     """
     columns = [
         column for column, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}
@@ -213,7 +205,6 @@ def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, 
     Args:
         usage: f8[n], percent, STEP apart.
         window: seconds.
-        least: minimum number of samples for a slope.
 
     Returns:
         f8[n], current value of the line, percent, and f8[n], its slope, percent/s, 0 with fewer than `least` samples.
@@ -252,12 +243,7 @@ def from_condition(times: Array, holds: Array) -> list[Alarm]:
 
 
 def merge(alarms: Iterable[Alarm], calm_for: int = 0) -> list[Alarm]:
-    """Merge alarms that overlap or touch, in order of time; the first that names a queue names that of the result.
-
-    Args:
-        alarms: the alarms.
-        calm_for: microseconds that may lie between two alarms that are merged.
-    """
+    """Merge alarms that overlap or touch, in order of time; the first that names a queue names that of the result."""
     joined: list[Alarm] = []
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
         last = joined[-1] if joined else None

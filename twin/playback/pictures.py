@@ -93,8 +93,6 @@ def draw_usage(axes: Axes, times: Sequence[int], usage: Mapping[str, Sequence[fl
     """Draw a curve per resource that was ever used by more than 1 %, or the first one, with the line of 100 %.
 
     Args:
-        axes: the panel.
-        times: microseconds since 1970, n.
         usage: percent by resource, n each.
     """
     keep = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(int))
@@ -115,7 +113,6 @@ def draw_replay(usage: pa.Table, alerts: Sequence[Alert], stores: Sequence[str])
 
     Args:
         usage: as `twin.Replayed.usage`.
-        alerts: alerts of the replay, in order.
         stores: names of stores; none: the six that were fullest.
 
     Raises:

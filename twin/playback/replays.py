@@ -285,8 +285,6 @@ class Player:
         """Continue with `twins`, by store name. Those of other stores are opened at their first event.
 
         Args:
-            estate: the estate.
-            twins: twins by store name.
             earlier: twins of an earlier estate; each stays as it is until its next event, as in a job that was started
                 again with another estate.
             demands: True takes puts as demands, those with 2192, 2056 or 2053 too: the estate decides which fit. Gets,
@@ -478,13 +476,9 @@ def play(
     The pieces in which events are applied are those that all observers together ask for; they change no result.
 
     Args:
-        source: the recording, or its events.
-        estate: the estate.
-        observers: those that watch.
         player: twins that continue; None: new ones.
         until: time of the last events that are played, microseconds; None: all are. Every chunk is played up to it: a
             topic of several partitions is recorded as it was read, so a later one may have earlier events.
-        on_chunk: called after each chunk of a recording, with the chunk and the number of events so far.
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
@@ -519,7 +513,6 @@ def learn(
 
     Args:
         recordings: files (`.ndjson`, `.ndjson.zst`, `.arrow`), the oldest first. Each is played from empty stores.
-        estate: the estate.
         on_chunk: as for `replay`.
 
     Raises:
@@ -542,12 +535,6 @@ def decoded_chunks(
     path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None, events: int = 0
 ) -> Iterator[Decoded]:
     """Yield the events of a recording in decoded chunks.
-
-    Args:
-        path: the recording.
-        estate: the estate.
-        on_chunk: called after each chunk, with the chunk and the number of events so far.
-        events: number of events before this recording.
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.

@@ -95,9 +95,6 @@ def play(
     """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP.
 
     Args:
-        path: the recording.
-        estate: the estate, or its file.
-        observers: further observers.
         until: time of the last events that are played, microseconds; None: all are.
         on_chunk: as for `twin.playback.replays.replay`.
 

@@ -102,9 +102,7 @@ class States(Observer):
         """Begin without samples.
 
         Args:
-            estate: the estate.
             latest: time of the latest event before, microseconds; NEVER: there is none.
-            changed: stores with events since the last sample.
         """
         self.times: list[int] = []
         self.by_store: dict[str, Sampled] = {}

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from twin.feeds.protocol import SHOWN_BY, FeedFact
+from twin.feeds.protocol import FeedFact, formats_with
 from twin.playback.fidelity import ResourceFidelity
 from twin.records import ForecastScores
 from twin.stores.drift import LOW_FIDELITY, MIN_TESTS
@@ -182,10 +182,10 @@ def not_shown(stores: Iterable[StoreCommission]) -> list[NotShown]:
     """Return what the feeds of the stores with queues and events do not show."""
     own_stores = [store for store in stores if store.kind in MESSAGE_KINDS and store.has_model and store.events]
     result = []
-    for what, formats in SHOWN_BY.items():
+    for what in FeedFact:
         lacking = tuple(sorted(store.store for store in own_stores if not _is_shown(store, what)))
         if lacking:
-            result.append(NotShown(what=str(what), stores=lacking, effect=_EFFECTS[what], formats=formats))
+            result.append(NotShown(what=str(what), stores=lacking, effect=_EFFECTS[what], formats=formats_with(what)))
     return result
 
 
@@ -239,9 +239,6 @@ def check_names(silent_qmgrs: Sequence[str], qmgrs: int, unknown: int, events: i
 
     Args:
         silent_qmgrs: queue managers of the estate without an event.
-        qmgrs: number of queue managers in the estate.
-        unknown: events that name queues or stores which the estate lacks.
-        events: all others.
     """
     checks = []
     if not silent_qmgrs:

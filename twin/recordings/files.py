@@ -269,11 +269,6 @@ class RecordingWriter:
     def __init__(self, path: str | Path, *, append: bool = False, in_place: bool = False) -> None:
         """Open the file.
 
-        Args:
-            path: file with a suffix of SUFFIXES.
-            append: append to a file of lines instead of replacing it.
-            in_place: write at the path itself, for a file that is read while it grows.
-
         Raises:
             UsageError: unknown suffix, or the file cannot be written.
         """

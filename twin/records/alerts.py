@@ -130,11 +130,7 @@ class DoneAction(msgspec.Struct, frozen=True, kw_only=True):
     """The difference in words; null: it is not known, or the change was refused."""
 
     def describe(self, clock: str) -> str:
-        """Return it in words: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min`.
-
-        Args:
-            clock: its time, as short as the reader needs it.
-        """
+        """Return it in words: `SIZE raised from 1G to 2G at 02:14: full in 3.0 h instead of in 11 min`."""
         when = f"{self.text} {'since' if self.id == GETTERS else 'at'} {clock}"
         return when if self.effect is None else f"{when}: {self.effect}"
 
@@ -327,9 +323,6 @@ def new_note(alert_id: str, kind: str, who: str, time: str, *, action: str | Non
     """Return a note; each run of white space in texts becomes a blank.
 
     Args:
-        alert_id: the alert.
-        kind: ACKNOWLEDGED, ACTED or COMMENT.
-        who: author of the note.
         time: RFC 3339, UTC.
         action: id of the action; None of other kinds than ACTED.
         text: a comment; "": none.

@@ -179,16 +179,7 @@ def trace(
     windows: Sequence[Window],
     until: int,
 ) -> Traced:
-    """Play the events of a store with its changes, and beside them its untouched twins.
-
-    Args:
-        recording: the recording.
-        estate: its estate.
-        store: a store that holds messages.
-        changes: its changes.
-        windows: its incidents with changes.
-        until: time of the last events that are played, microseconds.
-    """
+    """Play the events of a store with its changes, and beside them its untouched twins."""
     traced, player = Traced(estate, store, changes, windows), Player(estate, {store: open_message_store(estate, store)})
     play(chunks_of(decoded_chunks(recording, estate), estate, store), estate, traced, player=player, until=until)
     return traced

@@ -304,8 +304,6 @@ class _Source:
         """Return what was done, in order of time: changes, and getters that are back.
 
         Args:
-            changes: changes.
-            traced: their effects, by store.
             own: the incident that they belong to, None: none.
         """
         effects = ((change.store, traced[change.store].effects[change.index]) for change in changes)

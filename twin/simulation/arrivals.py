@@ -116,13 +116,6 @@ def demands(
 
     The events have no seq and no message id; `uow` numbers the units of work from 1. The last unit of work may end
     shortly after the end.
-
-    Args:
-        flows: the flows.
-        start: microseconds since 1970.
-        seconds: length.
-        rng: random numbers.
-        chunk: approximate number of events to yield at a time.
     """
     arrivals = _Arrivals(flows, start, seconds, rng)
     edges = np.arange(0.0, seconds, SLICE)

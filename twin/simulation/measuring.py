@@ -55,16 +55,7 @@ class MeasuredSystem:
     def __init__(
         self, system: RealSystem, estate: Estate, flows: Sequence[Flow], start: int, seconds: float, what: Measuring
     ) -> None:
-        """Begin before the first demand.
-
-        Args:
-            system: the system.
-            estate: its estate.
-            flows: all calls on it.
-            start: microseconds since 1970.
-            seconds: length.
-            what: what is measured.
-        """
+        """Begin before the first demand."""
         self._system = system
         self._what = what
         self._routes = estate.routes

@@ -51,9 +51,6 @@ def play(
     """Play a scenario and yield its events in order of time as tables of ARROW_SCHEMA, the same for the same seed.
 
     Args:
-        scenario: the scenario.
-        estate: the estate.
-        seed: seed of the random numbers.
         measuring: what is measured meanwhile; None: nothing. The other events do not depend on it.
 
     Raises:
@@ -103,15 +100,7 @@ def simulate(
 def serve_into(
     recording: str | Path, estate: Estate, tag: int, demands: Iterable[Array], progress: Progress | None = None
 ) -> Outcome:
-    """Serve demands (see `RealSystem`) and write the events into a recording; on failure the previous content stays.
-
-    Args:
-        recording: the file.
-        estate: the estate.
-        tag: number that goes into the message ids.
-        demands: EVENT[n] each, in order of time.
-        progress: called after every piece.
-    """
+    """Serve demands (see `RealSystem`) and write the events into a recording; on failure the previous content stays."""
     suffix_of(recording)
     system = RealSystem(estate, tag)
     return _write(recording, system, (system.serve(piece) for piece in demands), progress)

@@ -243,9 +243,6 @@ def try_capacity(
     """Put until the first 2192, or until `percent` of entries or elements are in use.
 
     Args:
-        estate: the estate.
-        store: name of the store.
-        draw: returns n puts, EVENT[n] with route, length and priority.
         got: share of the messages, below 1, that are got meanwhile. Old messages in the structure free more of it than
             new offloaded ones take.
         percent: usage at which to stop; None: at the first 2192.

@@ -107,13 +107,7 @@ class ClusterPlan:
 
 
 def batch_parts(load: ClusterLoad, cores: int, costs: Costs = COSTS) -> dict[str, float]:
-    """Return the parts of a batch by name, seconds; infinite if events arrive faster than they are processed.
-
-    Args:
-        load: the traffic.
-        cores: cores of all executors.
-        costs: measured costs.
-    """
+    """Return the parts of a batch by name, seconds; infinite if events arrive faster than they are processed."""
     rate, partitions = load.events_per_second, min(cores, load.stores)
     driver = (costs.batch_ms + costs.task_ms * (cores + partitions)) / 1e3
     tasks = (costs.read_task_ms * cores + costs.state_partition_ms * partitions) / cores / 1e3
@@ -141,10 +135,7 @@ def plan_cluster(
     """Return the fewest cores whose batches are short enough; if there are none, those with the shortest batches.
 
     Args:
-        load: the traffic.
-        costs: measured costs.
         latency_s: largest duration of a batch, seconds.
-        machine_cores: cores of one machine.
 
     Raises:
         UsageError: a number is out of range.

@@ -58,8 +58,6 @@ def places(sizes: Sequence[int], counts: Sequence[int], capacity: int) -> int:
 
     Args:
         sizes: sizes of messages, at least 1.
-        counts: number of messages of each size.
-        capacity: size of a bin.
     """
     total = sum(counts)
     if not total:
@@ -129,8 +127,6 @@ def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsP
     """Plan the data set of one queue manager for the messages it puts.
 
     Args:
-        config: the structure, with the assumptions of the model.
-        mix: the messages.
         ds_block: bytes of a block; None: DSBLOCK of `config`.
 
     Raises:
@@ -275,7 +271,6 @@ def plan_page_set(mix: Mix, *, packed: bool = False, allocated: int | None = Non
     """Plan a page set that holds all messages of a mix at once.
 
     Args:
-        mix: the messages.
         packed: short messages share pages; see `twin.estate.model.packs`.
         allocated: pages of an existing page set.
 

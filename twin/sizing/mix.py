@@ -92,12 +92,6 @@ def at_max_depth(
 
     "Consider the maximum depth of all queues that map to the page set, and the average size" [IBM: Page sets 01 to 99].
 
-    Args:
-        queues: names of the store's queues.
-        max_depths: MAXDEPTH by queue, where the estate has it.
-        texts: LENGTH, of the messages of every queue, or QUEUE=LENGTH, of those of one.
-        option: name of the option, for messages.
-
     Raises:
         UsageError: a text is not a length, a queue is not one of the store, or a queue has no length.
     """

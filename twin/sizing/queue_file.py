@@ -42,12 +42,6 @@ class QueueFilePlan:
 def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queues: int = 1) -> QueueFilePlan:
     """Plan the file of a queue for the messages that it holds at its maximum depth.
 
-    Args:
-        config: the queue file, for its buffers and maximum size.
-        nonpersistent: its nonpersistent messages.
-        persistent: its persistent messages.
-        queues: number of open queues like it.
-
     Raises:
         UsageError: there is no message, or no queue.
     """

@@ -50,11 +50,8 @@ def plan_scm(
     """Plan SCM for the part of a backlog that the structure does not hold.
 
     Args:
-        config: the structure.
-        mix: the backlog.
         scm_total: SCM of the coupling facility, bytes.
         committed: SCMMAXSIZE of its other structures, bytes.
-        offloaded: all data that may be is offloaded.
 
     Raises:
         UsageError: the structure holds no message, or the mix has none.

@@ -71,7 +71,6 @@ def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:
     """Return the elements of a message.
 
     Args:
-        config: the structure.
         length: bytes of the message.
         offloaded: its data is offloaded if it may be; else it is in the structure if it may be.
 
@@ -119,10 +118,7 @@ def fill_by_rules(config: Structure, size: int, mix: Mix, limit: float = math.in
     Data sets have room.
 
     Args:
-        config: the structure, with its rules.
         size: bytes allocated.
-        mix: the messages, which come in these shares.
-        limit: messages after which to stop.
     """
     ents_max, elems_max = pool_sizes(config, size, allocate(config).ratio)
     rules = [rule for rule in config.rules if not rule.off] if has_rules(config) else []
@@ -158,7 +154,6 @@ def plan_structure(
 
     Args:
         config: the structure with rules, ratio, CFLEVEL and SCM; its size is ignored.
-        mix: the messages.
         size: bytes of a structure for which `fits` is computed.
         init_size: bytes for which `fits_initially` is computed.
 
@@ -242,7 +237,6 @@ def rebuild_advice(config: Structure, mix: Mix, size: int) -> list[str]:
     """Return the advice to offload everything and rebuild, if more messages are wanted and then fit.
 
     Args:
-        config: the structure.
         mix: the messages; the counts are only shares if all are 1.
         size: bytes allocated.
     """
@@ -293,8 +287,6 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
     """Plan OFFLD3TH of a structure.
 
     Args:
-        config: the structure.
-        backlog: number of messages.
         aim: percent of SIZE that may be in use in the end. None: as in the published examples, 90, but 100 where only
             that leaves "around 80%".
 
@@ -455,7 +447,6 @@ def plan_administration(
     """Plan the administration structure of a queue-sharing group.
 
     Args:
-        queue_managers: their number, also those that are down.
         cflevel: CFLEVEL of the coupling facility; None: not known, which takes the largest figures.
         config: the structure of an estate, whose sizes are compared; None: none.
 

@@ -44,7 +44,6 @@ def read_rows(content: bytes, name: str, dtype: np.dtype[Any], version: int | No
 
     Args:
         content: the bytes.
-        name: table or record.
         dtype: present dtype of its rows.
         version: format of the bytes; None: the present one.
 

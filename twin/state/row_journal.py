@@ -37,8 +37,6 @@ def select_pages(changed: Array, waiting: Array, journal: int, page_rows: int) -
     Args:
         changed: i8[pages], changed rows of each page.
         waiting: u4[pages], number of the first journal with rows that are not in the page yet; 0: none.
-        journal: number of the next journal, from 1.
-        page_rows: rows of a page.
 
     Returns:
         Two arrays i8[] of page numbers. Without pages for the journal only changed pages are written.
@@ -73,13 +71,7 @@ def read_page(content: bytes, dtype: np.dtype[Any], page_rows: int) -> tuple[Arr
 
 
 def write_journal(rows: Array, numbers: Array, journal: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (place, bytes) of the parts of a journal. The place is below 2**32.
-
-    Args:
-        rows: the table.
-        numbers: numbers of the rows to write.
-        journal: number of the journal.
-    """
+    """Yield (place, bytes) of the parts of a journal. The place is below 2**32."""
     slot = journal % SLOTS
     for part, start in enumerate(range(0, numbers.size, _PART_ROWS)):
         chosen = numbers[start : start + _PART_ROWS]
@@ -135,8 +127,6 @@ def apply_journals(rows: Array, waiting: Array, page_journals: Array, parts: Ite
         rows: the table; changed.
         waiting: u4[pages], see `select_pages`; changed.
         page_journals: i8[pages], number of the journal up to which each page is current.
-        parts: all that slots hold, in any order.
-        shift: log2 of the rows of a page.
 
     Raises:
         ValueError: a part is damaged or has a row that the table has not.

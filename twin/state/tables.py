@@ -440,11 +440,6 @@ class Names(msgspec.Struct):
 def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
     """Assign rows (queue manager, queue, flow) to every route of a store.
 
-    Args:
-        tables: tables of the store, which keep the names too.
-        names: names so far.
-        routes: n routes of the store.
-
     Returns:
         The names with the new ones, and ROUTE[n] for the kernels.
     """

@@ -77,9 +77,7 @@ def read_change(
 
     Args:
         event: EVENT, one of `IS_CHANGE`.
-        content: its attributes or measurement, JSON.
         queue: its queue, "" without one.
-        config: estate entry of the store.
         sized: SIZE as it was measured last; None: not since the last ALTER or REBUILD, so that one that shows the
             change is not another change.
     """
@@ -113,12 +111,7 @@ class Watched:
         self._left = Left.ask(store) if is_timed and change.op != MEASURE else None  # the model keeps its SIZE
 
     def done(self, store: ChangedStore, time: int) -> DoneAction | None:
-        """Return the change and its effect, just after it was applied; None: it was a duplicate.
-
-        Args:
-            store: the store.
-            time: that of the event, microseconds.
-        """
+        """Return the change and its effect, just after it was applied; None: it was a duplicate."""
         messages, refused, duplicates = _counts(store)
         if duplicates > self._duplicates:
             return None
@@ -213,12 +206,7 @@ class ActionMemory(msgspec.Struct, kw_only=True):
         self.said_at = None if self.said_at is None else min(self.said_at, tick)
 
     def note_getters(self, store: ForecastView, tick: int) -> DoneAction | None:
-        """Count the gets of the queue that fills a store, once a minute; return the action if its getters are back.
-
-        Args:
-            store: the store.
-            tick: the present.
-        """
+        """Count the gets of the queue that fills a store, once a minute; return the action if its getters are back."""
         filling = store.episodes.filling
         if filling is None:
             self.getters = None

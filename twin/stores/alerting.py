@@ -18,7 +18,8 @@ from kernels import clock, layout, watch
 from twin.alerts import texts
 from twin.alerts.episodes import SEVERITIES, STEP, Alert, Episode, Finding
 from twin.alerts.resource_view import CALM_AFTER_FULL, NEARLY_FULL_PCT, ResourceView
-from twin.conditions import CRITICAL, INFO, WARNING, Condition, Pool, Resource
+from twin.alerts.runbook import NOTHING
+from twin.conditions import CRITICAL, INFO, REVIEWED, WARNING, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.forecast import remedies
 from twin.forecast.monitor import ForecastMonitor
@@ -31,15 +32,6 @@ from twin.units import as_microseconds, as_span
 Fired = tuple[str, Resource]  # condition, and the resource that it is about
 
 _DATASET_BITS = {bit: condition for condition, bit in DATA_SET.bits.items()}
-_NOT_REVIEWED = (  # they have rules of their own
-    *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST, Condition.QUEUE_UNREAD),
-)
-_INFORMING = (  # about the way to full, of which the forecast knows more
-    *(Condition.THRESHOLD, Condition.CANNOT_EXPAND),
-    *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
-)
-_OF_FILLING = (Condition.FULL, *_INFORMING)  # what is over, or less urgent, once the store empties
 _GETS_TICKS = clock.MINUTE_TICKS  # since the last get, for which getters are said to get
 _TOGETHER = (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)  # resources that pass a line at one tick are one alert
 
@@ -76,7 +68,6 @@ def open_fired(view: AlertedStore, now: int | None = None) -> list[Alert]:
     """Open an alert for every condition that fired.
 
     Args:
-        view: the store.
         now: event time, microseconds; None: the store's clock.
     """
     store = view.tables.store
@@ -136,10 +127,10 @@ def _finding(
     def effects(fillers: tuple[Filler, ...]) -> Mapping[str, str]:
         """Return what empties the store, where it is full."""
         is_full = condition == Condition.FULL and view.monitor.enabled
-        return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else texts.NOTHING
+        return remedies.effects_when_full(view, fillers, now // clock.TICK) if is_full else NOTHING
 
     before = None if episode is None else episode.severity
-    since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if condition in _OF_FILLING else None
+    since = view.monitor.falling_since(view, resources[0], now // clock.TICK) if _eases(condition) else None
     viewer = view.viewer()
     finding = viewer.finding(condition, resources[0], before, effects, None if since is None else since * clock.TICK)
     back_at = _getters_back_at(view, finding, now)
@@ -173,7 +164,7 @@ def refreshed(view: AlertedStore, episode: Episode, now: int) -> Finding:
 
     Alerts with their own rules keep their last text, but that of the forecast, which looks again.
     """
-    if episode.condition not in _NOT_REVIEWED:
+    if Condition(episode.condition).review == REVIEWED:
         finding = _finding(view, episode.condition, episode.resources, episode, now)
         return msgspec.structs.replace(finding, severity=min(finding.severity, episode.severity, key=SEVERITIES.index))
     if episode.condition != Condition.FULL_FORECAST:
@@ -199,14 +190,19 @@ def _severity(
         and all(view.view(resource).is_below_own for resource in resources)
     ):
         return INFO
-    if condition in _INFORMING and not is_page and view.monitor.can_foresee(view, now // clock.TICK):
+    if Condition(condition).informs and not is_page and view.monitor.can_foresee(view, now // clock.TICK):
         return INFO
     severity = max((view.view(resource).severity(condition, before) for resource in resources), key=SEVERITIES.index)
     if condition == Condition.FULL and _refuses_no_more(view, resources, now):
         return WARNING
-    if severity == CRITICAL and condition in _OF_FILLING and _all_fall(view, resources, now):
+    if severity == CRITICAL and _eases(condition) and _all_fall(view, resources, now):
         return WARNING
     return severity
+
+
+def _eases(condition: str) -> bool:
+    """Return True if a condition is over, or less urgent, once the store empties."""
+    return condition == Condition.FULL or Condition(condition).informs
 
 
 def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> bool:
@@ -216,13 +212,7 @@ def _all_fall(view: AlertedStore, resources: tuple[Resource, ...], now: int) -> 
 
 
 def _refuses_no_more(view: AlertedStore, resources: Iterable[Resource], now: int) -> bool:
-    """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that.
-
-    Args:
-        view: the store.
-        resources: resources that are said to be full, besides those of open alerts.
-        now: event time, microseconds.
-    """
+    """Return True if no put was refused for ten minutes, and every resource that is or was full is well below that."""
     noted = view.monitor.memory.refused_at  # at the end of its tick
     full = [resource for alert in view.episodes if alert.condition == Condition.FULL for resource in alert.resources]
     views = [view.view(resource) for resource in dict.fromkeys((*resources, *full))]
@@ -260,14 +250,7 @@ def _headed(finding: Finding, words: str) -> Finding:
 
 
 def fire(view: AlertedStore, condition: str, resource: Resource, now: int) -> list[Alert]:
-    """Fire a condition that was measured, unless it has fired; return the alert of a resource that kernels do not fire.
-
-    Args:
-        view: the store.
-        condition: the condition.
-        resource: the resource that it holds for.
-        now: event time, microseconds.
-    """
+    """Fire a measured condition unless it has fired; return the alert of a resource that kernels do not fire."""
     store = view.tables.store
     bit = next((bit for bit, watched in view.conditions.items() if watched == (condition, resource)), None)
     if bit is None and resource.pool != Pool.SMDS:
@@ -306,7 +289,7 @@ def check_tick(view: AlertedStore, tick: int) -> list[Alert]:
     alerts += unread.review(view, now)
     alerts += _recover(view, now)
     for episode in view.episodes:
-        if episode.condition not in _NOT_REVIEWED:
+        if Condition(episode.condition).review == REVIEWED:
             alerts += _review(view, episode, now)
     return alerts
 

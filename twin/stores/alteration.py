@@ -65,10 +65,7 @@ def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: d
     The caller refuses a `size` while data is in SCM; the other attributes are MQ's definition, which may change.
 
     Args:
-        config: attributes before the change.
-        allocation: size and ratio before the change.
         usage: what the structure holds; a size below it is refused.
-        attributes: the changes, named and valued as in the estate.
     """
     changes = _parse(config, "ALTER", attributes)
     if changes is None:
@@ -88,9 +85,6 @@ def rebuild(
     """Return a structure after SETXCF START,REBUILD under a new policy: allocated anew, at INITSIZE, else SIZE.
 
     Args:
-        config: attributes before the rebuild.
-        usage: what the structure holds.
-        attributes: the new policy's changes, named and valued as in the estate.
         pending: changes of the policy that waited for it; `attributes` override them.
     """
     changes = _parse(config, "REBUILD", attributes)
@@ -113,11 +107,7 @@ def adopt(
     A data set whose queue manager has left the estate stays as it was: what it holds is there still.
 
     Args:
-        config: attributes as events left them.
-        usage: what the structure holds.
-        before: attributes as the estate described them when the store was last opened.
         described: attributes as the estate describes them; its `ds_block` may be set back.
-        pending: changes of the policy that wait already.
     """
     if _reblocks_data(config, usage, {"ds_block": described["ds_block"]}):
         described["ds_block"] = before["ds_block"]

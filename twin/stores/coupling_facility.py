@@ -8,7 +8,8 @@ docs/alerts.md, "Conditions".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,13 +19,12 @@ from typing_extensions import override
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
-from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, INFO, SCM, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.events import Measured
-from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, Step, StorageShare
+from twin.records import Action, Baseline, CouplingFacilityState, ScmShare, StateRecord, StorageShare
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import SharedStore
@@ -141,85 +141,77 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _check_conditions(self, now: int) -> list[Alert]:
         usage = self._usage()
         is_described = self.config.size is not None  # else only its CFRM policy is known, which does not have its SCM
+        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
+        free, used = readable_size(max(0, usage.free or 0)), readable_size(usage.scm_used)
+        structures = self._structures()
         return [
-            *self._update_alert(
-                Condition.SCM_OVERCOMMITTED,
-                SCM,
+            *self._update(
+                (Condition.SCM_OVERCOMMITTED, SCM, usage.scm_committed_pct),
+                {name: values.scm_max for name, values in structures.items()},
+                lambda scm_max: texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
+                f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
                 holds=is_described and usage.scm_committed > usage.scm_total,
                 is_over=not is_described or usage.scm_committed <= usage.scm_total,
-                make_finding=lambda _: self._overcommitted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, SCM, severity, usage),
+                total=usage.scm_total,
             ),
-            *self._update_alert(
-                Condition.SCM_EXHAUSTED,
-                SCM,
+            *self._update(
+                (Condition.SCM_EXHAUSTED, SCM, usage.scm_pct),
+                {name: values.scm_used for name, values in structures.items()},
+                lambda scm_used: texts.scm_exhausted(self.name, usage.scm_total, scm_used),
+                f"{scm}: {used} of {total} in use",
                 holds=0 < usage.scm_total <= usage.scm_used,
                 is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
-                make_finding=lambda _: self._scm_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, SCM, severity, usage),
             ),
-            *self._update_alert(
-                Condition.AUGMENTED_EXHAUSTED,
-                AUGMENTED,
+            *self._update(
+                (Condition.AUGMENTED_EXHAUSTED, AUGMENTED, usage.augmented_pct),
+                {name: values.aug_fixed + values.aug_dynamic for name, values in structures.items()},
+                lambda augmented: texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
+                f"Storage of {self.name}: {free} free",
                 holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
                 is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
-                make_finding=lambda _: self._augmented_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.AUGMENTED_EXHAUSTED, AUGMENTED, severity, usage),
             ),
         ]
 
-    def _overcommitted(self, usage: _FacilityUsage) -> Finding:
-        scm_max = {name: values.scm_max for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.SCM_OVERCOMMITTED,
-            resource=SCM,
-            severity=INFO,
-            usage_pct=usage.scm_committed_pct,
-            cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
-            runbook=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max, self._policy()),
-        )
+    def _update(
+        self,
+        subject: tuple[str, Resource, float],
+        amounts: Mapping[str, int],
+        describe: Callable[[Mapping[str, int]], str],
+        state: str,
+        *,
+        holds: bool,
+        is_over: bool,
+        total: int | None = None,
+    ) -> list[Alert]:
+        """Open, update or clear an alert.
 
-    def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
-        scm_used = {name: values.scm_used for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.SCM_EXHAUSTED,
-            resource=SCM,
-            severity=INFO,
-            usage_pct=usage.scm_pct,
-            full_probability=1.0,
-            cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
-            runbook=texts.scm_exhausted_actions(self.name, scm_used),
-        )
+        subject: condition, resource, its usage in percent; amounts: bytes by structure; state: the resource in words;
+        total: bytes that the structures may have together, where that is not to be full.
+        """
+        condition, resource, usage_pct = subject
 
-    def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
-        augmented = {name: values.aug_fixed + values.aug_dynamic for name, values in self._structures().items()}
-        return Finding(
-            condition=Condition.AUGMENTED_EXHAUSTED,
-            resource=AUGMENTED,
-            severity=INFO,
-            usage_pct=usage.augmented_pct,
-            full_probability=1.0,
-            cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
-            runbook=texts.augmented_exhausted_actions(self.name, augmented, self._policy()),
-        )
+        def make(severity: str | None, *, is_cleared: bool = False) -> Finding:
+            actions: tuple[Action, ...] = ()
+            if not is_cleared:
+                facts = texts.facility_facts(self.name, amounts, self._policy(), total)
+                actions = self.episodes.runbook.actions(condition, facts)
+            return Finding(
+                condition=condition,
+                resource=resource,
+                severity=severity if severity and is_cleared else INFO,
+                usage_pct=usage_pct,
+                full_probability=None if is_cleared or total is not None else 1.0,
+                cause=f"{state}, alert cleared." if is_cleared else describe(amounts),
+                runbook=actions,
+            )
 
-    def _cleared(self, condition: str, resource: Resource, severity: str, usage: _FacilityUsage) -> Finding:
-        """Return the finding of an alert that clears; severity: as last published."""
-        usage_pct = (
-            usage.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage.resource_pct(resource)
-        )
-        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
-        state: dict[str, str] = {
-            Condition.SCM_OVERCOMMITTED: f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
-            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(usage.scm_used)} of {total} in use",
-            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, usage.free or 0))} free",
-        }
-        return Finding(
-            condition=condition,
-            resource=resource,
-            severity=severity,
-            usage_pct=usage_pct,
-            cause=f"{state[condition]}, alert cleared.",
+        return self._update_alert(
+            condition,
+            resource,
+            holds=holds,
+            is_over=is_over,
+            make_finding=make,
+            make_cleared=partial(make, is_cleared=True),
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
@@ -260,17 +252,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     @override
     def _drift_finding(self, resource: Resource) -> Finding:
-        return msgspec.structs.replace(
-            super()._drift_finding(resource),
-            usage_pct=self._usage().resource_pct(resource),
-            runbook=(
-                Action(
-                    id="compare",
-                    summary=f"Compare size and scm of {self.name} in the estate with what there is",
-                    steps=(Step("See what there is", display_facility(self.name)),),
-                ),
-            ),
-        )
+        usage_pct = self._usage().resource_pct(resource)
+        return msgspec.structs.replace(super()._drift_finding(resource), usage_pct=usage_pct)
 
     @override
     def _record(self, common: StateRecord) -> CouplingFacilityState:

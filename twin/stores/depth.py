@@ -20,12 +20,11 @@ from twin.alerts import texts
 from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
 from twin.alerts.fillers import growth, growth_span
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
-from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_queue, display_queue
-from twin.conditions import FULL, INFO, Condition, Pool, Resource
+from twin.alerts.runbook import NOTHING, OURS, Facts, Runbook
+from twin.conditions import Condition, Pool, Resource
 from twin.estate import ForecastSettings
 from twin.estate.attributes import MAX_DEPTH
-from twin.records import Action, Filler, Step
+from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_span, percent
 
@@ -97,10 +96,6 @@ class QueueDepth(ResourceView):
         return calm and (not self._limit or self.usage_pct < 100.0 - HYSTERESIS_PCT)
 
     @override
-    def severity(self, condition: str, before: str | None) -> str:
-        return FULL
-
-    @override
     def describe(self, condition: str) -> str:
         if not self._limit:
             return f"{self.text}: {self._depth:,} messages, puts fail with 2053; its MAXDEPTH is not in the estate"
@@ -108,41 +103,26 @@ class QueueDepth(ResourceView):
         return f"{self.text}: {self._depth:,} of MAXDEPTH({self._limit}), {fails} with 2053"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+    def facts(self, fillers: tuple[Filler, ...]) -> Facts:
         resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
-        room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
-        return depth_actions(self.resource.owner, self._limit, effects, room, is_shared=is_shared)
+        room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
+        return depth_facts(self.resource, self._limit, room, self._store_name, is_shared=is_shared)
 
 
-def depth_actions(
-    queue: str, limit: int, effects: Mapping[str, str], room: str, *, is_shared: bool
-) -> tuple[Action, ...]:
-    """Return the actions for a queue that reaches MAXDEPTH.
+def depth_facts(resource: Resource, limit: int, room: str, store: str, *, is_shared: bool) -> Facts:
+    """Return the facts about a queue that reaches MAXDEPTH.
 
-    Args:
-        queue: its name.
-        limit: its MAXDEPTH; 0: not known.
-        effects: effect of each action.
-        room: what the store has room for, as part of a sentence.
-        is_shared: True for a shared queue.
+    limit: its MAXDEPTH, 0: not known; room: what the store has room for, as part of a sentence.
     """
-    look, undo = display_queue(queue, "MAXDEPTH"), None
-    steps: tuple[Step, ...] = ()
-    if 0 < limit < MAX_DEPTH:
-        steps = (Step("Alter the queue", alter_queue(queue, f"MAXDEPTH({min(2 * limit, MAX_DEPTH)})")),)
-        undo = alter_queue(queue, f"MAXDEPTH({limit})")
-    elif not limit:
-        steps = (Step("Look up its MAXDEPTH", look), Step("Alter the queue by ALTER QLOCAL with a larger MAXDEPTH"))
-    raising = Action(
-        id="max-depth",
-        summary=f"Raise MAXDEPTH of {queue}",
-        precondition=f"the store has room for more messages: {room}",
-        steps=steps,
-        undo=undo,
+    facts = texts.queue_facts(resource.owner, is_shared=is_shared)
+    return facts.where(queue=True, depth_known=limit, depth_can_grow=0 < limit < MAX_DEPTH).adding(
+        store=store,
+        resource=resource.label,
+        room=room,
+        max_depth=str(limit),
+        larger_depth=str(min(2 * limit, MAX_DEPTH)),
     )
-    own = (Filler(queue, 1.0),)
-    return (*texts.getter_actions(own, effects, is_shared=is_shared), *((raising,) if steps else ()))
 
 
 # --- the forecast ----------------------------------------------------------------------------------------------------
@@ -157,7 +137,6 @@ def seconds_left(queues: Array, span_s: float) -> Array:
     """Return f8[n], seconds until each queue holds MAXDEPTH messages; infinite if it does not grow or has no limit.
 
     Args:
-        queues: QUEUE[n].
         span_s: seconds in which it has grown (see `twin.alerts.fillers.growth`).
     """
     limits = queues["max_depth"]
@@ -181,14 +160,8 @@ def check(
     """Open, update or clear the alerts about queues that reach MAXDEPTH within the lead; return what is published.
 
     Args:
-        queues: QUEUE[n].
-        names: names of the queues by row.
-        view_of: returns the view of the depth of a queue.
-        with_reader: returns a finding that begins with who reads the queue.
         lead_s: seconds before MAXDEPTH from which an alert opens.
         began: time of the store's first event, as for `growth_span`.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
     """
     if not queues["max_depth"].any():
         return []
@@ -201,7 +174,7 @@ def check(
         if episode is not None:
             alerts += _review(episode, episodes, view_of(resource), with_reader, left, span_s, lead_s, now)
         elif is_known and 0 < left <= lead_s:  # at MAXDEPTH `queue-full` is open
-            alerts += episodes.open(with_reader(_finding(view_of(resource), left, span_s)), now)
+            alerts += episodes.open(with_reader(_finding(view_of(resource), left, span_s, episodes.runbook)), now)
     return alerts
 
 
@@ -220,11 +193,11 @@ def _review(
     cleared = episodes.settle(episode, lambda: _finding(view, None, span_s), now, is_over=is_over)
     has_risen = left > 0 and (view.usage_pct or 0.0) >= episode.usage_pct + 2 * STEP
     if has_risen and not is_over:
-        return episodes.update(episode, with_reader(_finding(view, left, span_s)), now)
+        return episodes.update(episode, with_reader(_finding(view, left, span_s, episodes.runbook)), now)
     return cleared
 
 
-def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
+def _finding(view: ResourceView, left: float | None, span_s: float, runbook: Runbook = OURS) -> Finding:
     """Return the finding about a queue. left: seconds until MAXDEPTH; None: it is over."""
     what = "alert cleared"
     if left is not None:
@@ -232,9 +205,9 @@ def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
     return Finding(
         condition=Condition.QUEUE_FULL_FORECAST,
         resource=view.resource,
-        severity=INFO,
+        severity=Condition.QUEUE_FULL_FORECAST.severity,
         usage_pct=view.usage_pct,
         fillers=(Filler(view.resource.owner, 1.0),),
         cause=f"{view.text}: {view.usage_pct:.1f} % of MAXDEPTH, {what}.",
-        runbook=() if left is None else view.actions(()),
+        runbook=() if left is None else view.actions(Condition.QUEUE_FULL_FORECAST, (), NOTHING, runbook),
     )

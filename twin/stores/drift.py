@@ -15,7 +15,7 @@ import msgspec
 from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import INFO, Condition, Resource
+from twin.conditions import Condition, Resource
 from twin.records import Action, Baseline, SizePair
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
@@ -137,10 +137,7 @@ class Drift(msgspec.Struct, kw_only=True):
         """Keep how full a resource was measured.
 
         Args:
-            resource: the resource.
             pct: percent of its present size in use.
-            twin_pct: the same by the twin.
-            now: the store's clock, microseconds.
         """
         before = self.shares.get(str(resource))
         is_rising = before is not None and (pct > before.pct or (pct == before.pct and before.is_rising))
@@ -200,12 +197,6 @@ def judge(
         drift: record of the measurements; written.
         tested: (model, measured, total) by resource measured, the model as it was just before, one with a total of 0
             left out; empty if the measurement set the baseline or nothing else is known, so that it tests nothing.
-        compared: likewise, with the model as it is now.
-        sizes: the sizes measured.
-        tolerance_pct: drift beyond it counts.
-        episodes: the store's open alerts.
-        now: the store's clock, microseconds.
-        make_finding: returns the finding about a resource.
     """
     drift.note_test(tested, tolerance_pct, now)
     pcts = _percentages(compared)
@@ -251,19 +242,14 @@ def drift_finding(
     """Return the finding about a resource that drifts, in usage or in size.
 
     Args:
-        store: name of the store.
-        resource: the resource.
-        drift: drift of the last measurement.
-        tolerance_pct: drift beyond it counts.
         usage_pct: usage of the resource, percent; None where it has none.
-        actions: actions of the alert.
     """
     cause = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
     cause += drift.describe_sizes(resource) + drift.describe_fidelity()
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,
-        severity=INFO,
+        severity=Condition.DRIFT.severity,
         usage_pct=usage_pct,
         cause=cause,
         runbook=actions,

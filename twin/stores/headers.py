@@ -65,11 +65,6 @@ class Header(msgspec.Struct, kw_only=True):
 def decode_header(content: bytes, kind: str, name: str) -> Header:
     """Return the header of a store; its `version` is that of the pages.
 
-    Args:
-        content: msgpack.
-        kind: expected kind of store.
-        name: the store, for the error.
-
     Raises:
         StateError: it is of another kind, or of a version that is not read.
     """
@@ -150,10 +145,6 @@ class SharedState(msgspec.Struct, kw_only=True):
 def decode_shared_state(content: bytes, name: str) -> SharedState:
     """Return the state in the header of a shared store, in the present version.
 
-    Args:
-        content: msgpack.
-        name: the store, for the error.
-
     Raises:
         StateError: it is of a version that is not read.
     """
@@ -181,10 +172,6 @@ def check_header(header: bytes, name: str) -> None:
 
 def is_older(header: bytes, name: str) -> bool:
     """Return True if a header is of an earlier version, which is migrated when its store is opened.
-
-    Args:
-        header: msgpack.
-        name: its store, for the error.
 
     Raises:
         StateError: it is of a version that is not read.

@@ -13,9 +13,10 @@ import numpy as np
 
 from kernels import clock, layout
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
-from twin.conditions import UNITS, WARNING, Condition
+from twin.alerts.runbook import Facts, Runbook
+from twin.conditions import UNITS, Condition
 from twin.estate import Estate
-from twin.records import Action, Step
+from twin.records import Action
 from twin.units import as_count, as_span
 
 LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
@@ -53,16 +54,7 @@ def due_tick(store: layout.Store) -> int | None:
 def check(
     store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], episodes: Episodes, now: int
 ) -> list[Alert]:
-    """Open, update or clear the alert about units in doubt; return what is published.
-
-    Args:
-        store: the arrays.
-        estate: the estate, for the platform of the queue manager.
-        name: name of the store.
-        qmgrs: queue managers by row.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
-    """
+    """Open, update or clear the alert about units in doubt; return what is published."""
     episode = episodes.get(Condition.IN_DOUBT, UNITS)
     oldest = find_oldest(store)
     is_over = oldest is None or now - oldest.since < LIMIT
@@ -72,7 +64,7 @@ def check(
     )
     if oldest is None or is_over:
         return alerts
-    finding = _finding(store, estate, name, qmgrs, oldest, now)
+    finding = _finding(store, estate, name, qmgrs, oldest, now, episodes.runbook)
     if episode is None:
         return episodes.open(finding, now)
     is_worse = (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
@@ -80,33 +72,24 @@ def check(
 
 
 def _finding(
-    store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], oldest: InDoubt, now: int
+    store: layout.Store,
+    estate: Estate,
+    name: str,
+    qmgrs: Sequence[str],
+    oldest: InDoubt,
+    now: int,
+    runbook: Runbook,
 ) -> Finding:
     qmgr = qmgrs[oldest.qmgr]
     messages = int(store.scalars[0]["in_doubt"])
     described = estate.queue_managers.get(qmgr)
-    if described is not None and described.platform == "distributed":
-        steps = (
-            Step("See the transactions", f"dspmqtrn -m {qmgr}"),
-            Step(f"Resolve it by rsvmqtrn -m {qmgr} with its number, -c to commit or -b to back out"),
-        )
-    else:
-        steps = (
-            Step(f"See the units, on {qmgr}", "DISPLAY THREAD(*) TYPE(INDOUBT)"),
-            Step("Resolve it by RESOLVE INDOUBT with its connection, ACTION(COMMIT) or ACTION(BACKOUT)"),
-        )
+    is_distributed = described is not None and described.platform == "distributed"
+    facts = Facts().where(units=True, distributed=is_distributed).adding(qmgr=qmgr, store=name)
     return _make(
         store,
         f"{name}: {as_count(messages, 'message')} of {as_count(oldest.units, 'unit')} of work in doubt, the oldest, of"
         f" {qmgr}, prepared {as_span((now - oldest.since) / clock.SECOND)} ago and neither committed nor backed out.",
-        (
-            Action(
-                id="resolve",
-                summary=f"Let the transaction manager of {qmgr} end the unit, or resolve it as it decided",
-                steps=steps,
-                risk="a unit that is resolved otherwise than elsewhere leaves data that does not agree",
-            ),
-        ),
+        runbook.actions(Condition.IN_DOUBT, facts),
     )
 
 
@@ -115,7 +98,7 @@ def _make(store: layout.Store, cause: str, actions: tuple[Action, ...]) -> Findi
     return Finding(
         condition=Condition.IN_DOUBT,
         resource=UNITS,
-        severity=WARNING,
+        severity=Condition.IN_DOUBT.severity,
         usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
         cause=cause,
         runbook=actions,

@@ -70,8 +70,6 @@ class StoreKind(ABC):
         """Restore attributes and state from a header, except where the estate has changed since.
 
         Args:
-            header_described: attributes as the estate described them when the twin was last opened.
-            attributes: attributes as events left them.
             kind_state: as `_kind_state` returned it, encoded.
         """
 
@@ -136,12 +134,7 @@ class StoreKind(ABC):
         return None
 
     def _on_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
-        """Apply the effects of time to the store; return the alerts they open.
-
-        Args:
-            before: the previous tick processed.
-            tick: the tick to process.
-        """
+        """Apply the effects of time to the store; return the alerts they open."""
         return []
 
     def _is_busy(self) -> bool:
@@ -153,7 +146,6 @@ class StoreKind(ABC):
 
         Args:
             length: bytes of a message.
-            max_kept: the largest number of messages that are kept of the put.
         """
 
     def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager

@@ -40,12 +40,7 @@ _OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "mess
 
 
 def completed(measured: Measured, state: StateRecord) -> Measured:
-    """Return a measurement with the fields that it lacks, as the model has them.
-
-    Args:
-        measured: fields of the state record.
-        state: the state record before the model's messages are dropped.
-    """
+    """Return a measurement with the fields that it lacks, as the model has them."""
     result: dict[str, Any] = {**measured}
     for group in _GROUPS:
         if not any(name in measured for name in group):
@@ -120,8 +115,6 @@ def set_structure_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[s
     Args:
         store: the structure's arrays; the fields of the baseline are written.
         ds_block: DSBLOCK, bytes.
-        qmgrs: queue managers by the row of their data set.
-        measured: fields of the state record as the real system has them.
     """
     scalars = store.scalars[0]
     entries = excess(measured.get("ents_used"), int(scalars["ents_used"]))
@@ -159,10 +152,7 @@ def take_data_set_sizes(
     """Give data sets their measured sizes; one found larger has expanded.
 
     Args:
-        store: the structure's arrays.
         ds_block: DSBLOCK, bytes.
-        qmgrs: queue managers by the row of their data set.
-        measured: fields of the state record as the real system has them.
         assumed: queue managers whose data set the estate does not describe: it is expected to stay as it is measured.
     """
     for row, qmgr in enumerate(qmgrs):
@@ -201,10 +191,7 @@ def compare_structure_sizes(
     """Return the measured sizes of a structure (bytes, entries, elements), its data sets and its SCM.
 
     Args:
-        store: the structure's arrays.
         size: size of the structure, bytes.
-        qmgrs: queue managers by the row of their data set.
-        measured: fields of the state record as the real system has them.
     """
     params = store.params[0]
     own = (
@@ -228,13 +215,7 @@ def compare_structure_sizes(
 
 
 def counted_rows(events: Array, routes: Array, base: int) -> list[int]:
-    """Return the rows of the queues of which a put is a count of several messages.
-
-    Args:
-        events: EVENT[n].
-        routes: routes of the store, with the row of the queue of each.
-        base: number of the first of them among the routes of the estate.
-    """
+    """Return the rows of the queues of which a put is a count of several messages."""
     if events["count"].max(initial=1) == 1:
         return []
     puts = (events["count"] > 1) & (events["op"] == layout.PUT) & (events["reason"] == 0)
@@ -243,12 +224,6 @@ def counted_rows(events: Array, routes: Array, base: int) -> list[int]:
 
 
 def messages_of_mean_length(store: layout.Store, queues: Sequence[str], counted: Collection[str]) -> int:
-    """Return the number of messages held of queues that are counted.
-
-    Args:
-        store: the arrays.
-        queues: names of the queues by row.
-        counted: names of those whose messages have a mean length.
-    """
+    """Return the number of messages held of queues that are counted."""
     depths = store.queues["depth"]
     return sum(int(depths[row]) for row, queue in enumerate(queues) if queue in counted)

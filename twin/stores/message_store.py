@@ -23,6 +23,7 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Owned, Viewer
 from twin.alerts.readers import Readers
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, HYSTERESIS_PCT, ResourceView
+from twin.alerts.runbook import Facts, runbook_of
 from twin.conditions import ENTRIES, Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.estate.past_rises import StoreHistory
@@ -32,7 +33,7 @@ from twin.forecast import rises
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
-from twin.records import Action, DoneAction, MessageStoreState
+from twin.records import DoneAction, MessageStoreState
 from twin.records.usage import usage_pct
 from twin.state.arrays import Array, Arrays
 from twin.state.tables import Names, StateError, Tables, give_queues, give_rows
@@ -142,6 +143,7 @@ class MessageStore(StoreKind):
             refreshed=self._refresher(),
             on_record=self.monitor.note_alert,
             zone=self.estate.site.clock,
+            runbook=runbook_of(self.estate.runbook),
         )
         self.drift, self.tested, self.found_sizes = Drift(), {}, ()
         self.began = None
@@ -169,6 +171,7 @@ class MessageStore(StoreKind):
             self._refresher(),
             self.monitor.note_alert,
             self.estate.site.clock,
+            runbook_of(self.estate.runbook),
         )
         self.drift, self.tested, self.found_sizes = header.drift, {}, ()
         self.began = header.began
@@ -470,7 +473,6 @@ class MessageStore(StoreKind):
         """Open the alerts that measured shares call for, whatever the model says; return them.
 
         Args:
-            in_use: (measured, total) by resource.
             is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
         """
         now, alerts = self.clock, list[Alert]()
@@ -532,7 +534,6 @@ class MessageStore(StoreKind):
 
         Args:
             measured: fields of the state record, without nulls.
-            new_fields: those that the baseline takes over.
             holding: what the store holds by it; None: it does not say how many messages.
         """
         state, now = self._whole_record(), self.clock
@@ -652,12 +653,8 @@ class MessageStore(StoreKind):
 
     def _drift_finding(self, resource: Resource) -> Finding:
         tolerance_pct, usage_pct = self.config.drift_tolerance_pct, self.view(resource).usage_pct
-        missing = "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported"
-        compare = f"Compare the attributes of {self.name} in the estate with the system's"
-        actions = (
-            Action(id="look-for-gaps", summary=missing),
-            Action(id="compare", summary=compare, steps=self._displays()),
-        )
+        facts = Facts(frozenset(("message_store",)), {"store": self.name}, {"look": self._displays()})
+        actions = self.episodes.runbook.actions(Condition.DRIFT, facts)
         return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, actions)
 
     def _refresher(self) -> Callable[[Episode, int], Finding]:
@@ -675,11 +672,7 @@ class MessageStore(StoreKind):
         return refreshed
 
     def _turn_back(self, time: int) -> None:
-        """Set back a clock that most events contradict; later times in the state are set to the new time.
-
-        Args:
-            time: time of the event at which the clock goes back, microseconds.
-        """
+        """Set back a clock that most events contradict; later times in the state are set to the new time."""
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
         ticks.turn_back(self.tables.store, time, len(self._names.queues))
@@ -704,12 +697,7 @@ class MessageStore(StoreKind):
         return alerts
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
-        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is.
-
-        Args:
-            before: the previous tick processed.
-            tick: the tick to process.
-        """
+        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is."""
         ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
         run_scans(self.tables.store, before, tick)
@@ -741,6 +729,7 @@ class MessageStore(StoreKind):
             rise_began * clock.TICK,
             self.estate.site.clock,
             Owned(self._own_queues, self._entries_held),
+            self.episodes.runbook,
             by_levels=by_levels,
         )
 

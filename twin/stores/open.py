@@ -60,12 +60,7 @@ def open_store(
 
 
 def reopened(twin: Twin, estate: Estate) -> Twin:
-    """Return a twin as a job of another estate continues with it, from a copy of its state.
-
-    Args:
-        twin: the twin, which stays as it is.
-        estate: the estate, which has its store.
-    """
+    """Return a twin as a job of another estate continues with it, from a copy of its state."""
     if isinstance(twin, MessageStore):
         return reopened_messages(twin, estate)
     return open_store(estate, twin.name, None, twin.header(), None)
@@ -90,8 +85,6 @@ def open_message_store(
 
     Args:
         estate: as for `open_store`, like the next four.
-        name: name of the store.
-        arrays: allocator of its arrays.
         header: state that is not in pages.
         pages: pages of the state.
         forecasts: False for a twin that simulates the real system: it keeps its meters and makes no forecasts.

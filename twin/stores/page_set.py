@@ -7,7 +7,6 @@ queue is open).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -19,14 +18,13 @@ from kernels import layout, page_set, pools
 from kernels.page_set import allocated_pages
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
-from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_page_set, display_queue
+from twin.alerts.runbook import Facts
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
 from twin.events.measured import has_levels
 from twin.forecast.fill_model import put_units
-from twin.records import Action, Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
+from twin.records import Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.estimate import Holding
@@ -354,52 +352,10 @@ class Pages(StoreResource):
         return sentence
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        is_at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
-        return _actions(self._config, ranked, effects, is_at_maximum=is_at_maximum)
-
-
-def _actions(
-    config: PageSet, ranked: tuple[Filler, ...], effects: Mapping[str, str], *, is_at_maximum: bool = False
-) -> tuple[Action, ...]:
-    """Return the actions for the pages of a page set. is_at_maximum: it has made all its expansions."""
-    actions = texts.getter_actions(ranked, effects, is_shared=False)
-    psid, undo = config.psid, alter_page_set(config.psid, config.expand)
-    by_system = (Step("Alter the page set", alter_page_set(psid, "SYSTEM")),)
-    room = "its storage group has room"
-    if config.expand == "NONE":
-        summary = "Let the page set expand"
-        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
-    elif config.expand == "USER" and not config.secondary_pages:
-        summary = "Let MQ choose the secondary extent, none is defined"
-        actions.append(Action(id="ps-expand", summary=summary, precondition=room, steps=by_system, undo=undo))
-    elif not is_at_maximum:
-        actions.append(
-            Action(
-                id="volumes",
-                summary="Add volumes to its storage group, then retry the expansion",
-                steps=(
-                    Step("Look up the name of its data set and the storage group, and add volumes to that"),
-                    Step("Retry the expansion", undo),
-                ),
-            )
-        )
-    if ranked:
-        queue = ranked[0].queue
-        actions.append(
-            Action(
-                id="move-queue",
-                summary=f"Move {queue} to a page set with free pages",
-                precondition=f"no application has {queue} open, and it holds no uncommitted messages",
-                steps=(
-                    Step("Find a page set with free pages", "DISPLAY USAGE TYPE(PAGESET)"),
-                    Step("Find a storage class on it; if there is none, define one", "DISPLAY STGCLASS(*) PSID"),
-                    Step("Look up the storage class of the queue, for the way back", display_queue(queue, "STGCLASS")),
-                    Step("Define an empty local queue LIKE it with the new storage class, and MOVE QLOCAL to it"),
-                    Step("Give the queue the new storage class, and MOVE QLOCAL back"),
-                ),
-                risk=f"applications wait for {queue} while its messages move",
-                undo="the same with the former storage class",
-            )
-        )
-    return tuple(actions)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        config, use = self._config, self._store.page_use[0]
+        is_none, is_missing = config.expand == "NONE", config.expand == "USER" and not config.secondary_pages
+        can_retry = not is_none and not is_missing and int(use["status"]) != layout.MAXIMUM
+        facts = texts.store_facts("page_set", config, self.resource, ranked)
+        facts = facts.where(expand_none=is_none, extent_missing=is_missing, can_retry=can_retry)
+        return facts.adding(psid=str(config.psid), expand=config.expand)

@@ -6,7 +6,6 @@ queue file"; [IBM: MQ 10.0, Modifying IBM MQ queue files] (a larger MAXFSIZE may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -17,14 +16,14 @@ from typing_extensions import override
 from kernels import layout, queue_file
 from twin.alerts import texts
 from twin.alerts.episodes import Alert
-from twin.alerts.texts import NOTHING
-from twin.capacity.statements import alter_max_file_size, display_queue_status
+from twin.alerts.runbook import Facts
+from twin.capacity.statements import display_queue_status, mqsc_name
 from twin.conditions import BLOCKS, FILE, Pool, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.events import Measured
 from twin.forecast.fill_model import put_units
-from twin.records import Action, Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
+from twin.records import Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.estimate import Holding
@@ -315,32 +314,18 @@ class File(StoreResource):
         return int(self._store.file_use[0]["last_full"])
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        return _actions(self._config, ranked, effects)
-
-
-def _actions(config: QueueFile, ranked: tuple[Filler, ...], effects: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return the actions for the file of a queue."""
-    actions = texts.getter_actions(ranked, effects, is_shared=False)
-    if config.file_system_size is not None and config.file_system_size <= config.max_size:
-        summary = f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}"
-        actions.append(Action(id="file-system", summary=summary))
-    elif config.limit < QUEUE_FILE_MAX_SIZE:
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        config = self._config
+        is_limited = config.file_system_size is not None and config.file_system_size <= config.max_size
         larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
-        actions.append(
-            Action(
-                id="max-file-size",
-                summary=f"Raise the maximum size of the queue file from {format_size(config.limit)} to"
-                f" {format_size(larger)}",
-                precondition=f"its file system has {readable_size(larger - config.limit)} free",
-                steps=(
-                    Step("Alter the queue", alter_max_file_size(config.queue, -(-larger // MIB))),
-                    Step(
-                        "See that CURMAXFS has followed; if not, the queue must first be empty once",
-                        display_queue_status(config.queue, "CURFSIZE CURMAXFS"),
-                    ),
-                ),
-                undo=alter_max_file_size(config.queue, config.max_size // MIB),
-            )
+        can_grow = not is_limited and config.limit < QUEUE_FILE_MAX_SIZE
+        facts = texts.store_facts("queue_file", config, self.resource, ranked)
+        return facts.where(file_system_limits=is_limited, file_can_grow=can_grow).adding(
+            qmgr=config.queue_manager,
+            file_queue_mqsc=mqsc_name(config.queue),
+            limit=format_size(config.limit),
+            larger=format_size(larger),
+            missing=readable_size(max(0, larger - config.limit)),
+            megabytes=str(-(-larger // MIB)),
+            megabytes_now=str(config.max_size // MIB),
         )
-    return tuple(actions)

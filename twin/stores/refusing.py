@@ -51,12 +51,6 @@ def apply_others(
 ) -> tuple[MessageStore, list[Alert], list[Refused]]:
     """Apply a block without the events at which the twin raises.
 
-    Args:
-        twin: a twin that nobody else uses, as it was before the block.
-        estate: its estate.
-        block: the events.
-        apply: applies a part of the block.
-
     Returns:
         The twin afterwards, which may be another one, the alerts, and the events that were refused.
     """
@@ -164,12 +158,7 @@ class Backup:
         self.blocks, self._bytes = [], 0
 
     def restored(self, twin: MessageStore, apply: Callable[[MessageStore, EventBlock], object]) -> MessageStore:
-        """Return a twin as it was before the last block.
-
-        Args:
-            twin: the twin.
-            apply: applies a block.
-        """
+        """Return a twin as it was before the last block."""
         arrays = self.arrays.copied() if self.arrays is not None else None
         forecasts = twin.monitor.enabled
         restored = open_message_store(twin.estate, twin.name, arrays, self.header, None, forecasts=forecasts)

@@ -194,12 +194,7 @@ class Reporter:
                 self._add(target, before + 1, tick, values)
 
     def retarget(self, config: StoreConfig, tick: int) -> None:
-        """Determine the target again after a change of attributes; report to a former target that the store has left.
-
-        Args:
-            config: the store's attributes after the change.
-            tick: the previous tick processed.
-        """
+        """Determine the target after a change of attributes; report to a former target that the store left it."""
         former, self._targets = self._targets, receivers(self._estate, config)
         for target in former:
             if target not in self._targets:
@@ -295,7 +290,6 @@ class Frontier(msgspec.Struct, kw_only=True):
         """Release the next reports, all that end at one tick; return None where there are none to release.
 
         Args:
-            expected: the sources to wait for.
             known: the same and those that need not be waited for. Any other source that has reported is waited for
                 until it leaves.
 

@@ -20,11 +20,6 @@ from twin.estate import StoreConfig
 from twin.records.usage import RESOURCES, usage_pct
 from twin.state.arrays import Array
 
-_ORDER = (  # in which alerts of one event are published
-    *(Condition.THRESHOLD, Condition.CANNOT_EXPAND, Condition.FULL),
-    *(Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED),
-)
-
 
 class Spec(NamedTuple):
     """A resource of a kind of store, as its kernels know it.
@@ -102,7 +97,10 @@ LEAST: Mapping[str, int] = {
 def conditions_of(specs: Mapping[Pool, Spec]) -> dict[int, tuple[str, Resource]]:
     """Return condition and resource by bit of scalars.fired, as alerts of one event are published."""
     rows = [(condition, pool, bit) for pool, row in specs.items() for condition, bit in row.bits.items()]
-    rows.sort(key=lambda row: _ORDER.index(Condition(row[0])))
+    for condition, pool, _ in rows:
+        if Condition(condition).order is None or pool not in Condition(condition).pools:
+            raise TypeError(f"condition {condition} of {pool} has a bit; expected: one of its pools, raised by puts")
+    rows.sort(key=lambda row: Condition(row[0]).order or 0)
     return {bit: (condition, Resource(pool)) for condition, pool, bit in rows}
 
 

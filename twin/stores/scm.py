@@ -20,12 +20,11 @@ from kernels import clock, layout, meter_rows, scm
 from kernels.pools import exceeds
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.capacity.statements import display_structure_object
 from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, INFO, SCM, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
-from twin.records import GETTERS, Action, ScmState, Step
+from twin.records import ScmState
 from twin.state.tables import Tables
 from twin.stores.resources import read_usage
 from twin.units import percent
@@ -135,16 +134,9 @@ def mover_rate(store: layout.Store) -> float:
 
 
 def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
-    """Open or clear the alerts about the pace of SCM; return what is published.
-
-    Args:
-        store: the arrays.
-        config: the structure's attributes.
-        pace: pace since the previous tick.
-        episodes: the store's open alerts.
-        now: event time of the tick, microseconds.
-    """
+    """Open or clear the alerts about the pace of SCM; return what is published."""
     prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
+    facts = texts.structure_facts(config, SCM, ())
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
         resource=SCM,
@@ -154,39 +146,18 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
             f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
             f" {pace.mover:,.0f} messages/s of their size. Above 90 % the structure fills although SCM has room."
         ),
-        runbook=(
-            Action(
-                id=GETTERS,
-                summary="Slow the puts, or start more getters, until the structure grows more slowly than the mover"
-                " writes",
-            ),
-            Action(
-                id=texts.OFFLOAD,
-                summary="Offload data to SMDS before it reaches SCM, by lower thresholds",
-                steps=(Step("See the offload rules", display_structure_object(config, "ALL")),),
-            ),
-        ),
+        runbook=episodes.runbook.actions(Condition.SCM_OVERRUN, facts),
     )
     wait = Finding(
         condition=Condition.FAULT_WAIT,
         resource=SCM,
-        severity=INFO,
+        severity=Condition.FAULT_WAIT.severity,
         usage_pct=_usage_pct(store),
         cause=(
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
             f" (limit {MAX_WAIT_PCT:.0f} %); an application is blocked while it waits."
         ),
-        runbook=(
-            Action(
-                id="order",
-                summary="Find out why messages of low priority, or the newest, are got first: KEYPRIORITY1 keeps those"
-                " in SCM",
-            ),
-            Action(
-                id=GETTERS,
-                summary="Start more getters, so that the structure falls to 70 % and the messages are brought back",
-            ),
-        ),
+        runbook=episodes.runbook.actions(Condition.FAULT_WAIT, facts),
     )
     limit = pace.mover if prestages else float("inf")
     return [

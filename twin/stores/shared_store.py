@@ -17,7 +17,8 @@ import msgspec
 from kernels import OPS
 from kernels.clock import TICK
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
-from twin.conditions import Resource
+from twin.alerts.runbook import Facts, runbook_of
+from twin.conditions import Condition, Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.records import Baseline, StateRecord
 from twin.state.tables import StateError
@@ -65,7 +66,12 @@ class SharedStore(ABC, Generic[Config]):
         self.sources = sources_of(estate, name)
         self._state = SharedState() if header is None else decode_shared_state(header, name)
         self.episodes = Episodes(
-            name, self._state.episodes, self._state.turns, self._state.incident, zone=estate.site.clock
+            name,
+            self._state.episodes,
+            self._state.turns,
+            self._state.incident,
+            zone=estate.site.clock,
+            runbook=runbook_of(estate.runbook),
         )
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
@@ -74,11 +80,7 @@ class SharedStore(ABC, Generic[Config]):
         self._state.described, self._state.sources = estate_attributes, list(self.sources)
 
     def _adopt(self, described: dict[str, Any]) -> None:
-        """Restore the attributes that events left, except where the estate has changed; drop sources it dropped.
-
-        Args:
-            described: attributes as the estate describes them.
-        """
+        """Restore the attributes that events left, except where the estate has changed; drop sources it dropped."""
         before = self._state.described
         changed = {name for name, value in described.items() if before.get(name) != value}
         restored = {name: value for name, value in self._state.attributes.items() if name not in changed}
@@ -117,7 +119,6 @@ class SharedStore(ABC, Generic[Config]):
         """Add reports, each source's in order; return the alerts they cause, in order.
 
         Args:
-            reports: reports of message stores.
             caught_up: True from when on all events that exist have been read: then what has never reported is no
                 source, and a silent one is waited for by minutes. False while a backlog is read. None: as before; a new
                 twin begins with False.
@@ -270,12 +271,9 @@ class SharedStore(ABC, Generic[Config]):
         """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md).
 
         Args:
-            condition: the condition.
-            resource: its resource.
             holds: True if the condition holds.
             is_over: True if it is over, hysteresis included.
             make_finding: returns the finding while it holds, from the severity last published, or None.
-            make_cleared: returns the finding when the alert clears, from the severity last published.
             is_news: returns True if a finding is to be published although neither severity nor usage calls for it.
         """
         now = self._state.now or 0
@@ -404,8 +402,9 @@ class SharedStore(ABC, Generic[Config]):
         return []
 
     def _drift_finding(self, resource: Resource) -> Finding:
-        """Return the finding about a resource that drifts; a kind that is measured adds its usage and actions."""
-        return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT)
+        """Return the finding about a resource that drifts; a kind that is measured adds its usage."""
+        actions = self.episodes.runbook.actions(Condition.DRIFT, Facts(frozenset((self.kind,)), {"store": self.name}))
+        return drift_finding(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT, actions=actions)
 
     @abstractmethod
     def _record(self, common: StateRecord) -> StateRecord:

@@ -18,9 +18,10 @@ import numpy as np
 from kernels.clock import SECOND
 from kernels.layout import HEARTBEAT
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import INFO, Condition, Pool, Resource
+from twin.alerts.runbook import Facts, Runbook
+from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate
-from twin.records import Action, Step
+from twin.records import Action
 from twin.state.arrays import Array
 from twin.units import as_local, as_span, as_text
 
@@ -49,9 +50,6 @@ def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
     """Return the HEARTBEAT that reports silence, as JSON.
 
     Args:
-        qmgr: the silent queue manager.
-        store: one of its stores.
-        time: wall clock, microseconds since 1970.
         silent_s: seconds since its last event.
     """
     return msgspec.json.encode(
@@ -73,11 +71,7 @@ def find_changes(
     """Return the rows at which queue managers go silent or are heard from again, in order.
 
     Args:
-        block: events of one store.
         qmgr_rows: i8[n]: queue manager of each event, as an index into `qmgrs`.
-        qmgrs: names of queue managers.
-        members: those that the estate has.
-        episodes: open alerts of the store.
     """
     reports = is_report(block)
     silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
@@ -94,16 +88,14 @@ def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episode
     """Open or clear the alert of a queue manager; return what is published.
 
     Args:
-        change: the change to publish.
         event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
         silent_s: seconds that the heartbeat reports; ignored where the queue manager is heard from again.
         episodes: open alerts of the store; changed.
-        store: name of the store.
-        now: the store's clock, microseconds.
     """
     source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
-        return episodes.open(_silent_finding(source, store, int(event["time"]), silent_s, episodes.zone), now)
+        finding = _silent_finding(source, store, int(event["time"]), silent_s, episodes.zone, episodes.runbook)
+        return episodes.open(finding, now)
     episode = episodes.get(Condition.SOURCE_SILENT, source)
     assert episode is not None
     cause = f"{change.qmgr}: events arrive again, alert cleared."
@@ -112,26 +104,14 @@ def make_alerts(change: Change, event: np.void, silent_s: int, episodes: Episode
     return episodes.clear(episode, _finding(source, cause, ()), now)
 
 
-def _silent_finding(source: Resource, store: str, time: int, silent_s: int, zone: tzinfo) -> Finding:
+def _silent_finding(source: Resource, store: str, time: int, silent_s: int, zone: tzinfo, runbook: Runbook) -> Finding:
     """Return the finding that a queue manager is silent; time: time of the heartbeat, microseconds since 1970."""
     qmgr, since = source.owner, as_local(time - silent_s * SECOND, zone, seconds=True)
     return _finding(
         source,
         f"{qmgr}: no event for {as_span(silent_s)}, since {since}. The twin shows {store} as of that time; the current"
         " usage is not known.",
-        (
-            Action(
-                id="look",
-                summary=f"Find out whether {qmgr} runs",
-                steps=(Step("Ask it", "DISPLAY QMGR"),),
-            ),
-            Action(
-                id="collector",
-                summary=f"Find out why the collector of {qmgr} sends nothing: check its log, network and right to write"
-                " events",
-            ),
-            Action(id="measure", summary=f"When it sends again, also send a MEASURE of {store}: events may be missing"),
-        ),
+        runbook.actions(Condition.SOURCE_SILENT, Facts(frozenset(("source",)), {"qmgr": qmgr, "store": store})),
     )
 
 
@@ -139,7 +119,7 @@ def _finding(source: Resource, cause: str, actions: tuple[Action, ...]) -> Findi
     return Finding(
         condition=Condition.SOURCE_SILENT,
         resource=source,
-        severity=INFO,
+        severity=Condition.SOURCE_SILENT.severity,
         cause=cause,
         runbook=actions,
     )

@@ -73,8 +73,6 @@ def fields_to_take(measured: Measured, fields: Collection[str], qmgrs: Collectio
 
     Args:
         measured: fields of the state record, without nulls.
-        fields: those of the kind of store.
-        qmgrs: queue managers with a data set.
     """
     datasets = ((qmgr, real) for qmgr, real in measured.get("smds", {}).items() if qmgr in qmgrs)
     of_datasets = {f"smds/{qmgr}/{name}" for qmgr, real in datasets for name in _OF_DATASET if name in real}
@@ -104,7 +102,6 @@ def known_part(record: Record, known_by: KnownBy, measured: Collection[str]) -> 
     """Return the state record of a store of which nothing was counted, with null for what was not measured either.
 
     Args:
-        record: the record as the arrays have it.
         known_by: `known_by` of the kind of store.
         measured: the measured fields, as `fields_to_take` names them.
     """
@@ -140,20 +137,7 @@ def common_record(
     scores: ForecastScores | None,
     coverage: dict[str, QueueCoverage] | None,
 ) -> StateRecord:
-    """Return the state record as far as every store with messages has it; `time` is None before the first event.
-
-    Args:
-        store: name of the store.
-        kind: its kind.
-        arrays: its arrays.
-        queues: names of the queues by row.
-        readers: facts about who reads them.
-        drift: what is kept of its measurements.
-        levels: those measured of it.
-        forecast: its forecast.
-        scores: what became of its forecasts.
-        coverage: how much of each queue is reported.
-    """
+    """Return the state record as far as every store with messages has it; `time` is None before the first event."""
     clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
     left = int(pools.base_left(arrays, base)) if base else 0
     # The messages of a baseline that were not measured are an estimate: one for each of its pages or blocks.
@@ -186,7 +170,6 @@ def demand_rates(
     """Return the demand of the last 15 minutes with refused puts: (messages, elements, pages or blocks) per second.
 
     Args:
-        store: arrays of the store.
         weights: returns f8[CLASSES], elements, pages or blocks that a message put takes.
         began: time of the store's first event, microseconds; None: not a bound.
     """
@@ -204,12 +187,7 @@ def demand_rates(
 
 
 def data_set_state(dataset: np.void, used: np.void) -> DataSetState:
-    """Return the state of one data set.
-
-    Args:
-        dataset: its row of DATASET.
-        used: its row of USAGE.
-    """
+    """Return the state of one data set."""
     blocks, _, maximum, held, pages, *_ = used.item()
     return DataSetState(
         blocks_total=int(dataset["blocks_total"]),
@@ -225,10 +203,7 @@ def _deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now
     """Return the ten deepest queues that hold anything, by depth, then name.
 
     Args:
-        rows: QUEUE[n].
-        names: names of the queues.
         readers: facts about who reads them; their depths are those of queues of which no put and no get is known.
-        now: the store's clock, microseconds.
     """
     depths = rows["depth"]
     if not readers.facts and not depths.any():
@@ -249,13 +224,7 @@ def _deepest(rows: npt.NDArray[Any], names: Sequence[str], readers: Readers, now
 
 
 def _facts(fact: QueueFact | None, now: int, got: int) -> dict[str, Any]:
-    """Return the fields of the facts that are known of a queue, none for None.
-
-    Args:
-        fact: the facts.
-        now: the store's clock, microseconds.
-        got: messages got by events.
-    """
+    """Return the fields of the facts that are known of a queue, none for None."""
     if fact is None:
         return {}
     getters = fact.known_getters(now, got)

@@ -267,7 +267,6 @@ class StructureTwin(MessageStore):
 
         Args:
             count: samples since the last call; all but the last found nothing to change (`_is_alter_due`).
-            now: event time, microseconds.
         """
         usage = self._usage()
         self._arm_thresholds()

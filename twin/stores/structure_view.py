@@ -11,8 +11,8 @@ from kernels import layout, scm
 from kernels.pools import SMALLEST_ELEMENTS
 from twin.alerts import fillers, texts
 from twin.alerts.resource_view import WATCHED_PCT, ResourceView
-from twin.alerts.texts import NOTHING
-from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, INFO, SCM, Condition, Pool, Resource
+from twin.alerts.runbook import NOTHING, OURS, Facts, Runbook
+from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Structure
 from twin.records import Action, Filler
 from twin.records.usage import usage_pct
@@ -21,7 +21,7 @@ from twin.stores.resources import DATA_SET, STRUCTURE, StoreResource
 from twin.stores.state_record import EXPAND_STATUS
 from twin.units import as_times, percent, readable_size
 
-_LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
+_LACKS = {SCM: scm.NO_SCM, AUGMENTED: scm.NO_AUGMENTED}
 LAST_WATCHED_PCT = 95  # of a pool that is measured, from which an alert is open whatever FULLTHRESHOLD is [assumed]
 _LEAST = {ENTRIES: 1, ELEMENTS: SMALLEST_ELEMENTS}  # what a message takes of a pool
 _POOL_ROWS = (STRUCTURE[Pool.ENTRIES].row, STRUCTURE[Pool.ELEMENTS].row)
@@ -42,12 +42,6 @@ def structure_resource(
     """Return the view of a structure's resource.
 
     Args:
-        config: the structure's attributes.
-        store: its arrays.
-        qmgrs: queue managers by the row of their data set.
-        queues: how many queues have a row.
-        resource: entries, elements, a data set, SCM or augmented space.
-        of_mean_length: messages held whose length is a mean.
         room: bytes that its coupling facility has left for it to grow; None: not known.
         grows: True if z/OS is expected to enlarge it as it fills.
     """
@@ -180,11 +174,9 @@ class _Pool(_OfStructure):
         return f"{sentence}; automatic alter has reached SIZE, {readable_size(size)}, and cannot relieve it"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
         size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-        return texts.pool_actions(
-            self._config, self.resource, size, ranked, effects, alterable=alterable, room=self._room
-        )
+        return texts.pool_facts(self._config, self.resource, size, ranked, alterable=alterable, room=self._room)
 
 
 class _Level(_Pool):
@@ -205,8 +197,15 @@ class _Level(_Pool):
         return f"{super().describe(condition)}; when it is full, {self.consequence}"
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        return texts.level_actions(self._config, int(self._store.params[0]["size_now"]), self._room)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        size = int(self._store.params[0]["size_now"])
+        return texts.pool_facts(self._config, self.resource, size, (), alterable=True, room=self._room)
+
+    @override
+    def actions(
+        self, condition: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING, runbook: Runbook = OURS
+    ) -> tuple[Action, ...]:
+        return super().actions(condition, fillers, NOTHING, runbook)
 
 
 class _DataSet(_OfStructure):
@@ -255,9 +254,8 @@ class _DataSet(_OfStructure):
         return np.minimum(super().by_queue()[0], held), held
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        has_failed = not self.can_expand
-        return texts.dataset_actions(self._config, self.resource.owner, ranked, effects, has_failed=has_failed)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        return texts.dataset_facts(self._config, self.resource, ranked, has_failed=not self.can_expand)
 
 
 class _Scm(StoreResource):
@@ -291,13 +289,7 @@ class _Scm(StoreResource):
             return super().is_over(condition, now)
         if condition == Condition.NOT_ALTERABLE:
             return int(self._store.scm[0]["messages"]) == 0
-        return int(scm.lacking(self._store)) != _LACKS[condition]
-
-    @override
-    def severity(self, condition: str, before: str | None) -> str:
-        if condition == Condition.THRESHOLD:
-            return super().severity(condition, before)
-        return INFO if condition == Condition.NOT_ALTERABLE else CRITICAL
+        return int(scm.lacking(self._store)) != _LACKS[self.resource]
 
     @override
     def describe(self, condition: str) -> str:
@@ -309,13 +301,5 @@ class _Scm(StoreResource):
         return texts.stopped_staging(self.text, used, total, pools_pct(self._store))
 
     @override
-    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[Action, ...]:
-        return texts.scm_actions(self._config, self.resource, ranked, effects)
-
-    @override
-    def actions_for(
-        self, condition: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-    ) -> tuple[Action, ...]:
-        if condition == Condition.NOT_ALTERABLE:
-            return texts.alter_actions(self._config, ranked)
-        return self.actions(ranked, effects)
+    def facts(self, ranked: tuple[Filler, ...]) -> Facts:
+        return texts.scm_facts(self._config, self.resource, ranked)

@@ -25,9 +25,6 @@ def due_ticks(tables: Tables, until: int, episodes: Episodes, is_busy: Callable[
     The store is looked at again after each tick that was run.
 
     Args:
-        tables: the tables of the store, at their last tick.
-        until: the present tick.
-        episodes: open alerts.
         is_busy: True while each tick changes the store.
     """
     scalars = tables.store.scalars[0]

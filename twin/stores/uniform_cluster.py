@@ -19,6 +19,7 @@ from kernels.clock import SECOND, TICK
 from twin.alerts import texts
 from twin.alerts.episodes import CALM_TICKS, Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
+from twin.alerts.runbook import Facts
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CAPACITY, CRITICAL, INFO, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
@@ -240,16 +241,18 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         active, usage_pct = self._active_members(), self._usage_pct()
         if self._cluster.is_surplus:
             name, _ = self._spare_member()
-            severity, actions = INFO, texts.fewer_members_actions(name or active[-1])
+            severity = INFO
+            facts = Facts().adding(self.kind, "member_spare", store=self.name, member=name or active[-1])
         else:
             is_critical = usage_pct >= (CRITICAL_UNTIL_PCT if severity_before == CRITICAL else CRITICAL_FROM_PCT)
             severity = CRITICAL if is_critical else WARNING
             plan = self._plan()
             missing = plan.members - len(active) - len(plan.start)
-            actions = texts.more_members_actions(self.name, plan.start, plan.create, missing)
+            facts = texts.member_facts(self.name, plan.start, plan.create, missing)
         cause = texts.members_wanted(
             self.name, len(active), self._capacity(), self._rate(), self._depth(), self._needed_members()
         )
+        actions = self.episodes.runbook.actions(Condition.CAPACITY, facts)
         return self._finding(severity, usage_pct, cause, actions)
 
     def _cleared(self, severity: str) -> Finding:
@@ -289,16 +292,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     @override
     def _drift_finding(self, resource: Resource) -> Finding:
-        return msgspec.structs.replace(
-            super()._drift_finding(resource),
-            usage_pct=self._usage_pct(),
-            runbook=(
-                Action(
-                    id="compare",
-                    summary=f"Check that the events of all members of {self.name} reach the topic (`gaps`)",
-                ),
-            ),
-        )
+        return msgspec.structs.replace(super()._drift_finding(resource), usage_pct=self._usage_pct())
 
     @override
     def _record(self, common: StateRecord) -> UniformClusterState:

@@ -13,9 +13,9 @@ from kernels.clock import SECOND
 from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.readers import LONGER, QueueFact
-from twin.conditions import INFO, Condition, Pool, Resource
+from twin.conditions import Condition, Pool, Resource
 from twin.forecast.view import ForecastView
-from twin.records import GETTERS, Action, Filler
+from twin.records import Action, Filler
 from twin.state.arrays import Array
 
 _LEAST_GROWING = 300 * SECOND  # without a getter, of a queue that grows [assumed]
@@ -70,9 +70,6 @@ def _is_unusual(fact: QueueFact, longest: int, now: int, *, grows: bool) -> bool
     """Return True if a queue is unread for longer than ever.
 
     Args:
-        fact: its facts.
-        longest: the longest absence of getters of any queue of the store, microseconds.
-        now: event time, microseconds.
         grows: True if it has grown since it is unread.
     """
     if fact.unread_since is None:
@@ -89,10 +86,7 @@ def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
     """Return True if a queue has grown by more than a few messages since it was found unread, and lately too.
 
     Args:
-        fact: its facts.
-        row: its QUEUE.
         total: bytes of the store.
-        now: event time, microseconds.
     """
     if fact.unread_since is None:
         return False
@@ -106,13 +100,7 @@ def _grows(fact: QueueFact, row: Array, total: int, now: int) -> bool:
 
 
 def _is_put_to(fact: QueueFact, row: Array, now: int) -> bool:
-    """Return True if messages were put to an unread queue since it was found so, lately too, and it holds some.
-
-    Args:
-        fact: its facts.
-        row: its QUEUE.
-        now: event time, microseconds.
-    """
+    """Return True if messages were put to an unread queue since it was found so, lately too, and it holds some."""
     lately = max(fact.unread_since or 0, now - _LATELY)
     is_put = int(row["puts"]) > max(fact.puts, int(row["puts_before"])) or (fact.last_put or 0) > lately
     depth = fact.depth or 0
@@ -129,16 +117,15 @@ def _finding(view: ForecastView, row: int, fact: QueueFact, now: int) -> Finding
     queue, depth = view.queues[row], _depth(fact, view.tables.store.queues[row])
     sentence = texts.unread(queue, fact.unread_since or now, fact.asked, now, view.episodes.zone)
     cause = f"{sentence[0].upper()}{sentence[1:]}, longer than ever measured. {depth:,} messages wait, and puts come."
-    actions = view.viewer().resource(Resource(Pool.QUEUE, queue)).actions(())
-    getters = tuple(action for action in actions if action.id == GETTERS)
-    return _make(queue, cause, texts.to_read(getters, queue, is_open=False))
+    facts = view.viewer().resource(Resource(Pool.QUEUE, queue)).facts(()).adding("unread")
+    return _make(queue, cause, view.episodes.runbook.actions(Condition.QUEUE_UNREAD, facts))
 
 
 def _make(queue: str, cause: str, runbook: tuple[Action, ...] = ()) -> Finding:
     return Finding(
         condition=Condition.QUEUE_UNREAD,
         resource=Resource(Pool.QUEUE, queue),
-        severity=INFO,
+        severity=Condition.QUEUE_UNREAD.severity,
         fillers=(Filler(queue, 1.0),),
         cause=cause,
         runbook=runbook,

@@ -93,11 +93,7 @@ def _note_use() -> bool:
 
 
 def remove_unused(folders: Path) -> None:
-    """Remove the machine code of other versions that was last used UNUSED_S seconds ago and that no process uses.
-
-    Args:
-        folders: Folder that has one for each version.
-    """
+    """Remove the machine code of other versions that was last used UNUSED_S seconds ago and that no process uses."""
     for folder in folders.iterdir():
         if folder != CACHE_FOLDER:
             _remove_if_unused(folder)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.scm import PRESTAGE_ABOVE
+from tests.support.runbooks import pool_actions
 from tests.twin.estate.test_estate_advice import TOML, warnings
-from twin.alerts.texts import pool_actions
 from twin.capacity.structures import with_all_offloaded_above
 from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate

@@ -13,7 +13,7 @@ from tests.twin.feeds.samples import PAGES
 from twin.estate import load_estate
 from twin.events import Event
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
-from twin.feeds.protocol import SHOWN_BY, FeedFact
+from twin.feeds.protocol import FeedFact, formats_with
 
 _OPTIONS = FeedOptions(qmgr="QM01", queue="ORDERS", late_s=0.0)
 _MINUTE = 60_000_000
@@ -51,9 +51,9 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[FeedFact]]:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_a_reader_yields_is_in_the_table(name: str, facts: dict[str, set[FeedFact]]) -> None:
-    assert facts[name] <= {what for what, formats in SHOWN_BY.items() if name in formats}
+    assert facts[name] <= set(FORMATS[name].facts)
 
 
 @pytest.mark.parametrize("what", FeedFact)
 def test_what_the_table_has_is_yielded(what: FeedFact, facts: dict[str, set[FeedFact]]) -> None:
-    assert {name for name, own in facts.items() if what in own} and set(SHOWN_BY[what]) <= FORMATS.keys()
+    assert {name for name, own in facts.items() if what in own} and formats_with(what)

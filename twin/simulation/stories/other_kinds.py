@@ -107,11 +107,6 @@ def table(step: float, members: int, capacity: float | Callable[[int], float]) -
     """Return the rows of a load that rises until all members are started.
 
     When the started members miss the target, the row states what they achieve, and another one is started.
-
-    Args:
-        step: rise of the load per row, messages/s.
-        members: number of members.
-        capacity: capacity of each member, or of that many members together, messages/s.
     """
 
     def carried(started: int) -> float:

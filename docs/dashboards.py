@@ -1,4 +1,4 @@
-"""``python -m deploy.dashboards``: write the Grafana dashboards of ``deploy/grafana/dashboards``.
+"""``python -m docs.dashboards``: write the Grafana dashboards of ``deploy/grafana/dashboards``.
 
 For maintainers, after a change of metrics or panels: it needs grafana-foundation-sdk, a development dependency. The
 dashboards are committed; a test makes them again and compares.
@@ -46,7 +46,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from twin.outputs import write_output
 from twin.records import URGENCIES
 
-OUT = Path(__file__).with_name("grafana") / "dashboards"
+OUT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 TAG = "mqtwin"
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _RATIO, _SECONDS, _BYTES, _SHORT = "percentunit", "s", "bytes", "short"
@@ -169,9 +169,6 @@ def _dashboard(
 
     Args:
         name: its uid, after "mqtwin-".
-        title: title.
-        text: description.
-        rows: panels by title of the row.
         variables: beside `datasource`.
     """
     board = Dashboard(title).uid(f"mqtwin-{name}").description(text).tags([TAG]).editable().time("now-3h", "now")
