@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels import forecast, usage
+from kernels import forecast, scm, usage
 from kernels._compile import kernel, routine
 from kernels.layout import OFFLOAD_NONE, RULE_OFF, RULES, STRUCTURE, Array, Row, Store
 from kernels.meter_rows import CLASSES, DATA_SETS, ENTRIES, SCM, SPACE
@@ -141,7 +141,7 @@ def _read_structure(store: Store, owners: int, fill: Fill) -> int:
     for rule in range(RULES):
         scalars.th[rule] = _threshold(params, rule)
     if in_scm.total != 0:  # SCM can take what the structure's own bound leaves
-        scalars.scm_ents, scalars.scm_space = store.scm[0].messages, store.scm[0].elems
+        scalars.scm_ents, scalars.scm_space = scm.messages_in_use(store), scm.elements_in_use(store)
         scalars.scm_max = max(in_scm.maximum, in_scm.used) / ELEMENT_BYTES  # an entry takes as much as an element
     for size in range(CLASSES):
         for owner in range(1, owners + 1):

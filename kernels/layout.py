@@ -388,6 +388,8 @@ PARAMS = np.dtype(
         ("scm_most", "i8"),  # bytes up to which puts may show that others leave it more than its share
         ("aug_max", "i8"),  # bytes the coupling facility has for its dynamic augmented space
         ("aug_ppm", "i8"),  # dynamic augmented space in millionths of the SCM in use
+        ("scm_base_messages", "i8"),  # measured in SCM beyond those of events, below 0: fewer (twin/stores/estimate.py)
+        ("scm_base_elems", "i8"),
         ("stage_ns", "i8"),  # nanoseconds to pre-stage a block of 4 KB, and to pre-fetch one
         ("fetch_ns", "i8"),
         ("read_us", "i8"),  # microseconds to read a block of 4 KB synchronously

@@ -47,10 +47,21 @@ def blocks_of(messages: int, elements: int) -> int:
 
 
 @kernel
+def messages_in_use(store: Store) -> int:
+    """Return the messages in SCM, with those that only a measurement shows."""
+    return max(0, store.scm[0].messages + store.params[0].scm_base_messages)
+
+
+@kernel
+def elements_in_use(store: Store) -> int:
+    """Return the elements of these messages."""
+    return max(0, store.scm[0].elems + store.params[0].scm_base_elems)
+
+
+@kernel
 def bytes_in_use(store: Store) -> int:
     """Return the bytes of SCM in use: entries and elements of all messages in it together, in 4 KB blocks."""
-    use = store.scm[0]
-    return blocks_of(use.messages, use.elems) * BLOCK_BYTES
+    return blocks_of(messages_in_use(store), elements_in_use(store)) * BLOCK_BYTES
 
 
 @kernel
@@ -171,8 +182,8 @@ def _least_likely(store: Store) -> int:
 @kernel
 def _bytes_with(store: Store, row: int) -> int:
     """Return the bytes of SCM in use once a message of the structure is in it too."""
-    use = store.scm[0]
-    return blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
+    elements = elements_in_use(store) + store.messages[row].elems
+    return blocks_of(messages_in_use(store) + 1, elements) * BLOCK_BYTES
 
 
 @kernel

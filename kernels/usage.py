@@ -37,7 +37,7 @@ def read(store: Store) -> None:
     else:
         _note(store, ENTRIES, pools.entries_in_use(store), params.ents_max, params.ents_max, held)
         _note(store, SPACE, pools.elements_in_use(store), params.elems_max, params.elems_max, held)
-        in_scm, used = store.scm[0].messages, scm.bytes_in_use(store)
+        in_scm, used = scm.messages_in_use(store), scm.bytes_in_use(store)
         _note(store, SCM, used, scm.bound(store), scm.max_bytes(store), in_scm)
         _note(store, AUGMENTED, scm.augmented_bytes(store, used), params.aug_max, params.aug_max, in_scm)
         for row in range(store.datasets.size):
@@ -105,12 +105,18 @@ def _resources(store: Store) -> int:
 def _total(store: Store) -> float:
     """Return the share of a structure that all messages would take, each leaving half an element empty.
 
-    It is the sum of their entries and of their elements, wherever they are, as shares of those of the structure.
+    It is the sum of their entries and of their elements, wherever they are, as shares of those of the structure. Those
+    of the baseline take what was measured.
     """
     params, scalars = store.params[0], store.scalars[0]
     each = pools.MESSAGE_OVERHEAD + pools.ELEMENT_BYTES // 2
     elements = (scalars.bytes + scalars.messages * each) / pools.ELEMENT_BYTES
-    return scalars.messages / max(1, params.ents_max) + elements / max(1, params.elems_max)
+    entries = scalars.messages + pools.base_left(store, scalars.base_ents) + params.scm_base_messages
+    elements += pools.base_left(store, scalars.base_elems) + params.scm_base_elems
+    for row in range(store.datasets.size):
+        blocks = pools.base_left(store, store.datasets[row].base_blocks)
+        elements += blocks * (params.ds_block / pools.ELEMENT_BYTES)
+    return entries / max(1, params.ents_max) + elements / max(1, params.elems_max)
 
 
 @kernel

@@ -170,6 +170,10 @@ CATALOGUE = {
         *OF_DATA_SET.values(),
         *OF_QUEUE.values(),
         *_metrics(
+            (*STORE, "calls"),
+            seen_ratio="Share of the puts, or gets, of a queue that events report, where measurements show a sample.",
+        ),
+        *_metrics(
             (*STORE, "resource", "condition", "severity", "level", "role"),
             alert_open="1 for each open alert.",
         ),

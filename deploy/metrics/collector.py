@@ -138,6 +138,7 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
     yield from _fields_of(state, OF_STATE, labels)
     for queue in state.queues:
         yield from _fields_of(queue, OF_QUEUE, labels | {"queue": queue.name})
+    yield from _coverage_samples(state, labels)
     match state:
         case StructureState():
             yield from _extension_samples(state, labels)
@@ -160,6 +161,14 @@ def _fields_of(record: msgspec.Struct, metrics: Mapping[str, Metric], labels: Ma
         value = getattr(record, field, None)
         if value is not None and value is not msgspec.UNSET:
             yield metric.name.removeprefix("mqtwin_"), labels, value / 100.0 if field.endswith("_pct") else value
+
+
+def _coverage_samples(state: StateRecord, labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield how much of each queue events report."""
+    for name, seen in (state.coverage or {}).items():
+        for calls, share in (("puts", seen.puts_seen), ("gets", seen.gets_seen)):
+            if share is not None:
+                yield "seen_ratio", {**labels, "queue": name, "calls": calls}, share.share
 
 
 def _extension_samples(state: StructureState, labels: Mapping[str, str]) -> Iterator[Sample]:

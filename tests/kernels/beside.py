@@ -67,16 +67,20 @@ class Decoding:
         if isinstance(config, Private):
             kind: Any = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}[config.kind]
             private: NaiveStore = kind(config.attributes | {"version": config.version}, workload.aliases)
+            private.queues = set(config.queues)
             if config.expiry_interval_s is not None:
                 private.scan_interval_us = int(config.expiry_interval_s * 1_000_000)
             return private
         described = self.estate.stores[self.name]
         assert isinstance(described, Structure)
         if isinstance(config, OnFacility):
-            return NaiveStructure(
+            shared = NaiveStructure(
                 described, workload.aliases, Facility(config.facility_size, config.facility_scm or 0, config.others_scm)
             )
-        return NaiveStructure(described, workload.aliases)
+        else:
+            shared = NaiveStructure(described, workload.aliases)
+        shared.queues = set(config.queues)
+        return shared
 
 
 def cut(block: EventBlock, *places: int) -> list[EventBlock]:

@@ -4,6 +4,7 @@ The first MEASURE of a store sets its baseline. Gets of messages that the model 
 message. Each MEASURE gives the error of the model. The rule: docs/events.md#measurements.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.naive.pools import rounded_up
@@ -73,7 +74,7 @@ def flat(amounts: dict[str, Any], prefix: str = "") -> dict[str, int]:
     return by_path
 
 
-def drift_pct(compared: list[tuple[int, int, int]], before: float | None) -> float | None:
+def drift_pct(compared: Sequence[tuple[float, int, int]], before: float | None) -> float | None:
     """Return the largest difference of model and measured, in percent of the total.
 
     `compared` has (model, measured, total) of each resource measured; the model includes what is left of the baseline.

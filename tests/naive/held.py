@@ -47,6 +47,11 @@ class NaiveHeldGets:
                 return get
         return None
 
+    def end_waits(self) -> None:
+        """End the wait of gets of any message outside syncpoint: a measurement that is taken over knows of them."""
+        for get in self.gets:
+            get.expired = get.expired or (get.msgid is None and get.unit is None)
+
     def commit(self, unit: Unit) -> None:
         """Let the held gets of a unit of work keep waiting after its COMMIT, without the unit."""
         for get in self.gets:

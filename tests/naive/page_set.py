@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.naive.baseline import NaiveBaseline
+from tests.naive.estimate import Compared
 from tests.naive.pools import rounded_up
 from tests.naive.private import NaivePrivateStore, in_bytes
 from tests.naive.store import Event
@@ -82,6 +83,7 @@ class NaivePageSet(NaivePrivateStore):
     messages: list[PageSetMessage]
     unit = "pages"
     of_baseline = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
+    groups = (("pages_used", "pages_persistent", "pages_nonpersistent"),)
 
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
         super().__init__(described, DEFAULTS, aliases)
@@ -213,6 +215,24 @@ class NaivePageSet(NaivePrivateStore):
         if of_page_set:
             super()._measure(of_page_set)
 
+    def _space_of_kept(self, length: int) -> float:
+        whole_pages, record = whole_pages_and_record(length)
+        return whole_pages + (1 if record > 0 and not packs(self.attributes["version"]) else 0)
+
+    def _space_of_refused(self, length: int) -> float:
+        whole_pages, record = whole_pages_and_record(length)
+        return whole_pages + record / PAGE_ROOM if packs(self.attributes["version"]) else self._space_of_kept(length)
+
+    def _space_by(self, measured: dict[str, Any]) -> int | None:
+        if measured.get("pages_used") is not None:
+            return int(measured["pages_used"])
+        parts = [measured.get(self._name(persistent)) for persistent in (True, False)]
+        return None if None in parts else sum(parts)
+
+    def _known_pools(self, measured: dict[str, Any]) -> list[tuple[int, int]]:
+        used = self._of_model(persistent=True) + self._of_model(persistent=False)
+        return [(used, measured["pages_used"])] if "pages_used" in measured else []
+
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return the baseline. Assumed: used pages not known to be nonpersistent are persistent."""
         pages = dict(measured)
@@ -233,11 +253,13 @@ class NaivePageSet(NaivePrivateStore):
             unknown |= {"pages_unused", "usage_pct"}
         return unknown | ({"messages"} - self.measured)
 
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Return persistent, nonpersistent and all used pages, compared with all pages."""
+    def _compared(self, measured: dict[str, Any]) -> Compared:
+        """Return persistent, nonpersistent or all used pages, which differ most, compared with all pages."""
         names = ("pages_persistent", "pages_nonpersistent", "pages_used")
         model = self._fields()
-        return [(model[name], measured[name], self._total()) for name in names if name in measured]
+        gaps = {name: abs(model[name] - measured[name]) for name in names if name in measured}
+        worst = max(gaps, key=gaps.__getitem__, default="")
+        return {"pages": (model[worst], measured[worst], self._total())} if worst else {}
 
     # -- the state record
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from tests.naive.attributes import size_in_bytes
 from tests.naive.baseline import NaiveBaseline, beyond
-from tests.naive.store import NaiveStore
+from tests.naive.store import MQRC_Q_SPACE_NOT_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL, Event, NaiveStore
 
 WORDS = ("expand", "version")
+ENOUGH = 20  # messages, whose mean counts
 
 
 def in_bytes(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -26,6 +27,7 @@ class NaivePrivateStore(NaiveStore):
     def __init__(self, described: dict[str, Any], defaults: dict[str, Any], aliases: dict[str, str] | None) -> None:
         super().__init__(aliases)
         self.attributes = defaults | in_bytes(described)
+        self.space: list[float] = []  # pages or blocks of each message stored, or refused for lack of room
 
     @abstractmethod
     def _of_model(self, persistent: bool) -> int:
@@ -56,6 +58,47 @@ class NaivePrivateStore(NaiveStore):
             self._remove(message)
         if self.baseline is not None:
             self.baseline.restart(self._name(True), self._name(False), self.held.unmatched())
+
+    # -- the mean of a message
+
+    @abstractmethod
+    def _space_of_kept(self, length: int) -> float:
+        """Return the pages or blocks of a message that is kept."""
+
+    def _space_of_refused(self, length: int) -> float:
+        """Return the pages or blocks that a message would take."""
+        return self._space_of_kept(length)
+
+    def _put_done(self, message: Any, unit: Any) -> None:  # noqa: ARG002
+        self.space.append(self._space_of_kept(message.length))
+
+    def _failed(self, event: Event) -> None:
+        super()._failed(event)
+        if event["op"] == "PUT" and event["reason"] in (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_SPACE_NOT_AVAILABLE):
+            self.space += [self._space_of_refused(event["length"])] * event.get("count", 1)
+
+    def _usual_space(self) -> float:
+        """Return the pages or blocks of a message on average; 0: too few are known."""
+        return round(sum(self.space) / len(self.space), 6) if len(self.space) >= ENOUGH else 0.0
+
+    def _known_by(self, measured: dict[str, Any]) -> float:
+        """Return the messages of the model; where nothing counts them, by what it has in use."""
+        if super()._messages_by(measured) is None and self._space_by(measured) is not None:
+            return self._space_of_model(measured) / (self._usual_space() or 1.0)
+        return super()._known_by(measured)
+
+    def _space_of_model(self, measured: dict[str, Any]) -> int:  # noqa: ARG002
+        """Return the pages or blocks in use by the model, where a measurement has them."""
+        return self._used()
+
+    @abstractmethod
+    def _space_by(self, measured: dict[str, Any]) -> int | None:
+        """Return the pages or blocks in use by a measurement."""
+
+    def _messages_by(self, measured: dict[str, Any]) -> float | None:
+        """Return the messages, by what is in use where nothing counts them."""
+        counted, used = super()._messages_by(measured), self._space_by(measured)
+        return used / (self._usual_space() or 1.0) if counted is None and used is not None else counted
 
     # -- MEASURE
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.naive.baseline import NaiveBaseline, beyond
 from tests.naive.clock import TICK_US
+from tests.naive.estimate import Compared
 from tests.naive.pools import rounded_up
 from tests.naive.private import NaivePrivateStore, in_bytes
 from tests.naive.store import Event
@@ -26,6 +27,7 @@ DEFAULTS = {
 }
 CHECKPOINT_RECORDS = 10_000  # log records
 CHECKPOINT_US = 30 * 60 * 1_000_000
+PARTS = ("blocks_persistent", "blocks_nonpersistent")
 MIN_CHECKPOINT_RECORDS = 100  # log records without which time brings no checkpoint
 OVERSIZED_BYTES = 16 * 1024
 OVERSIZED_PCT = 1
@@ -50,6 +52,8 @@ class NaiveQueueFile(NaivePrivateStore):
     messages: list[QueueFileMessage]
     unit = "blocks"
     of_baseline = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
+    groups = (("blocks_persistent",), ("blocks_nonpersistent",))
+    takes_in_queues = False
     scan_interval_us = 300_000_000  # "approximately every 5 minutes"
 
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
@@ -145,8 +149,9 @@ class NaiveQueueFile(NaivePrivateStore):
 
     # -- log and checkpoints
 
-    def _put_done(self, message: Message, unit: Unit | None) -> None:  # noqa: ARG002
+    def _put_done(self, message: Message, unit: Unit | None) -> None:
         """Write a log record for a persistent put."""
+        super()._put_done(message, unit)
         if message.persistent:
             self._log()
 
@@ -235,13 +240,50 @@ class NaiveQueueFile(NaivePrivateStore):
         """Attributes count from this event on; a file larger than it may be is a fact."""
         self.attributes |= in_bytes(attributes)
 
+    def _space_of_kept(self, length: int) -> float:
+        return blocks_of_length(length)
+
+    def _space_by(self, measured: dict[str, Any]) -> int | None:
+        """Return the blocks, else those of the file and of the buffer of persistent messages."""
+        if all(measured.get(name) is not None for name in PARTS):
+            return sum(measured[name] for name in PARTS)
+        return int(measured["file_bytes"]) // BLOCK_BYTES + self._buffer(True) if measured.get("file_bytes") else None
+
+    def _space_of_model(self, measured: dict[str, Any]) -> int:
+        counts = all(measured.get(name) is not None for name in PARTS)
+        return self._used() if counts else self.file_blocks + self._buffer(True)
+
+    def _known_pools(self, measured: dict[str, Any]) -> list[tuple[int, int]]:
+        own = zip(PARTS, (True, False), strict=True)
+        return [(self._of_model(kind), measured[name]) for name, kind in own if name in measured]
+
+    def _take_over(self, measured: dict[str, Any], held: float) -> None:
+        """Take over a measurement; one without blocks has those of its messages, or of the file as large as it is."""
+        blocks, usual = None, self._usual_space()
+        if not measured.keys() & set(PARTS) and usual:
+            used = self._space_by(measured)
+            counts = super(NaivePrivateStore, self)._messages_by(measured)
+            each = usual
+            if counts is not None and used and counts >= 20:
+                each = max(1.0, used / counts)
+            blocks = round(held * (min(each, usual) if measured.get("file_bytes") else each))
+            free = min(blocks, self._of_model(persistent=False))
+        elif not measured.keys() & set(PARTS) and "file_bytes" in measured and not self.has_operated:
+            in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // BLOCK_BYTES
+            blocks, free = in_file + (self._buffer(True) if in_file else 0), 0
+        if blocks is not None:
+            measured = measured | {PARTS[0]: blocks - free, PARTS[1]: free}
+            self.measured |= set(PARTS)
+        super()._take_over(measured, held)
+
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return the baseline. Assumed: the file is at least as large as measured, in whole blocks."""
         before = 0 if self.baseline is None else self.baseline.fields["file_bytes"]
         of_blocks = super()._new_baseline(measured)
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
         known = of_blocks.known | ({"file_bytes"} if measured.get("file_bytes") is not None else set())
-        fields = of_blocks.fields | {"file_bytes": before + file_bytes}
+        kept = min(before + file_bytes, measured.get("file_bytes") or 0)
+        fields = of_blocks.fields | {"file_bytes": kept}
         self.baseline = NaiveBaseline(fields, self.held.unmatched(), known)
         self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._content_end())
         return self.baseline
@@ -256,16 +298,15 @@ class NaiveQueueFile(NaivePrivateStore):
                 unknown |= {"blocks", "file_bytes"}
         return unknown
 
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Return blocks with persistent and nonpersistent data, and the file, compared with all blocks."""
-        model = self._fields()
-        compared = [
-            (model[name], measured[name], model["blocks"])
-            for name in ("blocks_persistent", "blocks_nonpersistent")
-            if measured.get(name) is not None
-        ]
+    def _compared(self, measured: dict[str, Any]) -> Compared:
+        """Return blocks with persistent or nonpersistent data, which differ more, and the file, compared with all."""
+        model, compared = self._fields(), Compared()
+        gaps = {name: abs(model[name] - measured[name]) for name in PARTS if measured.get(name) is not None}
+        if gaps:
+            worse = max(gaps, key=gaps.__getitem__)
+            compared["blocks"] = model[worse], measured[worse], model["blocks"]
         if measured.get("file_bytes") is not None:
-            compared.append((model["file_bytes"], measured["file_bytes"], model["blocks"] * BLOCK_BYTES))
+            compared["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * BLOCK_BYTES
         return compared
 
     def _has_acted(self) -> None:

@@ -55,15 +55,21 @@ class NaiveScm:
         self.others_leave: int | None = (
             None  # bytes of SCM that puts have shown to be there for it; None: its share counts
         )
+        self.unseen = (0, 0)  # messages and elements measured beyond those that are known, below 0: fewer
 
     # -- contents and limits
 
     def held(self) -> list[Any]:
         return [message for message in self.messages if message.in_scm]
 
+    def in_use(self) -> tuple[int, int]:
+        """Return messages and elements, with what only a measurement shows."""
+        messages, elements = self.unseen
+        return max(0, len(self.held()) + messages), max(0, sum(own.elements for own in self.held()) + elements)
+
     def used(self) -> int:
         """Return the bytes in use, in whole blocks."""
-        return bytes_of(len(self.held()), sum(message.elements for message in self.held()))
+        return bytes_of(*self.in_use())
 
     def maximum(self) -> int:
         """Return SCMMAXSIZE, or the SCM of the coupling facility if that is smaller."""
@@ -157,8 +163,8 @@ class NaiveScm:
 
     def used_with(self, message: Any) -> int:
         """Return the bytes in use once a message more is in SCM."""
-        elements = sum(other.elements for other in self.held()) + message.elements
-        return bytes_of(len(self.held()) + 1, elements)
+        messages, elements = self.in_use()
+        return bytes_of(messages + 1, elements + message.elements)
 
     def has_room_for(self, message: Any) -> bool:
         """Return True if SCM, and the coupling facility's augmented space for it, have room for a message."""
@@ -227,9 +233,9 @@ class NaiveScm:
         return {
             "max": self.limit(),
             "used": self.used(),
-            "ents": len(self.held()),
-            "elems": sum(message.elements for message in self.held()),
-            "messages": len(self.held()),
+            "ents": self.in_use()[0],
+            "elems": self.in_use()[1],
+            "messages": self.in_use()[0],
             "aug_fixed": FIXED_AUGMENTED,
             "aug_dynamic": augmented(self.used()),
             "prestaged": self.prestaged,

@@ -8,9 +8,11 @@ from typing import Any
 
 from tests.naive.baseline import NaiveBaseline, drift_pct
 from tests.naive.clock import TICK_US, NaiveClock
+from tests.naive.estimate import Compared, NaiveEstimate, removed_by_queue
 from tests.naive.held import HeldGet, NaiveHeldGets
 from tests.naive.sequence import NaiveSequences
 from tests.naive.units import Message, NaiveUnits, Unit
+from twin.units import as_text
 
 MQRC_BACKED_OUT = 2003
 MQRC_Q_FULL = 2053
@@ -32,7 +34,9 @@ class NaiveStore(ABC):
     max_messages = 1 << 25  # docs/storage-model.md#what-a-twin-keeps
     max_overfull = 1 << 20
     of_baseline: tuple[str, ...] = ()  # fields of the state record that a baseline takes over
+    groups: tuple[tuple[str, ...], ...] = ()  # fields of the same in different ways: the measured ones count, or all
     scan_interval_us = 0  # event time between two scans for expired messages; 0: none
+    takes_in_queues = True  # a measurement may name queues that the estate lacks
 
     def __init__(self, aliases: dict[str, str] | None = None) -> None:
         self.aliases = aliases or {}
@@ -47,6 +51,9 @@ class NaiveStore(ABC):
         self.measured: set[str] = set()  # fields that the baseline has from measurements, as in `flat`
         self.has_operated = False  # an operation of a queue was applied: what the store holds is counted
         self.drift_pct: float | None = None
+        self.estimate = NaiveEstimate()
+        self.queues: set[str] = set()  # names, as far as measured depths count
+        self.calls = 0  # messages stored, and got
         self.events = 0
         self.duplicates = 0
         self.full_puts = 0
@@ -89,7 +96,7 @@ class NaiveStore(ABC):
         """Return the fields of the state record that follow from no measurement, beside NEVER_MEASURED."""
 
     @abstractmethod
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
+    def _compared(self, measured: dict[str, Any]) -> Compared:
         """Return (model, measured, total) of each resource measured."""
 
     @abstractmethod
@@ -155,6 +162,7 @@ class NaiveStore(ABC):
         until = self.clock.tick()
         if self.clock.turned and clock is not None:
             self.held.turn_back(clock, self._now())
+            self.estimate.tick = None
             self._turned_back(self._now())
         if before is not None and until is not None and until > before:
             self.next_expiry = self._find_next_expiry()
@@ -270,6 +278,7 @@ class NaiveStore(ABC):
             message = self._keep(event)
             message.overfull = not fits
             self.messages.append(message)
+            self.calls += 1
             self._put_done(message, unit)
             if unit is None:
                 self._make_available(message)
@@ -286,6 +295,7 @@ class NaiveStore(ABC):
         if get is not None:
             self._taking(message, get.unit, "get")
             self._take(message, get.unit)
+            self.calls += get.unit is None
 
     # -- gets
 
@@ -300,6 +310,7 @@ class NaiveStore(ABC):
             if message is not None:
                 self._taking(message, unit, "get")
                 self._take(message, unit)
+                self.calls += unit is None
             else:
                 self.held.hold(HeldGet(queue, event.get("msgid"), self._now(), unit))
 
@@ -375,6 +386,7 @@ class NaiveStore(ABC):
                 self._make_available(message)
             else:
                 self._remove(message)
+                self.calls += 1
 
     def _back_out(self, event: Event) -> None:
         """Back out the unit of an event. An unknown unit changes nothing [assumed]."""
@@ -423,15 +435,85 @@ class NaiveStore(ABC):
         """Set the baseline at the first MEASURE, and `drift_pct` at each one, including the first [assumed].
 
         Of a store that only measurements know, a later one adds to the baseline what it measures first; what was
-        measured before stays as it was. One with facts of queues alone measures nothing of the store.
+        measured before stays as it was. One with facts of queues alone measures nothing of the store. One that shows
+        that events are a sample is taken over.
         """
+        if self.takes_in_queues:
+            self.queues |= {own["name"] for own in measured.get("queues", []) if own.get("depth")}
         if not measured.keys() - {"queues", "asked"}:
             return
-        new_fields = self._new_fields(measured)
-        if self.baseline is None or (not self.has_operated and new_fields - self.measured):
+        new_fields, held = self._new_fields(measured), self._messages_by(measured)
+        before, is_taken = self._compared(measured), held is not None and self._shows_a_sample(measured, held)
+        if is_taken and held is not None:
+            self.estimate.note_moved(before)
+            self._take_over(measured, held)
+            self.measured |= new_fields
+        elif self.baseline is None or (not self.has_operated and new_fields - self.measured):
             self.baseline = self._new_baseline(self._with_kept(measured))
             self.measured |= new_fields
-        self.drift_pct = drift_pct(self._compared(measured), self.drift_pct)
+        compared = self.estimate.unmoved(self._compared(measured))
+        if is_taken and self.calls and self.estimate.is_known_sample:
+            compared = list(before.values())  # what is corrected
+        self.drift_pct = drift_pct(compared, self.drift_pct)
+
+    def _messages_by(self, measured: dict[str, Any]) -> float | None:
+        """Return the messages by a measurement: as it says, or by the depths of all queues; None: not known."""
+        if measured.get("messages") is not None:
+            return float(measured["messages"])
+        depths = self._depths(measured)
+        return float(sum(depths.values())) if depths and depths.keys() == self.queues else None
+
+    def _known_by(self, measured: dict[str, Any]) -> float:  # noqa: ARG002
+        """Return what events and baseline have of these messages."""
+        return len(self.messages) + self._beyond("messages")
+
+    def _depths(self, measured: dict[str, Any]) -> dict[str, int]:
+        """Return the measured depths of the store's queues."""
+        facts = measured.get("queues", [])
+        return {
+            own["name"]: own["depth"] for own in facts if own.get("depth") is not None and own["name"] in self.queues
+        }
+
+    def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:
+        """Return True if a measurement of so many messages shows that events are a sample."""
+        tick = self.clock.tick()
+        assert tick is not None
+        gap = held - self._known_by(measured)
+        is_sample = self.estimate.shows_a_sample(tick, gap, self.calls, self.has_operated)
+        self.estimate.note_seen(len(self.messages), round(held))
+        return is_sample
+
+    def _take_over(self, measured: dict[str, Any], held: float) -> None:
+        """Make a measurement the baseline, beyond the messages that can still be there: the oldest are removed.
+
+        Gets of any message outside syncpoint end their wait. What was not measured stays as it was.
+        """
+        record = self.counted_state()
+        known = len(self.messages)
+        shares = [real / own for own, real in self._known_pools(measured) if own > real]
+        surplus = max(known - int(known * min(shares, default=1.0)), known - int(held))
+        available = {queue: self._available(queue, None) for queue in {message.queue for message in self.messages}}
+        if surplus > 0:
+            numbers = {queue: len(messages) for queue, messages in available.items()}
+            for queue, number in removed_by_queue(numbers, surplus, self._depths(measured)).items():
+                for message in available[queue][:number]:
+                    self._taking(message, None, "expire")
+                    self._take(message, None)
+        if self.estimate.seen is not None:
+            self.estimate.seen.known -= known - len(self.messages)
+        self.held.end_waits()
+        self.baseline = self._new_baseline(self._completed(measured, record))
+        self.baseline.fields |= {"resynced_at": as_text(self._now()), "dropped_messages": known - len(self.messages)}
+        self.baseline.known = self.baseline.known | {"resynced_at", "dropped_messages"}
+
+    def _completed(self, measured: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+        """Return a measurement with what it lacks as the store had it."""
+        lacking = [group for group in self.groups if all(measured.get(name) is None for name in group)]
+        return {name: record[name] for group in lacking for name in group} | measured
+
+    def _known_pools(self, measured: dict[str, Any]) -> list[tuple[int, int]]:  # noqa: ARG002
+        """Return (by events alone, measured) of the pools that a measurement has."""
+        return []
 
     def _new_fields(self, measured: dict[str, Any]) -> set[str]:
         """Return the fields of a measurement that a baseline takes over."""

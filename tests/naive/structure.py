@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 from tests.naive import attributes as attrs
 from tests.naive.baseline import NaiveBaseline, beyond
 from tests.naive.clock import TICK_US
+from tests.naive.estimate import Compared
 from tests.naive.pools import (
+    ELEMENT_BYTES,
     Pools,
     cost_of_put,
+    elements_of_length,
     fits_pools,
     fits_structure,
     offload_rule,
@@ -22,12 +25,16 @@ from tests.naive.pools import (
     usage_pct,
 )
 from tests.naive.scm import NaiveScm
-from tests.naive.smds import new_data_set, pages_of_length
+from tests.naive.smds import map_blocks, new_data_set, pages_of_length
 from tests.naive.store import MQRC_STORAGE_MEDIUM_FULL, Event, NaiveStore
 from tests.naive.units import Message, Unit, fields_of
 from twin.estate.model import Structure
 
 SAMPLE_TICKS = 6  # 60 s
+OF_DATA_SET = ("blocks_used", "pages_used", "messages")
+CONTROL_BYTES = 500  # of a message, beside its data
+ENOUGH = 20  # messages, whose mean counts
+LOOSE = 1.25  # times the pages of their messages that blocks of data sets have
 
 
 class Facility(NamedTuple):
@@ -55,6 +62,7 @@ class NaiveStructure(NaiveStore):
     """The twin of a CF structure."""
 
     of_baseline = ("messages", "ents_used", "elems_used")
+    groups = (("ents_used",), ("elems_used",))
     messages: list[StructureMessage]
 
     def __init__(self, config: Structure, aliases: dict[str, str] | None = None, facility: Facility = PLENTY) -> None:
@@ -66,6 +74,7 @@ class NaiveStructure(NaiveStore):
             "others_scm": facility.others_scm,
         }
         self.facility_name = config.coupling_facility
+        self.length = 0.0  # mean of the messages by the last measurement that shows it
         self.auto_alters = 0
         self._allocate()
         self.scm = self._new_scm()
@@ -134,7 +143,7 @@ class NaiveStructure(NaiveStore):
 
     def _alterable(self) -> bool:
         """Return True if no data is in SCM."""
-        return self.scm is None or not self.scm.held()
+        return self.scm is None or self.scm.used() == 0
 
     def _taking(self, message: StructureMessage, unit: Unit | None, operation: str) -> None:  # noqa: ARG002
         """Read a message from SCM for a get. An expiry [assumed] and a CLEAR do not read it."""
@@ -155,6 +164,8 @@ class NaiveStructure(NaiveStore):
         if self.scm is not None:
             self.scm.advance(tick * TICK_US)
         self._give_baseline_elements()
+        if self.scm is not None:
+            self.scm.begin_if_idle(tick * TICK_US)  # elements of a baseline may make it fuller
         if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
             self._automatic_alter()
             if self.scm is not None:
@@ -267,6 +278,75 @@ class NaiveStructure(NaiveStore):
 
     # -- MEASURE
 
+    def _messages_by(self, measured: dict[str, Any]) -> float | None:
+        """Return the messages by entries, each a message, and by what is in SCM, where they take as many elements."""
+        entries = measured.get("ents_used")
+        if entries is None:
+            return super()._messages_by(measured)
+        return entries + self._in_scm_by(measured)
+
+    def _in_scm_by(self, measured: dict[str, Any]) -> float:
+        """Return the messages in SCM by a measurement, with as many elements as those in the structure."""
+        used = (measured.get("scm") or {}).get("used")
+        return 0.0 if used is None or self.scm is None else self._messages_of(used, measured)
+
+    def _messages_of(self, scm_bytes: int, measured: dict[str, Any]) -> float:
+        """Return the messages in so many bytes of SCM, with as many elements as those measured in the structure."""
+        entries, elements = measured.get("ents_used"), measured.get("elems_used")
+        each = 2.0 if not entries or elements is None else max(1.0, elements / entries)
+        return scm_bytes / ELEMENT_BYTES / (1.0 + each)
+
+    def _known_by(self, measured: dict[str, Any]) -> float:
+        if measured.get("ents_used") is None:
+            return super()._known_by(measured)
+        known = float(self._used().entries)
+        if self.scm is not None and (measured.get("scm") or {}).get("used") is not None:
+            known += self._messages_of(self.scm.used(), measured)
+        return known
+
+    def _length_by(self, measured: dict[str, Any]) -> float:
+        """Return the mean length by what takes elements and blocks of data, bytes; 0: not known."""
+        entries, elements, blocks = measured.get("ents_used"), measured.get("elems_used"), 0
+        if entries is None or entries < ENOUGH or elements is None:
+            return 0.0
+        used = {qmgr: own.get("blocks_used") for qmgr, own in (measured.get("smds") or {}).items()}
+        if all(used.get(qmgr) is not None for qmgr in self.data_sets):
+            maps = {qmgr: map_blocks(own.blocks_total(), own.ds_block) for qmgr, own in self.data_sets.items()}
+            blocks = sum(max(0, used[qmgr] - maps[qmgr]) for qmgr in self.data_sets)
+        data = elements * ELEMENT_BYTES + blocks * self.attributes["ds_block"] / LOOSE
+        return max(1.0, data / entries - CONTROL_BYTES)
+
+    def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:
+        is_sample = super()._shows_a_sample(measured, held)
+        if self.estimate.is_settled:
+            self.length = self._length_by(measured) or self.length
+        return is_sample
+
+    def _take_over(self, measured: dict[str, Any], held: float) -> None:
+        """Take over what is in SCM, too: what was measured beyond the messages there, or less."""
+        super()._take_over(measured, held)
+        if self.scm is not None and (measured.get("scm") or {}).get("used") is not None:
+            messages, elements = round(self._in_scm_by(measured)), elements_of_length(int(self.length or 1024))
+            inside = self.scm.held()
+            self.scm.unseen = (
+                messages - len(inside),
+                messages * elements - sum(message.elements for message in inside),
+            )
+
+    def _known_pools(self, measured: dict[str, Any]) -> list[tuple[int, int]]:
+        """Return entries and elements, those in SCM left out."""
+        inside = [message for message in self.messages if not message.in_scm]
+        own = {"ents_used": len(inside), "elems_used": sum(message.elements for message in inside)}
+        return [(own[name], measured[name]) for name in own if measured.get(name) is not None]
+
+    def _completed(self, measured: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+        """Return a measurement with what it lacks as the store had it, of data sets, too."""
+        real = measured.get("smds") or {}
+        smds = {
+            qmgr: {name: own[name] for name in OF_DATA_SET} | real.get(qmgr, {}) for qmgr, own in record["smds"].items()
+        }
+        return super()._completed(measured, record) | {"smds": real | smds}
+
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return the baseline. Assumed: if messages were not measured, each entry is a message."""
         self.baseline = None
@@ -310,7 +390,7 @@ class NaiveStructure(NaiveStore):
         of_data_sets = {
             f"smds/{qmgr}/{name}"
             for qmgr, fields in (measured.get("smds") or {}).items()
-            for name in ("blocks_used", "pages_used", "messages")
+            for name in OF_DATA_SET
             if qmgr in self.data_sets and fields.get(name) is not None
         }
         return super()._new_fields(measured) | of_data_sets
@@ -346,9 +426,7 @@ class NaiveStructure(NaiveStore):
             return record
         smds = {
             qmgr: {
-                name: None
-                if name in ("blocks_used", "pages_used", "messages") and f"smds/{qmgr}/{name}" not in self.measured
-                else value
+                name: None if name in OF_DATA_SET and f"smds/{qmgr}/{name}" not in self.measured else value
                 for name, value in fields.items()
             }
             for qmgr, fields in record["smds"].items()
@@ -358,20 +436,20 @@ class NaiveStructure(NaiveStore):
             scm = scm | dict.fromkeys(("used", "ents", "elems", "messages", "aug_dynamic"))
         return record | {"smds": smds, "scm": scm}
 
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
+    def _compared(self, measured: dict[str, Any]) -> Compared:
         """Return entries, elements, SCM and blocks of each data set, in that order."""
-        state, compared = self.counted_state(), []
+        state, compared = self.counted_state(), Compared()
         if measured.get("ents_used") is not None:
-            compared.append((state["ents_used"], measured["ents_used"], state["ents_max"]))
+            compared["entries"] = state["ents_used"], measured["ents_used"], state["ents_max"]
         if measured.get("elems_used") is not None:
-            compared.append((state["elems_used"], measured["elems_used"], state["elems_max"]))
+            compared["elements"] = state["elems_used"], measured["elems_used"], state["elems_max"]
         scm_used = (measured.get("scm") or {}).get("used")
         if scm_used is not None and self.scm is not None:
-            compared.append((self.scm.used(), scm_used, self.scm.limit()))
+            compared["scm"] = self.scm.used(), scm_used, self.scm.limit()
         for qmgr, fields in sorted((measured.get("smds") or {}).items()):
             if qmgr in state["smds"] and fields.get("blocks_used") is not None:
                 data_set = state["smds"][qmgr]
-                compared.append((data_set["blocks_used"], fields["blocks_used"], data_set["blocks_total"]))
+                compared[qmgr] = data_set["blocks_used"], fields["blocks_used"], data_set["blocks_total"]
         return compared
 
     # -- what is in use

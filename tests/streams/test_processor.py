@@ -157,15 +157,15 @@ def test_an_event_at_which_the_twin_raises_is_a_dead_letter_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
 ) -> None:
     """The same letters and states as without Spark, whether the twin is in memory or in the state store."""
-    resync = MessageStore._resync
+    take = MessageStore._take
 
-    def raising(self, measured, new_fields):
-        alerts = resync(self, measured, new_fields)
+    def raising(self, measured, new_fields, holding):
+        alerts = take(self, measured, new_fields, holding)
         if measured.get("messages") == 13:
             raise OverflowError("too large")
         return alerts
 
-    monkeypatch.setattr(MessageStore, "_resync", raising)
+    monkeypatch.setattr(MessageStore, "_take", raising)
     packed = plan(tmp_path)
     poison = {"time": put(20)["time"], "qmgr": "QM01", "op": "MEASURE", "store": STORE}
     poison |= {"measured": {"messages": 13, "resync": True}}

@@ -181,13 +181,34 @@ def test_what_a_measure_finds_is_reported_at_once_and_drift_after_three() -> Non
     driver = PageSetDriver()
     driver.measure(pages_used=95, messages=95)
     assert conditions(driver) == [(OPENED, "threshold")]
-    for _ in range(3):
-        driver.measure(pages_used=50)
+    driver = PageSetDriver()
+    driver.put(count=50)
+    driver.measure(pages_used=50)
+    for _ in range(3):  # so few more are calls under way, no sample
+        driver.measure(pages_used=58)
     [alert] = alerts_of(driver, "drift")
     assert alert.resource == "pages"
     assert "DISPLAY USAGE TYPE(PAGESET)" in alert.actions[-1]
-    driver.measure(pages_used=95)
+    driver.measure(pages_used=50)
     assert alerts_of(driver, "drift")[-1].change == CLEARED
+
+
+def test_what_nothing_reports_is_no_drift() -> None:
+    driver = PageSetDriver()
+    for pages in (95, 50, 50, 50):
+        state = driver.measure(pages_used=pages, messages=pages)
+    assert (state["pages_used"], state["drift_pct"]) == (50, 0)
+    assert not alerts_of(driver, "drift")
+
+
+def test_what_events_lack_is_said_before_it_is_corrected() -> None:
+    """Measurements correct a sample; by how much, the state says, and nobody is alerted."""
+    driver = PageSetDriver()
+    driver.put(count=10)
+    for pages in (10, 30, 50, 70):
+        state = driver.measure(pages_used=pages, messages=pages)
+    assert (state["pages_used"], round(state["drift_pct"])) == (70, -20)
+    assert not alerts_of(driver, "drift")
 
 
 def test_a_restart_that_takes_the_messages_away_clears() -> None:

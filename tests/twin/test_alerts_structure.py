@@ -418,10 +418,10 @@ def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
     driver = open_driver()
     driver.put(count=50)
     for _ in range(2):
-        for used in (30, 30, 30, 50):
+        for used in (42, 42, 42, 50):  # so few more or fewer are no sample
             driver.send("MEASURE", None, store="QSG1/APP1", measured={"ents_used": used}, time=driver.time)
     for _ in range(4):
-        driver.measure(ents_used=30)
+        driver.measure(ents_used=42)
     opened = [alert.alert_id for alert in driver.alerts if alert.change == OPENED]
     assert len(opened) == len(set(opened)) == 2
 

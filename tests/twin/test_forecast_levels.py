@@ -93,12 +93,13 @@ def test_a_forecast_ends_when_measurements_do() -> None:
 
 
 def test_a_store_that_is_taken_over_again_and_again_is_forecast_from_its_levels_beside_puts() -> None:
-    alone, beside = TwinDriver(**LARGE), TwinDriver(**LARGE)
+    plain = LARGE | {"offload": "NONE", "cf_level": 4}  # its rules would offload what the levels have in the structure
+    alone, beside = TwinDriver(**plain), TwinDriver(**plain)
     beside.put(1000)
     for driver in (alone, beside):
         level_fed(driver, lambda minute: 0.012 * minute, 30)
     ours, theirs = (driver.state()["forecast"]["resources"][0]["time_to_full_s"]["p50"] for driver in (beside, alone))
-    assert ours == pytest.approx(theirs, rel=0.01)
+    assert ours == pytest.approx(theirs, rel=0.05)  # the rules of the store rolled forward, and a line
     for _ in range(60):  # measurements end, events continue: by flows again
         beside.put(1000)
         beside.wait(MINUTE)

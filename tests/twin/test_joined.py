@@ -181,7 +181,7 @@ def test_a_share_is_watched_and_called_for_as_it_is_measured(kind: str, is_taken
             driver.reopen()
     assert "full" not in {alert.condition for alert in driver.alerts}
     paged = next(alert for alert in driver.alerts if alert.condition == "full-forecast" and alert.level == "page")
-    assert paged.usage_pct == pytest.approx(96, abs=1) or is_taken
+    assert paged.usage_pct < 97  # levels that events do not explain rise: the page may come before 95 %
     assert driver.reopen().state()
 
 

@@ -28,15 +28,15 @@ def estate(tmp_path: Path) -> Estate:
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise at a measurement of 13 messages, once it is half taken over."""
-    resync = MessageStore._resync
+    take = MessageStore._take
 
-    def raising(self: MessageStore, measured: Any, new_fields: set[str]) -> Any:
-        alerts = resync(self, measured, new_fields)
+    def raising(self: MessageStore, measured: Any, new_fields: set[str], holding: Any) -> Any:
+        alerts = take(self, measured, new_fields, holding)
         if measured.get("messages") == POISON:
             raise OverflowError("Python int too large to convert to C long")
         return alerts
 
-    monkeypatch.setattr(MessageStore, "_resync", raising)
+    monkeypatch.setattr(MessageStore, "_take", raising)
 
 
 def put(number: int) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_a_full_memory_is_no_fault_of_an_event(estate: Estate, monkeypatch: pyte
     def raising(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(MessageStore, "_resync", raising)
+    monkeypatch.setattr(MessageStore, "_take", raising)
     with pytest.raises(MemoryError):
         Player(estate).feed(Decoder(estate).json([json.dumps(measure(1, 1)).encode()]))
 

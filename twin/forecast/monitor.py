@@ -69,6 +69,8 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         outcomes: outcomes of the forecasts, and of the store's pages.
         puts: messages put in the last days, by half hours.
         stops: getters that stopped.
+        estimated_at: tick of the last measurement, of a store of whose puts and gets events report only a part: the
+            flows since then are not known. None: events report all.
         asked: rises that had passed the threshold at the last look, as of `rises.past_threshold`: each is asked once.
     """
 
@@ -86,6 +88,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     puts: Puts = msgspec.field(default_factory=Puts)
     stops: tuple[Stop, ...] = ()
     asked: tuple[tuple[int, int], ...] = ()
+    estimated_at: int | None = None
 
 
 class _Summary(NamedTuple):
@@ -217,7 +220,7 @@ class ForecastMonitor:
         if episode is None and not leads_to_full(store, tick):
             self.memory.danger_since, self.memory.last = None, ()
             return []
-        if tick < self.memory.next_look:
+        if tick < self.memory.next_look or self._waits(tick):
             return []
         outlook = self._look(view, tick)
         if outlook is None:
@@ -267,11 +270,13 @@ class ForecastMonitor:
         return began == NEVER or tick - began < regime.MIN_BINS or flows.is_known(view.tables.store, tick)
 
     def is_by_levels(self, view: ForecastView, tick: int) -> bool:
-        """Return True if measured levels say how a store fills, not its flows.
+        """Return True if measured levels say how a store fills, not its flows: those reported, and those estimated.
 
-        So it is where no put was ever reported, and where each of the last measurements was taken over: then the
-        messages that the twin had are dropped each time, and their flows are not those of the store.
+        So it is where no put was ever reported, and where each of the last measurements was taken over and none said
+        how many messages there are.
         """
+        if self.memory.estimated_at is not None:
+            return False
         if int(view.tables.store.scalars["ages"][0]) == 0:
             return True
         levels = self.memory.levels
@@ -298,12 +303,19 @@ class ForecastMonitor:
             is_likely = summary.probability >= view.config.forecast_probability
             outcomes.note_look(summary.outlook, summary.tick, is_likely=is_likely)
 
+    def _waits(self, tick: int) -> bool:
+        """Return True if the next measurement, which is due, has to show what has happened since the last one."""
+        memory = self.memory
+        return memory.estimated_at is not None and tick > memory.estimated_at and memory.levels.are_recent(tick)
+
     def _look(self, view: ForecastView, tick: int) -> Outlook | None:
-        if not self.is_by_levels(view, tick):
+        if self.memory.estimated_at is not None and not self.memory.levels.are_recent(tick):
+            outlook = None
+        elif not self.is_by_levels(view, tick):
             rows = view.tables.store.queues
             unread = view.readers.unread(view.queues, rows, tick * TICK)
             self.memory.stops = note_stops(view.tables.store, tick, self.memory.stops, unread.keys())
-            outlook = look(view, tick, self.memory.puts.counts, self.memory.stops)
+            outlook = self._look_at_flows(view, tick)
             if outlook is None or not _is_refuted(view, outlook):
                 return outlook
             outlook = None
@@ -312,6 +324,11 @@ class ForecastMonitor:
         if outlook is None:
             self.memory.last = ()  # a forecast is no longer true once measurements have ended
         return outlook
+
+    def _look_at_flows(self, view: ForecastView, tick: int) -> Outlook | None:
+        """Return the outlook by flows, those of a sample up to the last measurement."""
+        memory, is_sample = self.memory, self.memory.estimated_at is not None
+        return look(view, memory.estimated_at or tick, memory.puts.counts, memory.stops, is_sample=is_sample)
 
     def _extend(self, view: ForecastView, tick: int) -> Outlook | None:
         """Return the outlook of a store from its measured levels."""
@@ -470,7 +487,7 @@ class ForecastMonitor:
 
     def _outlook(self, view: ForecastView, tick: int, *, by_levels: bool) -> Outlook | None:
         """Return the outlook of a store, and remember nothing of it. by_levels: by its levels, not by its flows."""
-        return self._extend(view, tick) if by_levels else look(view, tick, self.memory.puts.counts, self.memory.stops)
+        return self._extend(view, tick) if by_levels else self._look_at_flows(view, tick)
 
     def warn(self, view: ForecastView, tick: int) -> list[Alert]:
         """Return the page about a resource that was just measured to be nearly full and rising; none if it is open."""
@@ -565,11 +582,14 @@ def _is_refuted(view: ForecastView, outlook: Outlook) -> bool:
     return is_full(outlook.fill) and int(view.tables.store.scalars["overfull_held"][0]) > 0
 
 
-def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = ()) -> Outlook | None:
+def look(
+    view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, ...] = (), *, is_sample: bool = False
+) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet.
 
     Args:
         counts: puts by half hours, as of `Puts`; b"": nothing is known of them.
+        is_sample: True if events report a part of the puts and gets.
     """
     store = view.tables.store
     fill = view.fill_model(tick)
@@ -587,7 +607,7 @@ def look(view: ForecastView, tick: int, counts: bytes = b"", stops: tuple[Stop, 
         longer=flows.LONGER,
         trusted=trust(counts),
         wanders=wandering(counts),
-        reading=how_read(view, tick),
+        reading=how_read(view, tick, is_sample=is_sample),
     )
 
 

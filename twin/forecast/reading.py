@@ -66,10 +66,18 @@ class Reading(NamedTuple):
 READ = Reading()  # as where nothing is known of the queues
 
 
-def how_read(view: ForecastView, tick: int) -> Reading:
-    """Return how the queues that fill a store are read, of a store whose puts and gets are known."""
+def how_read(view: ForecastView, tick: int, *, is_sample: bool = False) -> Reading:
+    """Return how the queues that fill a store are read, of a store whose puts and gets are known.
+
+    Args:
+        view: the store.
+        tick: the present.
+        is_sample: True if events report a part of them, so that measured depths say which queues grow.
+    """
     store = view.tables.store
     rows = store.queues[: len(view.queues)]
+    if is_sample:
+        return _how_measured(view, tick)
     sample = "then" if tick % MARK_TICKS >= _LEAST_TICKS else "before"
     grown = _in_bytes(rows, rows["depth"] - rows[f"depth_{sample}"])
     if not grown.size:
@@ -78,6 +86,20 @@ def how_read(view: ForecastView, tick: int) -> Reading:
     put, got = (int(queue[name] - queue[f"{name}_{sample}"]) for name in ("puts", "gets"))
     silent = tick - int(queue["got_at"]) if queue["got_at"] != NEVER else _NEVER_GOT
     return Reading(unread_share(view, tick), silent, got / max(put, 1))
+
+
+def _how_measured(view: ForecastView, tick: int) -> Reading:
+    """Return how the queues are read by what is measured of them."""
+    began = rises.under_way(view.tables.store, tick).age
+    since = tick - max(_LEAST_TICKS, int(began))
+    grown, _ = view.readers.depths(view.queues, since * TICK, tick * TICK)
+    if not grown.size or grown.max() <= 0:
+        return READ
+    fact = view.readers.facts[view.queues[int(grown.argmax())]]
+    silent = _NEVER_GOT if fact.last_get is None else (fact.measured_at - fact.last_get) // TICK
+    if fact.last_get is None and fact.getters != 0:
+        silent = 0
+    return Reading(unread_share(view, tick, since), silent)
 
 
 def unread_share(view: ForecastView, tick: int, rise_began: int | None = None) -> float:

@@ -78,6 +78,7 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
         measurements: its MEASURE events.
         levels: why no forecast can be made yet of a store that is known by measurements; "": one can be, or it is not.
         sizes: sentences with the sizes that were measured other than the model had them.
+        seen: sentences with the shares of the puts and gets of its queues that events report, where they are a sample.
         silent_queues: queues without an event, sorted.
         queues: number of its queues.
         tolerance_pct: distance within which a measurement matches; None without one.
@@ -103,6 +104,7 @@ class StoreCommission(msgspec.Struct, frozen=True, kw_only=True):
     measurements: int = 0
     levels: str = ""
     sizes: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
     silent_queues: tuple[str, ...]
     queues: int
     tolerance_pct: float | None
@@ -289,6 +291,9 @@ def _check_coverage(store: StoreCommission) -> Check | None:
             " reported"
         )
         return _limited("coverage", reason, "report its puts and gets: statistics, accounting or an activity trace")
+    if store.seen:
+        reason = f"events are a sample: {'; '.join(store.seen)}"
+        return _limited("coverage", reason, "keep measuring it: each measurement corrects what the events lack")
     if store.puts >= MANY_PUTS and not store.gets:
         reason = f"{as_count(store.puts, 'put')} and no get at all: its gets may not be reported"
         return _limited("coverage", reason, "report its gets too, unless nobody has read in this time")

@@ -108,6 +108,28 @@ class StateForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The resource that is full first, then others that may be; where none is full within the horizon, the fullest."""
 
 
+class SeenShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A share that events report, with the bounds of nine in ten."""
+
+    share: Share
+    """The most likely value, 0 to 1."""
+    low: Share
+    """Lower bound."""
+    high: Share
+    """Upper bound."""
+
+
+class QueueCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of what happens to a queue events report, by its measured depths."""
+
+    puts_seen: SeenShare | None
+    """Share of the messages put; null: it has grown by fewer than 20."""
+    gets_seen: SeenShare | None
+    """Share of the messages got; null: it has shrunk by fewer than 20."""
+    since: Time
+    """Time of the first measurement that counts, later than a feed has begun or ended."""
+
+
 class MeasuredLevels(msgspec.Struct, frozen=True, kw_only=True):
     """Measured levels of a store whose puts and gets nothing reports, which its forecast extends."""
 
@@ -281,6 +303,9 @@ class StateRecord(msgspec.Struct, frozen=True, kw_only=True):
     fidelity: Share | None = None
     """Share of the measurements of the last 24 hours that the twin [matched](#fidelity) within its tolerance; null:
     fewer than ten tested it."""
+    coverage: dict[str, QueueCoverage] | None = None
+    """By queue, how much of its puts and gets events report, where measurements show that they are a
+    [sample](feeds-joined.md); null: complete, or not known."""
     sizes_measured: dict[str, dict[str, SizePair]] = {}
     """By resource and field, sizes whose last measurement differs from the twin, which could not take them over."""
     limits_unknown: tuple[str, ...] = ()

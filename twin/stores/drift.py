@@ -127,6 +127,12 @@ class Drift(msgspec.Struct, kw_only=True):
         self.hours[-1].tests += 1
         self.hours[-1].matched += all(abs(pct) <= tolerance_pct for pct in pcts.values())
 
+    def note(self, compared: Compared) -> None:
+        """Keep the largest difference of (model, measured, total) by resource."""
+        if pcts := _percentages(compared):
+            resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
+            self.pct, self.resource = round(pct, 4), str(resource)
+
     def note_share(self, resource: Resource, pct: float, twin_pct: float, now: int) -> None:
         """Keep how full a resource was measured.
 
@@ -196,9 +202,7 @@ def judge(
     pcts = _percentages(compared)
     if not pcts and not sizes:
         return []
-    if pcts:
-        resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
-        drift.pct, drift.resource = round(pct, 4), str(resource)
+    drift.note(compared)
     drift.note_sizes(sizes)
     gaps = [*pcts.items(), *((size.resource, size.pct) for size in (*drift.sizes, *sizes))]
     resource, pct = max(gaps, key=lambda entry: abs(entry[1]))

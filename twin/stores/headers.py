@@ -16,6 +16,7 @@ from twin.state import earlier
 from twin.state.tables import StateError
 from twin.stores.actions import ActionMemory
 from twin.stores.drift import Drift
+from twin.stores.estimate import Estimate
 from twin.stores.reports import Frontier
 
 MESSAGE_VERSION = 11  # of stores that hold messages
@@ -58,6 +59,7 @@ class Header(msgspec.Struct, kw_only=True):
     incident: OpenIncident | None = None
     acts: ActionMemory = msgspec.field(default_factory=ActionMemory)
     readers: Readers = msgspec.field(default_factory=Readers)  # state before these facts has none
+    estimate: Estimate = msgspec.field(default_factory=Estimate)  # state before it has none
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:

@@ -8,7 +8,7 @@ lengths: with it instead of the single lengths, each message is wrong by less th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,13 +58,41 @@ def completed(measured: Measured, state: StateRecord) -> Measured:
     return without_nulls(result)
 
 
-def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> Array:
-    """Return a CLEAR of each queue of a store, EVENT[n]."""
-    _, firsts = np.unique(routes["queue"], return_index=True)
-    firsts = firsts[(routes["queue"][firsts] >= 0) & (routes["queue"][firsts] < len(queues))]
-    events = np.zeros(firsts.size, layout.EVENT)
-    events["time"], events["seq"], events["op"], events["count"] = time, -1, layout.CLEAR, 1
-    events["route"] = firsts + base
+def depths_of(measured: Measured, queues: Collection[str]) -> dict[str, int]:
+    """Return the measured depths of the store's own queues, by name."""
+    own = measured.get("queues", ())
+    return {fact["name"]: fact["depth"] for fact in own if "depth" in fact and fact["name"] in queues}
+
+
+def surplus_events(
+    store: layout.Store, routes: Array, base: int, queues: int, surplus: int, time: int, depths: Mapping[int, int]
+) -> Array:
+    """Return EXPIREs of the oldest messages, EVENT[n], by which a store holds more than was measured.
+
+    Args:
+        store: the arrays.
+        routes: ROUTE[m] of the store.
+        base: index of the first of them in the estate.
+        queues: number of queues.
+        surplus: number of messages to remove.
+        time: microseconds.
+        depths: measured depths by row of the queue: what a queue has beyond its depth goes first.
+    """
+    rows = store.queues[:queues]
+    held = (rows["depth"] - rows["uncommitted"]).astype(float)
+    beyond = np.array([max(0.0, own - depths.get(row, own)) for row, own in enumerate(held.tolist())])
+    left = max(0.0, surplus - float(beyond.sum()))
+    scale = min(1.0, surplus / max(1.0, float(beyond.sum())))
+    rest = held - beyond
+    shares = beyond * scale + (rest * min(1.0, left / max(1.0, float(rest.sum()))) if left else 0.0)
+    numbers = np.minimum(np.rint(shares), held).astype(np.int64)
+    of_queues, firsts = np.unique(routes["queue"], return_index=True)
+    firsts_of = zip(of_queues.tolist(), firsts.tolist(), strict=True)
+    chosen = [(row, first) for row, first in firsts_of if 0 <= row < queues and numbers[row] > 0]
+    events = np.zeros(len(chosen), layout.EVENT)
+    events["time"], events["seq"], events["op"] = time, -1, layout.EXPIRE
+    events["count"] = [numbers[row] for row, _ in chosen]
+    events["route"] = [base + first for _, first in chosen]
     return events
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, layout, messages, meter_rows, scm, ticks, usage, watch
+from kernels import clock, event_loop, layout, messages, meter_rows, pools, scm, ticks, usage, watch
 from kernels.meter_rows import DATA_SETS
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import Owned, Viewer
@@ -41,9 +41,10 @@ from twin.stores import alerting, silence, unread
 from twin.stores.actions import IS_CHANGE, ActionMemory, Watched, read_change
 from twin.stores.depth import QueueDepth, depth_lead_s
 from twin.stores.drift import Compared, Drift, SizeMeasured, drift_finding, judge
+from twin.stores.estimate import MANY, Estimate, Holding
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.measurement import clear_events, completed, counted_rows, release_gets
+from twin.stores.measurement import completed, counted_rows, depths_of, release_gets, surplus_events
 from twin.stores.reports import Report, Reporter
 from twin.stores.resources import LEAST, read_usage
 from twin.stores.state_record import common_record, fields_to_take, has_counted, known_part, with_kept
@@ -52,6 +53,7 @@ from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 _NO_AGES = np.zeros(0, np.int64)
+_OF_TOPIC = ("events", "far", "support", "back")  # SCALARS that only events of the topic change
 MAX_FOREIGN_QUEUES = 200  # that the estate lacks, of a store [assumed]
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 
@@ -147,6 +149,7 @@ class MessageStore(StoreKind):
         self.began = None
         self.counted, self.acts, self.readers = set(), ActionMemory(), Readers()
         self.is_counted = False
+        self.estimate = Estimate()
         self.tables.new_meters()
         self._begin()
 
@@ -174,6 +177,7 @@ class MessageStore(StoreKind):
         self.began = header.began
         self.counted, self.acts, self.readers = set(header.counted), header.acts, header.readers
         self.is_counted = header.is_counted
+        self.estimate = header.estimate
         known = {field.name for field in fields(self.config)}  # an earlier release had others
         attributes = {name: value for name, value in header.attributes.items() if name in known}
         self._take_over(header.described, attributes, header.kind_state)
@@ -434,41 +438,54 @@ class MessageStore(StoreKind):
         self._take_sizes(measured)
         rises.rescale(self.tables.store, sizes_before, read_usage(self.tables.store)["maximum"])
         seen, measured = measured, self._with_usage(measured)
-        self.tested = self._compare(measured) if is_test else {}
+        self.tested = self.estimate.unmoved(self._compare(measured)) if is_test else {}
         alerts: list[Alert] = []
         new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if "elems_used" in measured.keys() - seen.keys():  # by SIZEUSED: nobody has counted them
             new_fields = new_fields - {"elems_used"} | {"usage_pct"}
-        if measured.get("resync"):
-            alerts = self._resync(measured, new_fields)
+        holding = self._holding(measured)
+        before = self._compare(measured)
+        if is_taken := self._is_taken(measured, holding):
+            self.estimate.note_moved(before, is_believed=bool(measured.get("resync")))
+            alerts = self._take(measured, new_fields, holding)
         elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
             known = with_kept(measured, self._whole_record(), self.drift.measured)
             self.drift.take(new_fields, self._set_baseline(known))
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
-        compared, sizes = self._compare(measured), self._compare_sizes(measured)
+        compared, sizes = self.estimate.unmoved(self._compare(measured)), self._compare_sizes(measured)
         alerts += judge(
             self.drift, self.tested, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding
         )
-        return alerts + self._guard(self._in_use(measured), is_taken=bool(measured.get("resync")))
+        if is_taken and self._calls and self.estimate.is_sample and not measured.get("resync"):
+            self.drift.note(before)  # what is corrected is said, and no alert: events do not claim to be complete
+        is_line = (
+            is_taken and self.monitor.memory.estimated_at is None and (holding is None or self.estimate.is_partial)
+        )
+        alerts += self._guard(self._in_use(measured), is_line=is_line)
+        if is_taken and self.monitor.memory.estimated_at is not None:
+            usage.meter(self.tables.store, now // clock.TICK, now // clock.TICK)
+            self.monitor.look_soon()
+            alerts += self.monitor.tick(self, now // clock.TICK)
+        return alerts + self.monitor.warn(self, now // clock.TICK)
 
-    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_taken: bool) -> list[Alert]:
+    def _guard(self, in_use: Mapping[Resource, tuple[float, float]], *, is_line: bool) -> list[Alert]:
         """Open the alerts that measured shares call for, whatever the model says; return them.
 
         Args:
-            is_taken: True if the measurement was taken over.
+            is_line: True if a line through such levels says how the store fills, as no flows are known or estimated.
         """
         now, alerts = self.clock, list[Alert]()
         for resource, (used, total) in in_use.items():
             self.drift.note_share(resource, usage_pct(used, total), self._own_view(resource).usage_pct, now)
-        if in_use or is_taken:
-            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_taken)
+        if in_use or is_line:
+            self.monitor.note_levels(self, now // clock.TICK, is_taken=is_line)
         for resource, (used, total) in in_use.items():
             if self.drift.shares[str(resource)].pct >= self.view(resource).watched_pct:
                 alerts += alerting.fire(self, Condition.THRESHOLD, resource, now)
             if used + LEAST.get(resource.pool, 1) > total and resource in self._usage_rows():
                 alerts += alerting.fire(self, Condition.FULL, resource, now)
-        return alerts + alerting.open_fired(self, now) + self.monitor.warn(self, now // clock.TICK)
+        return alerts + alerting.open_fired(self, now)
 
     def beyond_pct(self, resource: Resource) -> float:
         """Return the points by which a resource was measured to be fuller than in the twin; 0: it was not."""
@@ -485,27 +502,125 @@ class MessageStore(StoreKind):
                 pressed |= {resource: pct} if pct >= CRITICAL_FROM_PCT - HYSTERESIS_PCT else {}
         return max(pressed, key=pressed.__getitem__, default=None)
 
-    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
-        """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.
+    def _is_taken(self, measured: Measured, holding: Holding | None) -> bool:
+        """Return True if a measurement is taken over, as it asks for that or as events are a sample of what happens."""
+        is_sample = False
+        if holding is not None:
+            scalars, tick = self.tables.store.scalars[0], self.clock // clock.TICK
+            known = int(scalars["messages"])
+            left = int(pools.base_left(self.tables.store, int(scalars["base_messages"])))
+            gap = holding.messages - (known + left if holding.known is None else holding.known)
+            is_sample = self.estimate.note_agreement(tick, gap, self._calls, is_reported=self.is_counted)
+            self.estimate.note_seen(known, round(holding.messages), self.clock)
+            depths, rows = depths_of(measured, self.queues), self.tables.store.queues["depth"]
+            pairs = {name: (int(rows[row]), depths[name]) for row, name in enumerate(self.queues) if name in depths}
+            self.estimate.note_depths(pairs, self.clock)
+            if not is_sample:
+                self.monitor.memory.estimated_at = None
+            if not is_sample and not self.estimate.odd:
+                self.estimate.note(known, holding, self._calls, tick)
+        return is_sample or bool(measured.get("resync"))
+
+    @property
+    def _calls(self) -> int:
+        """Puts and gets of the store that events have reported."""
+        store = self.tables.store
+        return int(store.scalars[0]["ages"]) + int(store.queues["gets"][: len(self.queues)].sum())
+
+    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
+        """Make a measurement the baseline, beyond the messages that events know; return the alerts that this causes.
+
+        Messages that are no longer there by the measurement are removed, the oldest first.
 
         Args:
             measured: fields of the state record, without nulls.
+            holding: what the store holds by it; None: it does not say how many messages.
         """
-        state, is_counted = self._whole_record(), self.is_counted
-        scalars = self.tables.store.scalars[0]
-        now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
-        clears = clear_events(self._routes, self._base, self.queues, now)
-        alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
-        scalars = self.tables.store.scalars[0]
-        scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
+        state, now = self._whole_record(), self.clock
+        before = int(self.tables.store.scalars[0]["messages"])
+        alerts = self._remove_surplus(measured, holding)
+        dropped = before - int(self.tables.store.scalars[0]["messages"])
+        if dropped:
+            depths = self.tables.store.queues["depth"][: len(self.queues)].tolist()
+            self.estimate.note_dropped(dropped, dict(zip(self.queues, depths, strict=True)))
         release_gets(self.tables.store)
-        self.drift.baseline = None
+        if holding is not None and self._rolls_forward(holding):
+            self.estimate.correct(
+                self.tables, holding, self._calls, max(1, len(self.qmgrs)), self._block_bytes, now // clock.TICK
+            )
+            self.monitor.memory.estimated_at = now // clock.TICK
+        elif holding is not None and self.estimate.is_partial:
+            self.estimate.note(before - dropped, holding, self._calls, now // clock.TICK)
         baseline = self._set_baseline(completed(measured, state))
-        dropped = messages - int(scalars["messages"])
+        self.drift.baseline = None
         self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
-        self.drift.streak = 0
+        if measured.get("resync"):
+            self.drift.streak = 0
         self._set_params()
         return alerts
+
+    def _remove_surplus(self, measured: Measured, holding: Holding | None) -> list[Alert]:
+        """Remove messages of events that are no longer there by a measurement; the meters count none of them."""
+        store = self.tables.store
+        known = int(store.scalars[0]["messages"])
+        share = min((real / own for own, real in self._known_pools(measured) if own > real), default=1.0)
+        surplus = known - int(known * share)
+        if holding is not None:
+            surplus = max(surplus, known - int(holding.messages))
+        if surplus <= 0:
+            return []
+        scalars = store.scalars[0]
+        row = int(scalars["bin"])
+        lanes = slice(row * meter_rows.COUNTS, (row + 1) * meter_rows.COUNTS)
+        counts, lag, is_counted = store.counts[lanes].copy(), int(store.bins[row]["lag"]), self.is_counted
+        topic = {name: int(scalars[name]) for name in _OF_TOPIC}
+        depths = {self.queues.index(name): depth for name, depth in depths_of(measured, self.queues).items()}
+        expired = surplus_events(store, self._routes, self._base, len(self.queues), surplus, self.clock, depths)
+        scalars["far"] = layout.NEVER
+        alerts = self._apply(EventBlock(self.name, expired, {}), 0, len(expired), demands=False)
+        store = self.tables.store
+        store.counts[lanes], store.bins[row]["lag"], self.is_counted = counts, lag, is_counted
+        for name, value in topic.items():
+            store.scalars[0][name] = value
+        return alerts
+
+    def _rolls_forward(self, holding: Holding) -> bool:
+        """Return True if flows are estimated: events report a part of them, or rules say which resource takes them."""
+        return self.estimate.is_partial and (holding.has_rules or int(self.tables.store.scalars[0]["ages"]) > 0)
+
+    @property
+    def _block_bytes(self) -> int:
+        """Bytes of a block of a data set."""
+        return 1
+
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return what the store holds by a measurement; None: it does not say how many messages."""
+        depths = depths_of(measured, self.queues)
+        if "messages" in measured:
+            return Holding(float(measured["messages"]))
+        if len(depths) == len(self.queues) and depths:
+            return Holding(float(sum(depths.values())))
+        return None
+
+    def _by_space(self, measured: Measured, used: int | None, known: int) -> Holding | None:
+        """Return what a store in which one resource fills holds by a measurement.
+
+        Args:
+            measured: fields of the state record, without nulls.
+            used: pages or blocks in use; None: not measured.
+            known: those that events and baseline have.
+        """
+        counted = MessageStore._holding(self, measured)
+        each = self.estimate.usual_space(self.tables.store)
+        if counted is not None:
+            is_many = used is not None and counted.messages >= MANY
+            return counted._replace(each=max(1.0, used / counted.messages) if used and is_many else each or 0.0)
+        each = each or 1.0
+        return None if used is None else Holding(used / each, each=each, known=known / each)
+
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:  # noqa: ARG002 -- of most kinds
+        """Return (by events alone, measured) of the pools that a measurement has."""
+        return []
 
     def compare(self, measured: Mapping[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
@@ -566,6 +681,8 @@ class MessageStore(StoreKind):
         self.monitor.turn_back(before, now)
         self.acts.turn_back(now // clock.TICK)
         self.readers = Readers()
+        self.estimate.turn_back()
+        self.monitor.memory.estimated_at = None
         self.began = None
         self._reporter.turns = int(scalars["turns"])
 
@@ -598,15 +715,18 @@ class MessageStore(StoreKind):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        rise_began = self.monitor.memory.levels.rise_began * clock.TICK
-        by_levels = self.monitor.is_by_levels(self, self.clock // clock.TICK)
+        memory, tick = self.monitor.memory, self.clock // clock.TICK
+        rise_began = memory.levels.rise_began
+        if memory.estimated_at is not None and not rise_began:
+            rise_began = int(self.tables.store.tides[meter_rows.TOTAL_TIDE]["began"])
+        by_levels = memory.estimated_at is not None or self.monitor.is_by_levels(self, tick)
         return Viewer(
             self.tables.store,
             self.queues,
             self.view,
             self.began,
             self.readers,
-            rise_began,
+            rise_began * clock.TICK,
             self.estate.site.clock,
             Owned(self._own_queues, self._entries_held),
             self.episodes.runbook,
@@ -673,6 +793,7 @@ class MessageStore(StoreKind):
             self.monitor.levels(self),
             self.monitor.record(self),
             self.monitor.scores(self),
+            self.estimate.coverage(),
         )
         return self._record(common)
 
@@ -698,6 +819,7 @@ class MessageStore(StoreKind):
                 is_counted=self.is_counted,
                 acts=self.acts,
                 readers=self.readers,
+                estimate=self.estimate,
             )
         )
 

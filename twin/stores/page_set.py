@@ -22,10 +22,12 @@ from twin.alerts.runbook import Facts
 from twin.conditions import PAGES, Condition, Pool, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.events import Measured
+from twin.events.measured import has_levels
 from twin.forecast.fill_model import put_units
 from twin.records import Baseline, Filler, PageDemand, PageSetState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.estimate import Holding
 from twin.stores.kind import copied_params
 from twin.stores.message_store import MessageStore
 from twin.stores.resources import PAGE_SET as RESOURCES
@@ -129,7 +131,7 @@ class PageSetTwin(MessageStore):
         if pct is not None:
             self.buffer_pool_pct = float(pct)  # as it is after a reload: 48 and 48.0 are other bytes of a state record
             self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
-        return self._measure(measured) if measured else []
+        return self._measure(measured) if has_levels(measured) else []
 
     def _can_alter(self, changes: dict[str, Any]) -> bool:
         """Return True if an ALTER is possible.
@@ -162,6 +164,19 @@ class PageSetTwin(MessageStore):
             use["allocated"], use["usable"] = allocated_pages(total), total
         if "expansions" in measured:
             use["expansions"] = measured["expansions"]
+
+    @override
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return the messages, by the pages in use where depths do not say, and the pages of one."""
+        parts = [measured[name] for name in _PARTS if name in measured]
+        used = measured.get("pages_used", sum(parts) if len(parts) == len(_PARTS) else None)
+        return self._by_space(measured, used, self._pages()["pages_used"])
+
+    @override
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+        use = self.tables.store.page_use[0]
+        used = int(use["persistent"]) + int(use["nonpersistent"])
+        return [(float(used), float(measured["pages_used"]))] if "pages_used" in measured else []
 
     @override
     def _set_baseline(self, measured: Measured) -> Baseline:

@@ -26,6 +26,7 @@ from twin.forecast.fill_model import put_units
 from twin.records import Baseline, BlockDemand, Filler, QueueFileState, StateRecord, Step
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+from twin.stores.estimate import Holding
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
 from twin.stores.resources import QUEUE_FILE as RESOURCES
@@ -115,17 +116,45 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _resync(self, measured: Measured, new_fields: set[str]) -> list[Alert]:
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return the messages, by the blocks in use where the depth does not say, and the blocks of one."""
+        used = sum(measured[name] for name in _PARTS) if measured.keys() >= set(_PARTS) else None
+        model, buffer = self._blocks(), int(self.tables.store.params[0]["p_buffer"])
+        if used is None and measured.get("file_bytes"):
+            sizes = measured["file_bytes"], model["file_bytes"]
+            used, known = (size // queue_file.BLOCK_BYTES + buffer for size in sizes)
+            holding, each = self._by_space(measured, used, known), self.estimate.usual_space(self.tables.store)
+            if holding is not None and each is not None:  # a file may have held more before
+                holding = holding._replace(each=min(each, holding.each))
+            return holding
+        return self._by_space(measured, used, sum(model[name] for name in _PARTS))
+
+    @override
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+        use = self.tables.store.file_use[0]
+        own = {"blocks_persistent": int(use["persistent"]), "blocks_nonpersistent": int(use["nonpersistent"])}
+        return [(float(own[name]), float(measured[name])) for name in _PARTS if name in measured]
+
+    @override
+    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
         """Take over a measurement; of a file of which no block was counted its size is what is in use.
 
         DISPLAY QSTATUS has CURFSIZE and no blocks. A file whose queue is empty has none in use, however large it is.
         """
-        if "file_bytes" in measured and not self.is_counted and not measured.keys() & set(_PARTS):
+        if measured.keys() & set(_PARTS):
+            return super()._take(measured, new_fields, holding)
+        is_sampled = self.estimate.usual_space(self.tables.store) is not None
+        if self.estimate.is_partial and holding is not None and is_sampled:
+            blocks = round(holding.messages * holding.each)
+            known = min(blocks, int(self.tables.store.file_use[0]["nonpersistent"]))
+            measured = {**measured, "blocks_persistent": blocks - known, "blocks_nonpersistent": known}
+            new_fields = new_fields | set(_PARTS)
+        elif "file_bytes" in measured and not self.is_counted:
             in_file = 0 if measured.get("messages") == 0 else measured["file_bytes"] // queue_file.BLOCK_BYTES
             buffered = int(self.tables.store.params[0]["p_buffer"]) if in_file else 0
             measured = {**measured, "blocks_persistent": in_file + buffered, "blocks_nonpersistent": 0}
             new_fields = new_fields | set(_PARTS)
-        return super()._resync(measured, new_fields)
+        return super()._take(measured, new_fields, holding)
 
     @override
     def _take_sizes(self, measured: Measured) -> None:
@@ -148,7 +177,7 @@ class QueueFileTwin(MessageStore):
             messages = excess(measured.get("messages"), int(scalars["messages"]), MAX_MESSAGES)
         added_bytes = excess(measured.get("file_bytes"), int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
         before = (self.drift.baseline or {}).get("file_bytes")
-        file_bytes = added_bytes + (before if isinstance(before, int) else 0)
+        file_bytes = min(added_bytes + (before if isinstance(before, int) else 0), measured.get("file_bytes", 0))
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages

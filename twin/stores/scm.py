@@ -72,9 +72,9 @@ def scm_state(store: layout.Store) -> ScmState | None:
     return ScmState(
         max=int(usage[meter_rows.SCM]["total"]),
         used=int(usage[meter_rows.SCM]["used"]),
-        ents=int(use["messages"]),
-        elems=int(use["elems"]),
-        messages=int(use["messages"]),
+        ents=int(scm.messages_in_use(store)),
+        elems=int(scm.elements_in_use(store)),
+        messages=int(scm.messages_in_use(store)),
         aug_fixed=FIXED_AUGMENTED,
         aug_dynamic=int(usage[meter_rows.AUGMENTED]["used"]),
         prestaged=int(use["prestaged"]),

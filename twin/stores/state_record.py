@@ -25,6 +25,7 @@ from twin.records import (
     ExpandStatus,
     ForecastScores,
     MeasuredLevels,
+    QueueCoverage,
     StateForecast,
     StateRecord,
     StructureState,
@@ -134,6 +135,7 @@ def common_record(
     levels: MeasuredLevels | None,
     forecast: StateForecast | None,
     scores: ForecastScores | None,
+    coverage: dict[str, QueueCoverage] | None,
 ) -> StateRecord:
     """Return the state record as far as every store with messages has it; `time` is None before the first event."""
     clock_us, held, base, expiring, *counts = _SCALARS(arrays.scalars[0].item())
@@ -154,6 +156,7 @@ def common_record(
         measured=tuple(drift.measured),
         drift_pct=drift.pct,
         fidelity=drift.fidelity,
+        coverage=coverage,
         sizes_measured=drift.sizes_by_resource(),
         levels=levels,
         forecast=forecast,

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import asdict
 from typing_extensions import override
 
-from kernels import clock, layout, meter_rows, offload, scm, smds, watch
+from kernels import clock, layout, meter_rows, offload, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.capacity.statements import display_structure, display_structure_status
@@ -24,6 +24,7 @@ from twin.forecast.fill_model import FillModel, put_elements, structure_model
 from twin.records import Baseline, ElementDemand, StateRecord, Step, StructureState
 from twin.stores import alerting, alteration, measurement
 from twin.stores.drift import SizeMeasured
+from twin.stores.estimate import MANY, USUAL_LENGTH, Holding, mean_length
 from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
@@ -138,6 +139,9 @@ class StructureTwin(MessageStore):
         bounds = scm_params(self.estate, self.config)
         if "scm_max" in self.totals:
             bounds["scm_max"] = bounds["scm_most"] = self.totals["scm_max"]
+        if self.config.scm_max_size is None:
+            self.estimate.in_scm = 0, 0
+        bounds["scm_base_messages"], bounds["scm_base_elems"] = self.estimate.in_scm
         for name, value in (fields | bounds).items():
             params[name] = value
         enrol(self.tables, has_scm=self.config.scm_max_size is not None)
@@ -377,6 +381,51 @@ class StructureTwin(MessageStore):
             levels = self.monitor.memory.levels
             self.above_since = min(levels.crossed_at(str(name), line, now, shares[name]) for name in above)
         self.is_unaltered = self.is_unaltered or now - self.above_since >= alteration.SEEN_AFTER_US
+
+    @override
+    def _holding(self, measured: Measured) -> Holding | None:
+        """Return the messages in the structure and in SCM, and the mean length of what takes elements and blocks."""
+        entries = measured.get("ents_used")
+        if entries is None:
+            return super()._holding(measured)
+        sets, elements = self.tables.store.datasets, measured.get("elems_used")
+        blocks: list[int] = []
+        for row, qmgr in enumerate(self._names_of_datasets()):
+            used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
+            if used is None:
+                blocks = []
+                break
+            blocks.append(max(0, used - int(smds.map_blocks(int(sets[row]["blocks_total"]), self.config.ds_block))))
+        length = 0.0
+        if entries >= MANY and elements is not None:
+            length = mean_length(entries, elements, sum(blocks) * self.config.ds_block)
+        in_scm, known = 0.0, float(pools.entries_in_use(self.tables.store))
+        if self.config.scm_max_size and (used := measured.get("scm", {}).get("used")) is not None:
+            each = max(1.0, elements / entries) if entries and elements is not None else 2.0
+            in_scm = used / pools.ELEMENT_BYTES / (1.0 + each)
+            known += self.scm_used / pools.ELEMENT_BYTES / (1.0 + each)
+        scm_rules = self.config.scm_max_size is not None and "used" in measured.get("scm", {})
+        has_rules = scm_rules or (self.config.offload != "NONE" and bool(blocks))
+        return Holding(entries + in_scm, length, 0.0, tuple(blocks), in_scm, has_rules, known)
+
+    @override
+    def _known_pools(self, measured: Measured) -> list[tuple[float, float]]:
+        own, real = self.tables.store.scalars[0], measured
+        return [(float(own[name]), float(real[name])) for name in ("ents_used", "elems_used") if name in real]
+
+    @property
+    def _block_bytes(self) -> int:
+        return self.config.ds_block
+
+    @override
+    def _take(self, measured: Measured, new_fields: set[str], holding: Holding | None) -> list[Alert]:
+        alerts = super()._take(measured, new_fields, holding)
+        if holding is not None and self.config.scm_max_size and "used" in measured.get("scm", {}):
+            use, messages = self.tables.store.scm[0], round(holding.in_scm)
+            each = int(pools.elements_of(int(holding.length or self.estimate.length or USUAL_LENGTH)))
+            self.estimate.in_scm = messages - int(use["messages"]), messages * each - int(use["elems"])
+            self._set_params()
+        return alerts
 
     @override
     def _with_usage(self, measured: Measured) -> Measured:
