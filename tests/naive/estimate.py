@@ -16,7 +16,7 @@ Compared = dict[str, tuple[int, int, int]]  # (model, measured, total) by resour
 
 
 class NaiveEstimate:
-    """Whether events are a sample, and by how much measurements have moved what is in use."""
+    """The agreement of events with measurements, and by how much these have moved what is in use."""
 
     def __init__(self) -> None:
         self.tick: int | None = None  # of the last measurement
@@ -116,7 +116,7 @@ def upper_bound(share: float, number: float) -> float:
 def removed_by_queue(held: dict[str, int], surplus: int, depths: dict[str, int]) -> dict[str, int]:
     """Return how many available messages of each queue go: first what a queue has beyond its measured depth."""
     beyond = {queue: max(0, own - depths.get(queue, own)) for queue, own in held.items()}
-    most, rest = sum(beyond.values()), sum(held.values()) - sum(beyond.values())
-    scale = min(1.0, surplus / max(1, most))
-    more = min(1.0, max(0, surplus - most) / max(1, rest))
+    excess, rest = sum(beyond.values()), sum(held.values()) - sum(beyond.values())
+    scale = min(1.0, surplus / max(1, excess))
+    more = min(1.0, max(0, surplus - excess) / max(1, rest))
     return {queue: min(own, round(beyond[queue] * scale + (own - beyond[queue]) * more)) for queue, own in held.items()}

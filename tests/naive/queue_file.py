@@ -282,8 +282,8 @@ class NaiveQueueFile(NaivePrivateStore):
         of_blocks = super()._new_baseline(measured)
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
         known = of_blocks.known | ({"file_bytes"} if measured.get("file_bytes") is not None else set())
-        kept = min(before + file_bytes, measured.get("file_bytes") or 0)
-        fields = of_blocks.fields | {"file_bytes": kept}
+        file_part = min(before + file_bytes, measured.get("file_bytes") or 0)
+        fields = of_blocks.fields | {"file_bytes": file_part}
         self.baseline = NaiveBaseline(fields, self.held.unmatched(), known)
         self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._content_end())
         return self.baseline

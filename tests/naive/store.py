@@ -475,7 +475,7 @@ class NaiveStore(ABC):
         }
 
     def _shows_a_sample(self, measured: dict[str, Any], held: float) -> bool:
-        """Return True if a measurement of so many messages shows that events are a sample."""
+        """Return True if a measurement of that number of messages shows that events are a sample."""
         tick = self.clock.tick()
         assert tick is not None
         gap = held - self._known_by(measured)

@@ -291,7 +291,7 @@ class NaiveStructure(NaiveStore):
         return 0.0 if used is None or self.scm is None else self._messages_of(used, measured)
 
     def _messages_of(self, scm_bytes: int, measured: dict[str, Any]) -> float:
-        """Return the messages in so many bytes of SCM, with as many elements as those measured in the structure."""
+        """Return the messages in a number of bytes of SCM, with as many elements as those measured in the structure."""
         entries, elements = measured.get("ents_used"), measured.get("elems_used")
         each = 2.0 if not entries or elements is None else max(1.0, elements / entries)
         return scm_bytes / ELEMENT_BYTES / (1.0 + each)

@@ -1,4 +1,4 @@
-"""What a site knows of a simulated night: all events or a sample of them, beside measurements.
+"""The part that a site knows of a simulated night: all events or a sample of them, beside measurements.
 
 A recording with events and measurements (`twin.simulation.measuring`) is thinned: of a sample by message every call of
 a message is there or none, of one by call each for itself. Samples have no `seq` and no units of work, as spans have
@@ -26,7 +26,7 @@ _FACTS = {"getters", "putters", "last_get", "last_put", "oldest_s"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """What a site knows.
+    """The feeds of a site.
 
     Attributes:
         share: share of the messages, or calls, that are reported.
@@ -97,8 +97,8 @@ def _replaced(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
 
 def _measured(measured: dict[str, Any], feed: Feed) -> dict[str, Any]:
     known = {name: value for name, value in measured.items() if name not in {"queues", "asked", "resync"}}
-    wanted = {"name"} | (_DEPTHS if feed.depths else set()) | (_FACTS if feed.facts else set())
-    if len(wanted) > 1 and "queues" in measured:
-        known["queues"] = [{name: own[name] for name in wanted if name in own} for own in measured["queues"]]
+    names = {"name"} | (_DEPTHS if feed.depths else set()) | (_FACTS if feed.facts else set())
+    if len(names) > 1 and "queues" in measured:
+        known["queues"] = [{name: own[name] for name in names if name in own} for own in measured["queues"]]
         known["asked"] = measured["asked"]
     return known | ({"resync": True} if feed.resync else {})

@@ -56,7 +56,7 @@ _OLD_TICKS = 60 * MINUTE_TICKS  # between two measurements, from which the secon
 
 
 class Holding(NamedTuple):
-    """What a store holds by a measurement.
+    """The content of a store by a measurement.
 
     Attributes:
         messages: number of messages, those in SCM included.
@@ -140,10 +140,10 @@ def _share(known: float, real: float) -> SeenShare | None:
 
 
 class Estimate(msgspec.Struct, kw_only=True):
-    """What measurements have added to the events of a store, kept in its header.
+    """The part of measurements in the state of a store, kept in its header.
 
     Attributes:
-        at: tick of the last measurement; None: there was none.
+        measured_at: tick of the last measurement; None: there was none.
         messages: number measured then.
         known: number that events had put and not removed by then.
         calls: puts and gets known by then.
@@ -161,7 +161,7 @@ class Estimate(msgspec.Struct, kw_only=True):
         queues: the same by queue.
     """
 
-    at: int | None = None
+    measured_at: int | None = None
     messages: float = 0.0
     known: int = 0
     calls: int = 0
@@ -189,9 +189,9 @@ class Estimate(msgspec.Struct, kw_only=True):
             calls: puts and gets known by now.
             is_reported: True if any was ever reported.
         """
-        if self.at is None:
+        if self.measured_at is None:
             return self.is_partial
-        pace = (calls - self.calls) / max(1, tick - self.at)
+        pace = (calls - self.calls) / max(1, tick - self.measured_at)
         agrees = abs(gap) <= _LEAST_GAP + _GAP_TICKS * pace
         if not self.is_partial:
             was_odd, self.odd = self.odd, 0.0 if agrees else gap
@@ -218,16 +218,16 @@ class Estimate(msgspec.Struct, kw_only=True):
         self._take_out(store)
         known = int(store.scalars[0]["messages"])
         self.length = holding.length or self.length
-        mix = _Mix.of(store, owners, holding, self.length, self._shares_of_owners(owners, holding.blocks))
+        mix = _Mix.make(store, owners, holding, self.length, self._shares_of_owners(owners, holding.blocks))
         grown = 0.0
-        if self.at is not None and 0 < tick - self.at <= _OLD_TICKS:
+        if self.measured_at is not None and 0 < tick - self.measured_at <= _OLD_TICKS:
             grown = holding.messages - self.messages - (known - self.known)
         away = min(1.0, sum(holding.blocks) * block_bytes / max(1.0, holding.messages * self.length))
         if grown > 0:
-            _spread(store, self.at or tick, tick, mix.sizes * grown, PUTS)
+            _spread(store, self.measured_at or tick, tick, mix.sizes * grown, PUTS)
         elif grown < 0:
-            _spread(store, self.at or tick, tick, mix.sizes * -grown * (1 - away), STORE_GETS)
-            _spread(store, self.at or tick, tick, mix.sizes * -grown * away, DATA_SET_GETS)
+            _spread(store, self.measured_at or tick, tick, mix.sizes * -grown * (1 - away), STORE_GETS)
+            _spread(store, self.measured_at or tick, tick, mix.sizes * -grown * away, DATA_SET_GETS)
         puts = sum(share.puts for share in self.shares) + max(0.0, grown)
         self.shares = [
             *mix.puts(puts),
@@ -243,7 +243,7 @@ class Estimate(msgspec.Struct, kw_only=True):
 
     def note(self, known: int, holding: Holding, calls: int, tick: int) -> None:
         """Note a measurement. known: messages that events have put and not removed; the others as of `correct`."""
-        self.at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
+        self.measured_at, self.messages, self.known, self.calls = tick, holding.messages, known, calls
         self.length, self.blocks = holding.length or self.length, holding.blocks
 
     def note_seen(self, known: int, measured: int, time: int) -> None:
@@ -254,7 +254,7 @@ class Estimate(msgspec.Struct, kw_only=True):
             self.seen.note(known, measured, time)
 
     def note_depths(self, depths: Mapping[str, tuple[int, int]], time: int) -> None:
-        """Note depths of queues: (messages by events, measured) by name. time: of the measurement, microseconds."""
+        """Note depths of queues at the time of a measurement: (messages by events, measured) by name."""
         for name, (known, measured) in depths.items():
             if name in self.queues:
                 self.queues[name].note(known, measured, time)
@@ -262,7 +262,7 @@ class Estimate(msgspec.Struct, kw_only=True):
                 self.queues[name] = Seen(time, known, measured)
 
     def note_dropped(self, dropped: int, depths: Mapping[str, int]) -> None:
-        """Note that messages known were removed, as they are no longer there. depths: of the others, by queue."""
+        """Note that known messages that are no longer there were removed. depths: messages left, by queue."""
         self.known -= dropped
         if self.seen is not None:
             self.seen.known -= dropped
@@ -315,7 +315,7 @@ class Estimate(msgspec.Struct, kw_only=True):
 
     def turn_back(self) -> None:
         """Forget when the last measurement was, as the clock of the store has gone back."""
-        self.at, self.faded_at = None, 0
+        self.measured_at, self.faded_at = None, 0
 
     def _shares_of_owners(self, owners: int, blocks: tuple[int, ...]) -> Array:
         """Return f8[owners], shares of the puts by the growth of their data sets."""
@@ -371,7 +371,7 @@ class _Mix(NamedTuple):
     pages: Array
 
     @classmethod
-    def of(cls, store: layout.Store, owners: int, holding: Holding, length: float, by_blocks: Array) -> Self:
+    def make(cls, store: layout.Store, owners: int, holding: Holding, length: float, by_blocks: Array) -> Self:
         """Return the mix of the puts that are known; without a sample of them that of the measured mean length.
 
         Args:
@@ -415,7 +415,7 @@ class _Mix(NamedTuple):
 
         Args:
             store: the arrays.
-            number: of messages.
+            number: messages that are unseen.
             blocks: data blocks in use by data set, measured.
             block_bytes: bytes of a block.
         """

@@ -1,4 +1,4 @@
-"""What a site knows in part, and what the twin says of it: the table of docs/feeds-joined.md.
+"""Forecasts of a site that knows a part: the table of docs/feeds-joined.md.
 
 `python -m tests.tools.score.partial [SITE ...]` replays the nights of tests/twin/test_partial_feeds.py until a put is
 refused. It prints for each feed the error of the median half an hour before, and how long before the page comes.
@@ -26,14 +26,14 @@ def line(site: str, feed: str) -> str:
     write_known(own.recording, known, EVENTS if feed == "events" else FEEDS[feed])
     write_until(known, until, own.first_full, own.store)
     replayed = twin.replay(until, own.estate)
-    table, then = replayed.forecasts, own.first_full - AHEAD_S * _SECOND
+    table, moment = replayed.forecasts, own.first_full - AHEAD_S * _SECOND
     is_known = pc.and_(pc.equal(table["store"], own.store), table["is_first"])
     table = table.filter(is_known)
     times = table["time"].cast(pa.int64()).to_pylist()
-    rows = [(time, row) for time, row in zip(times, table.to_pylist(), strict=True) if time <= then]
+    rows = [(time, row) for time, row in zip(times, table.to_pylist(), strict=True) if time <= moment]
     error, resource = "not known", "-"
     if rows and (p50 := rows[-1][1]["p50_s"]) is not None:
-        left = p50 - (then - rows[-1][0]) / _SECOND
+        left = p50 - (moment - rows[-1][0]) / _SECOND
         error, resource = f"{100 * (left - AHEAD_S) / AHEAD_S:+.0f} %", rows[-1][1]["resource"]
     pages = [
         alert.time
